@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.events import Event
-from evaltui.core.trace.spans import SpanTree
-from evaltui.core.trace.time_spent import TimeSpent, time_spent
+from evaltui.core.trace.spans import SpanTree, TimeSpent, time_spent
 
 
 def test_what_a_model_call_waited_for_limits_is_no_time_of_the_model():

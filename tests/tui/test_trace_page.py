@@ -10,8 +10,7 @@ from evaltui.core.model.events import CALLS, Event
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult
 from evaltui.core.model.spending import ModelSpending, Spending
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.core.trace.spans import SpanTree, request_of
-from evaltui.core.trace.time_spent import time_spent
+from evaltui.core.trace.spans import SpanTree, request_of, time_spent
 from evaltui.text.lines import draw
 from evaltui.tui.chat.inspector import ChatTotals, write_inspected
 from evaltui.tui.chat.page import write_row

@@ -96,8 +96,9 @@ def required_threshold(metric: EvalMetric) -> float:
     return threshold
 
 
-def verdict(score: float, threshold: float) -> Status:
-    return Status.PASSED if score >= threshold else Status.FAILED
+def verdict(score: float, threshold: float, *, lower_is_better: bool = False) -> Status:
+    passes = score <= threshold if lower_is_better else score >= threshold
+    return Status.PASSED if passes else Status.FAILED
 
 
 def not_evaluated(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, dicts, spelt
+from evaltui.core.model.json_values import camel, dicts, field_of, spelt
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.values import in_words, show_value
 
@@ -50,7 +50,7 @@ def is_dataset(data: Any) -> bool:
     """Whether JSON data is an EvaluationDataset, right or wrong."""
     if not isinstance(data, dict) or data.keys() & {"eval_set_id", "evalSetId"}:
         return False
-    cases = _get(data, "eval_cases")
+    cases = field_of(data, "eval_cases")
     return isinstance(cases, list) and any(is_dataset_case(case) for _, case in dicts(cases))
 
 
@@ -58,7 +58,7 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
     """A dataset as an eval set called `name`; problems with paths of the dataset."""
     key = spelt("eval_cases", data)
     problems: list[Problem] = []
-    names = {_get(case, "eval_case_id") for _, case in dicts(data[key])}
+    names = {field_of(case, "eval_case_id") for _, case in dicts(data[key])}
     cases = []
     for index, case in enumerate(data[key]):
         if isinstance(case, dict):
@@ -83,13 +83,13 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
     key = spelt("eval_cases", data)
     for index, case in dicts(data[key]):
         turns = _Case(case, (key, index), []).messages({})
-        responses = _get(case, "responses")
-        response = _get(responses[0], "response") if isinstance(responses, list) and responses else None
+        responses = field_of(case, "responses")
+        response = field_of(responses[0], "response") if isinstance(responses, list) and responses else None
         has_events = bool(turns and turns[-1][1])
         if turns and not has_events and (content := _content(response)) is not None:
             turns[-1][1].append({"author": "model", "content": content})
         if turns and turns[-1][1]:
-            yield RecordedCase(str(_get(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
+            yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
 
 
 def left_out(data: Any) -> Iterator[Problem]:
@@ -127,9 +127,9 @@ class _Case:
         state: Json = {}
         if scenario is not None:
             case["conversation_scenario"] = {
-                name: _get(scenario, name)
+                name: field_of(scenario, name)
                 for name in ("starting_prompt", "conversation_plan")
-                if _get(scenario, name) is not None
+                if field_of(scenario, name) is not None
             }
         else:
             case["conversation"] = self._turns(state)
@@ -159,8 +159,8 @@ class _Case:
         """
         turns: list[tuple[Json, list[Json]]] = []
         for event, path in self._events():
-            delta, content = _get(event, "state_delta"), _content(_get(event, "content"))
-            if content is None and (_get(event, "content") or _content(event)):
+            delta, content = field_of(event, "state_delta"), _content(field_of(event, "content"))
+            if content is None and (field_of(event, "content") or _content(event)):
                 self._problems.append(Problem.error(path, "must have a content with parts"))
             is_user = event.get("author") == "user"
             if isinstance(delta, dict) and not turns:
@@ -178,11 +178,11 @@ class _Case:
     @property
     def _is_recorded(self) -> bool:
         """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
-        events = any(_get(turn, "events") for _, turn in dicts(self._agent_turns()))
-        return events and bool(_get(self._case, "responses") or _get(self._case, "prompt"))
+        events = any(field_of(turn, "events") for _, turn in dicts(self._agent_turns()))
+        return events and bool(field_of(self._case, "responses") or field_of(self._case, "prompt"))
 
     def _agent_turns(self) -> list[Any]:
-        turns = _get(self._member("agent_data", dict) or {}, "turns")
+        turns = field_of(self._member("agent_data", dict) or {}, "turns")
         return turns if isinstance(turns, list) else []
 
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
@@ -192,12 +192,12 @@ class _Case:
             self._member("conversation_history", list) or [], (*self._path, key)
         ):
             yield message | {"author": _author(message)}, (*self._path, key, index)
-        prompt = _get(self._case, "prompt")
+        prompt = field_of(self._case, "prompt")
         if prompt is not None:
             yield {"author": "user", "content": prompt}, (*self._path, "prompt")
         agent_data, is_first = spelt("agent_data", self._case), True
         for number, turn in dicts(self._agent_turns()):
-            events, path = _get(turn, "events"), (*self._path, agent_data, "turns", number, "events")
+            events, path = field_of(turn, "events"), (*self._path, agent_data, "turns", number, "events")
             for index, event in self._objects(events if isinstance(events, list) else [], path):
                 # The output of a run may hold the prompt twice.
                 if not (is_first and event.get("author") == "user" and event.get("content") == prompt):
@@ -216,7 +216,7 @@ class _Case:
     def _expect(self, turn: Json) -> None:
         """Adds what the case states of its last turn."""
         reference = self._member("reference", dict) or {}
-        stated = _get(reference, "response")
+        stated = field_of(reference, "response")
         response = _content(stated)
         if response is not None:
             turn["final_response"] = response
@@ -237,10 +237,10 @@ class _Case:
         session = self._member("session_inputs", dict)
         if session is None and not state:
             return None
-        own = _get(session or {}, "state")
+        own = field_of(session or {}, "state")
         return {
-            "app_name": str(_get(session or {}, "app_name") or ""),
-            "user_id": str(_get(session or {}, "user_id") or ""),
+            "app_name": str(field_of(session or {}, "app_name") or ""),
+            "user_id": str(field_of(session or {}, "user_id") or ""),
             "state": (own if isinstance(own, dict) else {}) | state,
         }
 
@@ -249,13 +249,13 @@ class _Case:
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
             for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
-                property_ = (_get(rubric, "content") or {}).get("property")
+                property_ = (field_of(rubric, "content") or {}).get("property")
                 text = property_.get("description") if isinstance(property_, dict) else None
                 if not isinstance(text, str):
                     where = (*self._path, spelt("rubric_groups", self._case), group, "rubrics", index)
                     self._warn(where, "no content.property.description; left out")
                     continue
-                rubric_id = str(_get(rubric, "rubric_id") or f"{group}_{index + 1}")
+                rubric_id = str(field_of(rubric, "rubric_id") or f"{group}_{index + 1}")
                 rubric_id = f"{group}.{rubric_id}" if rubric_id in ids else rubric_id
                 ids.add(rubric_id)
                 kinds = [kind for kind in (rubric.get("type"), group) if kind in _RUBRIC_TYPES]
@@ -267,7 +267,7 @@ class _Case:
 
     def _member(self, name: str, kind: type[Any]) -> Any:
         """A field of the case, None where it is absent or, which is an error, of another kind."""
-        value = _get(self._case, name)
+        value = field_of(self._case, name)
         if value is None or isinstance(value, kind):
             return value
         path = (*self._path, spelt(name, self._case))
@@ -282,8 +282,8 @@ class _Case:
 
 def _author(message: Json) -> str:
     """Who a message of the history is of: `user` for what has that role, whatever the user's name is."""
-    content = _content(_get(message, "content")) or {"parts": []}
-    has_results = any(_get(part, "function_response") for part in content["parts"])
+    content = _content(field_of(message, "content")) or {"parts": []}
+    has_results = any(field_of(part, "function_response") for part in content["parts"])
     if content.get("role") == "user" and not has_results:
         return "user"
     return str(message.get("author") or "model")
@@ -312,7 +312,7 @@ def _calls(content: Any) -> list[Json]:
     if isinstance(content, dict) and isinstance(content.get("tool_name"), str):
         return [{"name": content["tool_name"], "args": content.get("tool_input") or {}}]
     parts = (_content(content) or {"parts": []})["parts"]
-    return [call for part in parts if isinstance(call := _get(part, "function_call"), dict)]
+    return [call for part in parts if isinstance(call := field_of(part, "function_call"), dict)]
 
 
 def _content(value: Any) -> Json | None:
@@ -323,11 +323,6 @@ def _content(value: Any) -> Json | None:
         return None
     parts = value["parts"]
     return value if parts and all(isinstance(part, dict) for part in parts) else None
-
-
-def _get(data: Any, name: str) -> Any:
-    """A field in either spelling; None where there is none."""
-    return data.get(spelt(name, data)) if isinstance(data, dict) else None
 
 
 class _Metric(NamedTuple):

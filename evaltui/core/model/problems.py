@@ -131,8 +131,8 @@ class Problem:
         return cls(INVALID_VALUE, path, message, line, file)
 
     @classmethod
-    def warning(cls, path: JsonPath, message: str, *, line: int | None = None) -> Problem:
-        return cls(IGNORED_VALUE, path, message, line)
+    def warning(cls, path: JsonPath, message: str) -> Problem:
+        return cls(IGNORED_VALUE, path, message)
 
     @property
     def severity(self) -> Severity:

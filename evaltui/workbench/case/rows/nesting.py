@@ -7,7 +7,7 @@ from typing import Any
 
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.core.model.tool_values import first_value, member_schema
+from evaltui.core.model.tool_schema import first_value, member_schema
 from evaltui.documents.edits import EditError, at_path
 from evaltui.documents.values import insert, put, remove, rename
 from evaltui.text.figures import counted

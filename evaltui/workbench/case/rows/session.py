@@ -10,8 +10,7 @@ from typing import Any
 from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.core.model.tool_schema import check_state
-from evaltui.core.model.tool_values import first_value, member_schema, properties_of
+from evaltui.core.model.tool_schema import check_state, first_value, member_schema, properties_of
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.session import DEFAULT_APP_NAME, SessionField, StateEditor
 from evaltui.documents.editing.set import CaseEditor, EditBuilder, SetEditor
