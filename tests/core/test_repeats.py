@@ -12,7 +12,7 @@ from evaltui.core.compare.totals import rates, totals_of
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Call, RepeatResult, Status, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.core.statistics.estimates import pass_at_k, pass_hat_k
+from evaltui.core.statistics import pass_at_k, pass_hat_k
 
 counts = st.integers(1, 8).flatmap(
     lambda runs: st.tuples(st.just(runs), st.integers(0, runs), st.integers(1, runs))

@@ -8,8 +8,15 @@ import pytest
 from scipy import stats
 
 from evaltui.core.compare.repeats import SequentialTest
-from evaltui.core.statistics.differences import fisher_worse, mcnemar_exact
-from evaltui.core.statistics.estimates import clustered_mean, clustered_rate, quantile, t_quantile, wilson
+from evaltui.core.statistics import (
+    clustered_mean,
+    clustered_rate,
+    fisher_worse,
+    mcnemar_exact,
+    quantile,
+    t_quantile,
+    wilson,
+)
 
 SIZES = [1, 2, 3, 4, 5, 8, 13, 40, 99, 100, 101, 500, 20_000]
 

@@ -15,7 +15,7 @@ from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, R
 from evaltui.core.model.base_model import NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.core.statistics.differences import ALPHA, fisher_worse, mcnemar_exact
+from evaltui.core.statistics import ALPHA, fisher_worse, mcnemar_exact
 from evaltui.text.figures import counted, show_growth, show_number, show_p
 from evaltui.text.values import show_change
 

@@ -13,7 +13,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.base_model import NOT_REPORTED, keys_first
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost, KnownCost
-from evaltui.core.statistics.estimates import (
+from evaltui.core.statistics import (
     Estimate,
     Rate,
     RunsRate,

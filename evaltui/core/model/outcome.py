@@ -34,7 +34,7 @@ from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
-from evaltui.core.statistics.estimates import PassRate, Rate, pass_rates, rate_of
+from evaltui.core.statistics import PassRate, Rate, pass_rates, rate_of
 from evaltui.text.figures import show_scores
 
 if TYPE_CHECKING:

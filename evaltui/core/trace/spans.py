@@ -405,17 +405,17 @@ def time_spent(spans: Sequence[Span]) -> TimeSpent:
     parts, before, intervals = list[float](), 0.0, list[tuple[float, float]]()
     for ranges in (of("model"), of("tool"), waits, of("agent"), of("turn")):
         intervals += ranges
-        covered = _covered(intervals)
-        parts.append(covered - before)
-        before = covered
+        so_far = covered(intervals)
+        parts.append(so_far - before)
+        before = so_far
     model, tool, throttled, agent, waiting = parts
     return TimeSpent(model, tool, throttled, agent, waiting, len(of("model")), len(of("tool")))
 
 
-def _covered(ranges: Iterable[tuple[float, float]]) -> float:
+def covered(ranges: Iterable[tuple[float, float]]) -> float:
     """Seconds that are in at least one of the ranges."""
-    covered, end = 0.0, float("-inf")
+    seconds, end = 0.0, float("-inf")
     for first, last in sorted(ranges):
-        covered += max(0.0, last - max(first, end))
+        seconds += max(0.0, last - max(first, end))
         end = max(end, last)
-    return covered
+    return seconds

@@ -15,7 +15,7 @@ from evaltui.core.compare.totals import Totals
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem
-from evaltui.core.statistics.estimates import wilson
+from evaltui.core.statistics import wilson
 from evaltui.project.agent_source import SourcePlace
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.history import CaseHistory

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from evaltui.core.model.outcome import Status
-from evaltui.core.statistics.estimates import wilson
+from evaltui.core.statistics import wilson
 from evaltui.runs.listing import FailedCase, RunRow
 from evaltui.text.figures import (
     counted,

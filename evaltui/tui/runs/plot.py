@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from enum import StrEnum
 
-from evaltui.core.statistics.estimates import wilson
+from evaltui.core.statistics import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import UNKNOWN, show_duration, show_interval, show_money, show_points, show_rate
 from evaltui.text.lines import Line, Span, filled
