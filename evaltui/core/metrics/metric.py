@@ -15,6 +15,7 @@ from evaltui.core.matching.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
 from evaltui.core.model.events import TURN
+from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
@@ -74,6 +75,12 @@ class CriterionError(ValueError):
 def criterion_extra(metric: EvalMetric) -> dict[str, Any]:
     """The keys of a criterion that not every criterion has, in the config's spelling."""
     return (metric.criterion.model_extra or {}) if metric.criterion else {}
+
+
+def criterion_option(metric: EvalMetric, name: str, default: Any = None) -> Any:
+    """The value of a key that not every criterion has, in either spelling."""
+    extra = criterion_extra(metric)
+    return extra.get(name, extra.get(camel(name), default))
 
 
 def what_is_wrong(error: ValidationError, as_a_whole: str = "") -> str:
