@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.json_values import field_of, spelt
 from evaltui.core.model.old_formats import Json
-from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.text.values import in_words
+from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase
@@ -54,17 +53,15 @@ def required_field(
     value = data.get(key)
     if isinstance(value, kind):
         return value
-    expected = "a string" if kind is str else "a list"
-    message = f"must be {expected}, is {in_words(value)}" if key in data else "missing"
-    problems.append(Problem.error((*path[:-1], key), message))
+    where = (*path[:-1], key)
+    problems.append(wrong_kind(where, value, kind) if key in data else Problem.error(where, "missing"))
     return None
 
 
 def outline_of(case: Any) -> CaseOutline:
     """The outline of a case as JSON data, whatever that is."""
     if not isinstance(case, dict):
-        problem = Problem.error((), f"must be an object, is {in_words(case)}")
-        return CaseOutline(None, 0, problems=(problem,))
+        return CaseOutline(None, 0, problems=(wrong_kind((), case, dict),))
     id_problems: list[Problem] = []
     eval_id = required_field(case, ("eval_id",), str, id_problems)
     problems = tuple(id_problems)

@@ -13,8 +13,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from evaltui.core.model.json_values import camel, dicts, field_of, spelt
-from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.text.values import in_words, show_value
+from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
+from evaltui.text.values import show_value
 
 Json = dict[str, Any]
 
@@ -36,7 +36,6 @@ _OF_CASES = (
 _ACTUAL = ("responses", "intermediate_events")
 _DATASETS_ONLY = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
 _RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
-_KIND_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 _LONGEST_VALUE = 100
 
 
@@ -59,12 +58,9 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
     key = spelt("eval_cases", data)
     problems: list[Problem] = []
     names = {field_of(case, "eval_case_id") for _, case in dicts(data[key])}
-    cases = []
-    for index, case in enumerate(data[key]):
-        if isinstance(case, dict):
-            cases.append(_Case(case, (key, index), problems).converted(names))
-        else:
-            problems.append(Problem.error((key, index), f"must be an object, is {in_words(case)}"))
+    cases = [
+        _Case(case, path, problems).converted(names) for case, path in objects_in(data[key], (key,), problems)
+    ]
     return {"eval_set_id": name, "name": name, "eval_cases": cases}, problems
 
 
@@ -188,30 +184,21 @@ class _Case:
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
         """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
         key = spelt("conversation_history", self._case)
-        for index, message in self._objects(
-            self._member("conversation_history", list) or [], (*self._path, key)
-        ):
-            yield message | {"author": _author(message)}, (*self._path, key, index)
+        history = self._member("conversation_history", list) or []
+        for message, where in objects_in(history, (*self._path, key), self._problems):
+            yield message | {"author": _author(message)}, where
         prompt = field_of(self._case, "prompt")
         if prompt is not None:
             yield {"author": "user", "content": prompt}, (*self._path, "prompt")
         agent_data, is_first = spelt("agent_data", self._case), True
         for number, turn in dicts(self._agent_turns()):
             events, path = field_of(turn, "events"), (*self._path, agent_data, "turns", number, "events")
-            for index, event in self._objects(events if isinstance(events, list) else [], path):
+            events = events if isinstance(events, list) else []
+            for event, where in objects_in(events, path, self._problems):
                 # The output of a run may hold the prompt twice.
                 if not (is_first and event.get("author") == "user" and event.get("content") == prompt):
-                    yield event, (*path, index)
+                    yield event, where
                 is_first = is_first and event.get("author") != "user"
-
-    def _objects(self, items: list[Any], path: JsonPath) -> Iterator[tuple[int, Json]]:
-        """The objects of a list with their places; anything else is an error."""
-        for index, item in enumerate(items):
-            if isinstance(item, dict):
-                yield index, item
-            else:
-                message = f"must be an object, is {in_words(item)}"
-                self._problems.append(Problem.error((*path, index), message))
 
     def _expect(self, turn: Json) -> None:
         """Adds what the case states of its last turn."""
@@ -272,8 +259,7 @@ class _Case:
             return value
         path = (*self._path, spelt(name, self._case))
         if path not in (problem.path for problem in self._problems):
-            message = f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"
-            self._problems.append(Problem.error(path, message))
+            self._problems.append(wrong_kind(path, value, kind))
         return None
 
     def _warn(self, path: JsonPath, message: str) -> None:
@@ -353,10 +339,10 @@ _OTHER = _INSTEAD.format("metrics of `evaltui metrics`")
 def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
     """A config of agents-cli as the data of a `test_config.json`; None where there are errors."""
     if not isinstance(data, Mapping):
-        return None, [Problem.error((), f"must be an object, is {in_words(data)}")]
+        return None, [wrong_kind((), data, dict)]
     names, custom = data.get("metrics_to_run") or [], data.get("custom_metrics") or []
     problems = [
-        Problem.error((key,), f"must be a list, is {in_words(value)}")
+        wrong_kind((key,), value, list)
         for key, value in (("metrics_to_run", names), ("custom_metrics", custom))
         if not isinstance(value, list)
     ]
@@ -371,8 +357,7 @@ def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
     not_evaluated: dict[str, str] = {}
     for index, name in enumerate(names):
         if not isinstance(name, str):
-            where = ("metrics_to_run", index)
-            problems.append(Problem.error(where, f"must be a string, is {in_words(name)}"))
+            problems.append(wrong_kind(("metrics_to_run", index), name, str))
             continue
         metric = _METRICS.get(re.sub(r"_v\d+$", "", name.lower()))
         if name in definitions:
