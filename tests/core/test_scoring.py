@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, score_case
+from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invocations_from_events, score_case
 from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.judges.judge import JudgeFailedError
-from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, worst_status
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, calls_of, worst_status
 from evaltui.core.scoring import Expected, score_repeat
 
 BOTH = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -233,6 +233,33 @@ async def test_criteria_of_ours_stand_where_adk_does_not_look():
     assert metrics(result)["trajectory_recall"].score == 1.0
     assert metrics(result)["trajectory_precision"].score == 0.5
     assert result.status is Status.PASSED
+
+
+CALL = {"role": "model", "parts": [{"function_call": {"name": "greet", "args": {}}}]}
+
+EVENTS = [
+    {"kind": "user", "content": HELLO},
+    {"kind": "console", "data": {"source": "stdout", "text": "noise"}},
+    {"kind": "text", "agent": "a", "data": {"partial": True}, "content": answer("good")},
+    {"kind": "tool_call", "agent": "a", "content": CALL},
+    {"kind": "text", "agent": "a", "content": answer("good morning")},
+    {"kind": "user", "content": HELLO},
+    {"kind": "text", "agent": "a", "content": answer("again")},
+]
+
+
+@pytest.mark.parametrize("with_steps", [True, False])
+def test_events_become_invocations_that_can_be_scored(with_steps):
+    events = [dict(event) for event in EVENTS]
+    if with_steps:
+        for number, turn_number in ((3, 0), (4, 0), (6, 1)):
+            final = {"final": True} if events[number]["kind"] == "text" else {}
+            events[number] |= {"turn": turn_number, "data": {"step": str(number), **final}}
+    first, second = invocations_from_events(events)
+    expected = [turn("good morning", calls=["greet"]), turn("again", calls=[])]
+    for invocation, like in zip((first, second), did(*expected), strict=True):
+        assert invocation.final_response == like.final_response
+        assert calls_of(invocation.intermediate_data) == calls_of(like.intermediate_data)
 
 
 STATUSES = st.sampled_from([s for s in Status if s not in (Status.INFORMATIONAL, Status.FLAKY)])
