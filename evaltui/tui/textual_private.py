@@ -32,7 +32,7 @@ from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import TextArea
+from textual.widgets import OptionList, TextArea
 
 from evaltui.text.values import visible
 from evaltui.workbench.actions import Scope
@@ -231,6 +231,17 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
         for owner, method in super()._get_dispatch_methods(method_name, message):
             if not issubclass(owner, HearingScreen) or self.hears(message):
                 yield owner, method
+
+
+def clicked_option(options: OptionList, click: events.Click) -> int | None:
+    """The number of the option that a click is on; None where there is none.
+
+    Fault of 8.2.8: `OptionList` believes the number that is painted below the mouse. Replace its options by
+    fewer ones and click on one of the old before the screen is painted again: IndexError, and the app ends.
+    It should pass over a number that it has no option for.
+    """
+    number: int | None = click.style.meta.get("option")
+    return number if number is not None and number < options.option_count else None
 
 
 # Terminals paste the end of a line as a carriage return.

@@ -10,6 +10,7 @@ from textual.widgets import OptionList
 
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.values import visible
+from evaltui.tui.textual_private import clicked_option
 from evaltui.tui.widgets.lines import OneLine, content
 
 
@@ -59,9 +60,10 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
     on_blur = on_focus
 
     def on_click(self, event: events.Click) -> None:
-        if event.chain == 1 and not self._at_once:
+        option = clicked_option(self, event)
+        if option is None or (event.chain == 1 and not self._at_once):
             event.prevent_default()
-            self.highlighted = event.style.meta.get("option", self.highlighted)
+            self.highlighted = self.highlighted if option is None else option
 
     def action_step_line(self, step: int) -> None:
         self.highlighted = self.current + step
