@@ -1,17 +1,13 @@
-"""The formats of case files: JSON, and adapters that are asked before it."""
+"""The formats of case files: eval sets and configs as JSON, and Google's EvaluationDataset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from evaltui.documents.case_file import CaseFile
+from evaltui.documents.dataset import DatasetDocument
 from evaltui.documents.document import JsonDocument
-
-ADAPTERS: list[Callable[[str, CaseFile | None], CaseFile | None]] = []
-"""Readers of other formats: None for a text of another one; chunks of the second file are shared."""
 
 
 def read_case_file(text: str, like: CaseFile | None = None) -> CaseFile:
-    """A text in the first format that reads it. Raises ValueError for a text in no format."""
-    files = (adapter(text, like) for adapter in ADAPTERS)
-    return next((file for file in files if file is not None), None) or JsonDocument(text, like)
+    """A text in the format that it has; chunks of `like` are shared. Raises ValueError for no JSON."""
+    source = JsonDocument(text, like.source if isinstance(like, DatasetDocument) else like)
+    return DatasetDocument.of(source, like) or source

@@ -86,6 +86,13 @@ def is_eval_config_file(path: Path) -> bool:
     return is_eval_config(data)
 
 
+def refuses_to_edit_config(path: Path) -> str | None:
+    """Why a config cannot be edited, as a sentence; None where it can."""
+    if not is_eval_config_file(path):
+        return None
+    return f"{path.name} is a config of agents-cli, read-only; a {CONFIG_NAME} beside the set replaces it"
+
+
 def config_above(set_path: Path) -> Path | None:
     """The nearest `test_config.json` above a set: as in ADK, it is for the sets beside it."""
     above = (folder / CONFIG_NAME for folder in _folders_of(set_path) if folder != set_path.parent)

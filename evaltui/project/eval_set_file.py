@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from evaltui.core.model.problems import EvalSetError, Problem, errors_in, merge_
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.documents.case_file import CaseFile
+from evaltui.documents.dataset import DatasetDocument
 from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import locate
 from evaltui.documents.problems import at_cases, located, validate_document
@@ -151,7 +153,11 @@ def read_eval_set_file(
     except (OSError, ValueError):
         document = None
     fingerprint: Fingerprint | None = None
-    if source and document is not None and document.key is not None and not is_dataset(document.value):
+    if source and isinstance(document, DatasetDocument):
+        fingerprint = source.fingerprint
+        problems = tuple(located(document.problems, document, path))
+        read = SetData("dataset", document.value, source.text.removeprefix("\ufeff"), problems)
+    elif source and document is not None and document.key is not None and not is_dataset(document.value):
         fingerprint = source.fingerprint
         read = SetData("eval set", document.value, source.text.removeprefix("\ufeff"), ())
     else:
@@ -198,9 +204,20 @@ def validated(file: EvalSetFile) -> EvalSetFile:
     if file.document is None:
         # Old formats, whose sets are small, and what is no set at all.
         return _validated_at_once(file, read_set_data(path))
-    eval_set, unlocated = validate_document(file.document, file.cases)
+    eval_set, unlocated = _model_of(file.document, file.cases, file.eval_set_id)
     problems = tuple(located(unlocated, file.document, path))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
+
+
+def _model_of(
+    document: CaseFile, cases: Sequence[StoredCase], name: str
+) -> tuple[EvalSet | None, list[Problem]]:
+    """The set without its cases, None where there are errors, and all problems; a dataset gets the name."""
+    eval_set, problems = validate_document(document, cases)
+    if not isinstance(document, DatasetDocument):
+        return eval_set, problems
+    named = eval_set and eval_set.model_copy(update={"eval_set_id": name})
+    return named, [*problems, *document.problems]
 
 
 def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
@@ -215,9 +232,10 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
         read = set_data(file.path, document.text)
         return _validated_at_once(_listed(replace(file, is_validated=False), read), read)
     data, cases = document.value, document.cases
+    own_format: Format = "dataset" if isinstance(document, DatasetDocument) else "eval set"
     eval_set, unlocated = None, [*at_cases(data, [case.outline.problems for case in cases])]
     if validate:
-        eval_set, unlocated = validate_document(document, cases)
+        eval_set, unlocated = _model_of(document, cases, file.eval_set_id)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
     problems = [
         replace(
@@ -229,7 +247,7 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
     ]
     return replace(
         # Whatever has become of the file meanwhile.
-        replace(file, format="eval set", document=document, stamp=None, fingerprint=None),
+        replace(file, format=own_format, document=document, stamp=None, fingerprint=None),
         eval_set_id=str(data.get(spelt("eval_set_id", data)) or file.eval_set_id),
         cases=cases,
         problems=tuple(problems),

@@ -287,7 +287,11 @@ class DialogScreen(ActionScreen[ScreenResultType], ModalScreen[ScreenResultType]
     def on_click(self, event: events.Click) -> None:
         place = event.screen_x, event.screen_y
         if self.box is not None and not self.query_one(self.box).region.contains(*place):
-            self.dismiss(None)
+            self.action_close()
+
+    def action_close(self) -> None:
+        """Closes it without a result."""
+        self.dismiss(None)
 
 
 Answer = TypeVar("Answer")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evaltui.runs.execution import RunService
     from evaltui.workbench.case.draft import Draft, Drafting
     from evaltui.workbench.case.selected_case import SelectedCase
-    from evaltui.workbench.chat.controller import ChatController, ChatSpending
+    from evaltui.workbench.chat.controller import ChatController
     from evaltui.workbench.matrix.more_repeats import MoreRepeats
     from evaltui.workbench.trace.sessions import ReceivedSessions
 
@@ -138,13 +138,6 @@ class Workbench:
 
         refuses = self.runs.refuses_to_run
         return MoreRepeats(self.agent, self.sets, refuses, self.messages, self._run_service)
-
-    @cached_property
-    def chat_spending(self) -> ChatSpending:
-        """The cost of the conversation."""
-        from evaltui.workbench.chat.controller import ChatSpending
-
-        return ChatSpending(lambda: self.agent.settings.prices, self.messages)
 
     @property
     def repeats_more(self) -> bool:

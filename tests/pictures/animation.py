@@ -50,7 +50,7 @@ async def frames() -> list[Frame]:
             for number, step in enumerate(STEPS):
                 async for _ in pressed(pilot, step):
                     await _capture(pilot, found)
-                tour = app.screen_stack[0].query_one(TourLine).tour
+                tour = app.screen_stack[0].query_one(TourLine)
                 await _until(app, lambda tour=tour, number=number: tour.index > number)
                 await _settled(app)
                 await _capture(pilot, found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from textual.pilot import Pilot
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.documents.editing.set import CaseEditor
+from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.case.rows import write_rows
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.case.fields import RowSource
 from evaltui.workbench.case.selected_case import case_rows
+from evaltui.workbench.workbench import Workbench
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
@@ -32,6 +35,17 @@ async def until_ran(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     seconds = waiting.PATIENCE_WITH_PROCESSES
     await waiting.until(condition, lambda: screen_text(pilot.app), seconds)
     await pilot.pause()
+
+
+@asynccontextmanager
+async def workbench_on(
+    folder: Path, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[WorkbenchApp, Pilot[int]]]:
+    """The app on an agent, once its sets are read, and its pilot."""
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: app.workbench.sets.is_read)
+        yield app, pilot
 
 
 def screen_lines(app: App[Any]) -> list[str]:

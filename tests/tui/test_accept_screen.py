@@ -4,13 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)
 
@@ -47,9 +45,7 @@ async def ran(app, pilot, path, case="dark"):
 
 
 async def test_in_the_case_accept_says_why_not_or_asks_how_much(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
+    async with workbench_on(house.parent, NARROW) as (app, pilot):
         app.workbench.navigation.select(Selection(house.name, "wrong"))
         await pilot.press("2", "a")
         await until(pilot, lambda: "Not run   r  Run case" in screen_text(app))
@@ -74,8 +70,7 @@ def is_chosen(app, title):
 
 
 async def test_the_next_difference_comes_after_the_accepted_one(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=WIDE) as pilot:
+    async with workbench_on(house.parent, WIDE) as (app, pilot):
         await ran(app, pilot, house)
         await pilot.press("n", "n")
         await until(
@@ -92,8 +87,7 @@ async def test_the_next_difference_comes_after_the_accepted_one(house):
 
 
 async def test_each_choice_shows_its_own_change_and_leaving_changes_nothing(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(house.parent, NARROW) as (app, pilot):
         await ran(app, pilot, house)
         await pilot.press("n", "a")
         await until(pilot, is_chosen(app, "This argument"))
@@ -114,8 +108,7 @@ async def test_each_choice_shows_its_own_change_and_leaving_changes_nothing(hous
 
 
 async def test_places_of_the_file_that_are_apart_are_divided(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=(160, 60)) as pilot:
+    async with workbench_on(house.parent, (160, 60)) as (app, pilot):
         await ran(app, pilot, house)
         await pilot.press("1", "a")
         await until(pilot, is_shown(app, '"off"'))
@@ -127,8 +120,7 @@ async def test_places_of_the_file_that_are_apart_are_divided(house):
 
 
 async def test_every_failing_case_from_the_list(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(house.parent, NARROW) as (app, pilot):
         await ran(app, pilot, house)
         await pilot.press("1", "a")
         await until(pilot, is_chosen(app, "Whole case"))
@@ -144,8 +136,7 @@ async def test_every_failing_case_from_the_list(house):
 
 
 async def test_by_mouse(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=WIDE) as pilot:
+    async with workbench_on(house.parent, WIDE) as (app, pilot):
         await ran(app, pilot, house)
         await until(pilot, lambda: "+  notify" in screen_text(app))
         row = next(n for n, line in enumerate(screen_lines(app)) if "+  notify" in line)
@@ -176,8 +167,7 @@ async def test_a_long_change_scrolls_and_the_choices_stay_in_sight(house, size):
     many = [{"name": f"tool_{number}", "args": {"n": number}} for number in range(40)]
     data["eval_cases"][0]["conversation"][1]["intermediate_data"]["tool_uses"] = many
     house.write_text(json.dumps(data, indent=2))
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=size) as pilot:
+    async with workbench_on(house.parent, size) as (app, pilot):
         await ran(app, pilot, house)
         await pilot.press("1", "a")
         await until(pilot, is_shown(app, "tool_0"))
@@ -191,8 +181,7 @@ async def test_a_long_change_scrolls_and_the_choices_stay_in_sight(house, size):
 
 async def test_of_a_file_in_one_line_only_what_differs_is_shown(house: Path):
     house.write_text(json.dumps(json.loads(house.read_text())))
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(house.parent, NARROW) as (app, pilot):
         await ran(app, pilot, house)
         await pilot.press("n", "a")
         await until(pilot, is_shown(app, "1 + …"))
@@ -205,8 +194,7 @@ async def test_a_response_that_fails_because_none_is_expected_is_accepted_as_a_d
     silent = turn("hello", OFF)
     del silent["final_response"]
     path = write_cases(folder, "lights", {"silent": [silent]})
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=WIDE) as pilot:
+    async with workbench_on(folder, WIDE) as (app, pilot):
         await ran(app, pilot, path, "silent")
         await pilot.press("3", "n")
         await until(pilot, lambda: "no response expected   0.00 < 0.80" in screen_text(app))

@@ -6,14 +6,12 @@ import pytest
 
 pytest.importorskip("google.adk")
 
-from pilots import screen_text, until, until_ran, write_cases
+from pilots import screen_text, until, until_ran, workbench_on, write_cases
 from requesting_agents import DESK, write_agent
 
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
-from evaltui.workbench.workbench import Workbench
 
 pytestmark = pytest.mark.adk
 
@@ -21,8 +19,7 @@ pytestmark = pytest.mark.adk
 async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
     folder = write_agent(tmp_path / "desk", DESK)
     path = write_cases(folder, "desk", {})
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=(80, 60)) as pilot:
+    async with workbench_on(folder, (80, 60)) as (app, pilot):
         chat = app.workbench.chat
 
         async def send(text, turns):

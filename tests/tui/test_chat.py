@@ -3,10 +3,9 @@
 from contextlib import asynccontextmanager
 
 import pytest
-from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 from rich.cells import cell_len
 
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.begin import ChatFromScreen, NewChatScreen
 from evaltui.tui.chat.view import ChatView
 from evaltui.tui.dialogs.prompt import PromptScreen
@@ -15,7 +14,6 @@ from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.chat.conversation import TurnStage
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE = (80, 24), (160, 45)
 DESK = """
@@ -26,9 +24,6 @@ DESK = """
         if message == "slow":
             yield text("I begin.")
             await asyncio.sleep(60)
-        if message == "raise":
-            yield tool_call("find", {"where": "there"}, id="c1")
-            raise ValueError("[/boom] \\x1b[2J not today")
         if message == "look":
             yield tool_call("find", {"[/where]": "\\x1b[31mhere"}, id="c1")
             yield tool_result("find", {"found": ["a", "b"]}, id="c1")
@@ -65,8 +60,7 @@ async def opened(app, pilot):
 @asynccontextmanager
 async def chatting(folder, size=NARROW):
     """The app with the chat of an agent, and its pilot."""
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
+    async with workbench_on(folder, size) as (app, pilot):
         await opened(app, pilot)
         yield app, pilot
 
@@ -143,18 +137,6 @@ async def test_several_lines_and_messages_sent_before(desk):
         assert field.text == "now"
         await pilot.press("tab")
         assert not isinstance(app.focused, MessageField)
-
-
-async def test_an_error_is_shown_where_it_happened_and_the_conversation_goes_on(desk):
-    async with chatting(desk) as (app, pilot):
-        await say(app, pilot, "raise")
-        await until(pilot, lambda: "! ValueError: [/boom] \\x1b[2J not today" in screen_text(app))
-        await say(app, pilot, "hi")
-        await until(pilot, lambda: "You said: hi" in screen_text(app))
-        assert stages(app) == [TurnStage.FAILED, TurnStage.DONE]
-        assert app.workbench.chat.transcript.state == {"count": 1}
-        await pilot.press("escape", "home", "down", "down", "enter")
-        await until(pilot, lambda: "in root_agent" in screen_text(app))
 
 
 async def test_ctrl_c_cancels_a_turn_and_escape_leaves_the_message(desk):
@@ -246,9 +228,7 @@ async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
 
 
 async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(desk, WIDE) as (app, pilot):
         await pilot.press("r")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.navigation.selection.eval_id == "polite"
@@ -266,32 +246,19 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
         assert "3 Result" in screen_text(app)
 
 
-async def test_from_a_case_a_chat_can_begin_anew(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
-        await pilot.press("c")
-        await until(pilot, lambda: "Start a new chat" in screen_text(app))
-        while not any(row.startswith("● Start a new chat") for row in marked(app)):
-            await pilot.press("down")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.focused, MessageField))
-        assert app.workbench.chat.transcript.turns == []
-
-
-async def test_every_turn_of_a_case_is_said_again(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+@pytest.mark.parametrize(
+    ("way", "turns"), [("Start a new chat", []), ("Replay the whole case", [TurnStage.DONE] * 2)]
+)
+async def test_from_a_case_a_chat_can_begin_in_other_ways(desk, way, turns):
+    async with workbench_on(desk, NARROW) as (app, pilot):
         await pilot.press("c")
         await until(pilot, lambda: "the end   after 2 turns" in screen_text(app))
         await pilot.press("left", "left")
         await until(pilot, lambda: " turn 1 of 2   hello" in screen_text(app))
-        while not any(row.startswith("● Replay the whole case") for row in marked(app)):
+        while not any(row.startswith(f"● {way}") for row in marked(app)):
             await pilot.press("down")
         await pilot.press("enter")
-        await until(pilot, lambda: "You said: bye" in screen_text(app))
-        await until(pilot, lambda: stages(app) == [TurnStage.DONE] * 2)
+        await until(pilot, lambda: isinstance(app.focused, MessageField) and stages(app) == turns)
 
 
 async def test_a_conversation_begins_with_a_state(desk):

@@ -1,14 +1,12 @@
 """The trace of the chat: from a row to its span and back, side by side, while the agent works."""
 
 import pytest
-from pilots import screen_text, turn, until, until_ran, write_cases
+from pilots import screen_text, turn, until, until_ran, workbench_on, write_cases
 
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.view import ChatView
 from evaltui.tui.inspector import Inspector
 from evaltui.tui.trace.view import TraceView
 from evaltui.tui.widgets.fields import MessageField
-from evaltui.workbench.workbench import Workbench
 
 DESK = """
     import asyncio
@@ -35,9 +33,7 @@ async def test_a_row_leads_to_its_span_and_back_while_the_agent_works(write_agen
     folder = write_agent(DESK, name="desk")
     if cases:
         write_cases(folder, "desk", {"one": [turn("here", "x")], "two": [turn("there", "x")]})
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(folder, size) as (app, pilot):
         await pilot.press("4")
         await until(pilot, lambda: isinstance(app.focused, MessageField))
         for message in ("here", "there"):

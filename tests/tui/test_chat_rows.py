@@ -9,7 +9,7 @@ from textual._xterm_parser import XTermParser
 
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.text.lines import cells, draw
-from evaltui.tui.chat.draft import MessageDraft
+from evaltui.tui.chat.message import MessageDraft
 from evaltui.tui.chat.page import ONE_LINE, full_line, who_width, write_row
 from evaltui.tui.exchange import Attached
 from evaltui.tui.textual_private import know_alt_enter
@@ -122,18 +122,6 @@ def test_a_long_text_is_cut_and_says_so():
 
 
 # The message
-
-
-def test_messages_sent_before_are_gone_through_and_back():
-    draft, sent = MessageDraft(), ["one", "two"]
-    assert draft.later(sent) is None
-    assert draft.earlier("being written", sent) == "two"
-    assert draft.earlier("two", sent) == "one"
-    assert draft.earlier("one", sent) is None
-    assert draft.later(sent) == "two"
-    assert draft.later(sent) == "being written"
-    assert draft.later(sent) is None
-    assert MessageDraft().earlier("x", []) is None
 
 
 def test_files_go_along_in_the_alphabet_of_genai():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 
 from evaltui.documents.values import put
 from evaltui.tui.app import WorkbenchApp
@@ -205,8 +205,7 @@ async def prepared(app, pilot):
 
 
 async def test_esc_leads_out_of_each_dialog_after_any_key_and_changes_nothing(house):
-    app = WorkbenchApp(Workbench(house))
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with workbench_on(house, SIZES[0]) as (app, pilot):
         await prepared(app, pilot)
         for name, way in WAYS.items():
             if name not in OF_A_KIND:
@@ -214,8 +213,7 @@ async def test_esc_leads_out_of_each_dialog_after_any_key_and_changes_nothing(ho
 
 
 async def test_enter_and_ctrl_s_apply_each_dialog_or_say_why_not(house):
-    app = WorkbenchApp(Workbench(house))
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with workbench_on(house, SIZES[0]) as (app, pilot):
         await prepared(app, pilot)
         for name, way in WAYS.items():
             if way.compared == "every day":
@@ -260,9 +258,7 @@ async def check_keys(app, pilot, name, is_open: Callable[[], bool]):
 
 
 async def test_dialogs_that_come_up_by_themselves(house):
-    app = WorkbenchApp(Workbench(house))
-    async with app.run_test(size=SIZES[0]) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
+    async with workbench_on(house, SIZES[0]) as (app, pilot):
         path = edit(app, house, "mine")
         await pilot.press("q")
         await check_keys(app, pilot, "unsaved", lambda: isinstance(app.screen, UnsavedScreen))
@@ -289,8 +285,7 @@ async def test_what_a_crash_left_is_there_until_it_is_confirmed(house, monkeypat
     # The lock ends with the process; this one goes on.
     workbench.editing.open_file(path).recovery.lock.release()
     applied: list[Recovery] = []
-    app = WorkbenchApp(Workbench(house))
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with workbench_on(house, SIZES[0]) as (app, pilot):
         with monkeypatch.context() as patch:
             patch.setattr(Recovery, "apply", applied.append)
             await check_keys(app, pilot, "recovery", lambda: isinstance(app.screen, RecoveryScreen))

@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, workbench_on, write_cases
 
 from evaltui.documents.edits import Move, Put
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
 from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
 from evaltui.workbench.workbench import Workbench
@@ -44,16 +43,11 @@ def answers(path):
     return [case["conversation"][0]["final_response"]["parts"][0]["text"] for case in cases]
 
 
-async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
-
-
 # Two versions
 
 
 async def clashing(app, pilot, talk, cases=(0, 1)):
     """A save that clashes in these cases, which opens the screen."""
-    await started(app, pilot)
     for case in cases:
         edit(app.workbench, talk, case, f"mine {case}")
         change_outside(talk, case, f"theirs {case}")
@@ -64,9 +58,7 @@ async def clashing(app, pilot, talk, cases=(0, 1)):
 
 
 async def test_versions_are_shown_at_every_size_that_the_terminal_gets(talk, every_frame):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=(64, 20)) as pilot:
-        await started(app, pilot)
+    async with workbench_on(talk.parent, (64, 20)) as (app, pilot):
         edit(app.workbench, talk, 0, "light " * 60)
         change_outside(talk, 0, "lamps " * 60)
         assert not await app.workbench.editing.save_all()
@@ -80,9 +72,7 @@ async def test_versions_are_shown_at_every_size_that_the_terminal_gets(talk, eve
 async def test_the_words_that_differ_are_in_view_however_long_the_text_is(talk, size):
     text = "Turn off the bedroom light, and tell me which of the lamps it was that is turned off {}, please"
     change_outside(talk, 0, text.format("first"))
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=size) as pilot:
-        await started(app, pilot)
+    async with workbench_on(talk.parent, size) as (app, pilot):
         edit(app.workbench, talk, 0, text.format("here"))
         change_outside(talk, 0, text.format("outside"))
         assert not await app.workbench.editing.save_all()
@@ -107,8 +97,7 @@ def is_closed(app):
 
 
 async def test_each_case_is_decided_and_the_file_saved(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
         await clashing(app, pilot, talk)
         change_outside(talk, 2, "new outside")
         await pilot.press("enter")
@@ -116,7 +105,7 @@ async def test_each_case_is_decided_and_the_file_saved(talk):
         await pilot.press("left")
         await until(pilot, lambda: app.screen.rows.current == 1)
         await pilot.press("right")
-        assert app.screen.rows.cases == {"one": "mine", "two": "theirs"}
+        assert app.screen.rows.choices.cases == {"one": "mine", "two": "theirs"}
         await pilot.press("enter")
         await until(pilot, is_closed(app))
         assert answers(talk) == ["mine 0", "theirs 1", "new outside"]
@@ -125,34 +114,20 @@ async def test_each_case_is_decided_and_the_file_saved(talk):
 
 @pytest.mark.parametrize(("key", "kept"), [("H", "mine"), ("L", "theirs")])
 async def test_one_side_of_all(talk, key, kept):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
         await clashing(app, pilot, talk)
         await pilot.press(key, "ctrl+s")
         await until(pilot, is_closed(app))
         assert answers(talk) == [f"{kept} 0", f"{kept} 1", "three"]
 
 
-async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await clashing(app, pilot, talk)
-        await pilot.press("left", "escape")
-        await until(pilot, is_closed(app))
-        assert answers(talk) == ["theirs 0", "theirs 1", "three"]
-        assert app.workbench.editing.dirty_cases(talk) == {"one", "two"}
-        assert not await app.workbench.editing.save_all()
-        await until(pilot, lambda: "2 of 2 conflicts undecided" in screen_text(app))
-
-
 async def test_versions_by_mouse(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
         await clashing(app, pilot, talk)
         lines = screen_lines(app)
         one = next(number for number, line in enumerate(lines) if "case one" in line)
         await pilot.click(offset=(lines[one].index(" theirs "), one))
-        await until(pilot, lambda: app.screen.rows.cases == {"one": "theirs"})
+        await until(pilot, lambda: app.screen.rows.choices.cases == {"one": "theirs"})
         lines = screen_lines(app)
         two = next(number for number, line in enumerate(lines) if "case two" in line)
         await pilot.click(offset=(lines[two].index(" mine "), two))
@@ -164,9 +139,7 @@ async def test_versions_by_mouse(talk):
 
 
 async def test_a_case_that_was_removed_outside(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
         edit(app.workbench, talk, 0, "mine")
         data = json.loads(talk.read_text())
         del data["eval_cases"][0]
@@ -183,9 +156,7 @@ async def test_a_config_is_decided_by_member_and_the_order_of_cases_as_a_whole(p
     talk = write_cases(parrot, "talk", {name: [turn("hello", name)] for name in names})
     config = talk.parent / "test_config.json"
     config.write_text('{"criteria": {"response_match_score": 0.8}}', encoding="utf-8")
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
+    async with workbench_on(talk.parent, WIDE) as (app, pilot):
         where = ("criteria", "response_match_score")
         edits = {talk: [Move(("eval_cases",), 3, 0)], config: [Put(where, 0.5)]}
         app.workbench.editing.do_edits("lower it", edits)
@@ -206,9 +177,7 @@ async def test_a_config_is_decided_by_member_and_the_order_of_cases_as_a_whole(p
 
 
 async def test_a_file_that_was_deleted_outside_comes_back_only_when_that_is_chosen(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
         edit(app.workbench, talk, 0, "mine")
         talk.unlink()
         assert not await app.workbench.editing.save_all()
@@ -226,88 +195,49 @@ async def test_a_file_that_was_deleted_outside_comes_back_only_when_that_is_chos
 # Leaving with unsaved changes
 
 
-async def leaving(app, pilot, talk):
-    await started(app, pilot)
+async def quitting(app, pilot, talk):
     edit(app.workbench, talk, 1, "changed")
-    results = []
-    app.push_screen(UnsavedScreen(app.workbench), results.append)
+    await pilot.press("q")
     await until(pilot, lambda: isinstance(app.screen, UnsavedScreen) and "esc cancel" in screen_text(app))
-    return results
 
 
 @pytest.mark.parametrize(
-    ("keys", "choice"),
-    [
-        (["enter"], "save"),
-        (["ctrl+s"], "save"),
-        (["s"], "save"),
-        (["d"], "discard"),
-        (["escape"], None),
-        (["q"], None),
-    ],
+    ("answer", "saves"),
+    [("enter", True), ("s", True), ("save and quit", True), ("d", False), ("discard", False)],
 )
-async def test_leaving_is_answered_by_key(talk, keys, choice):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        results = await leaving(app, pilot, talk)
-        await pilot.press(*keys)
-        await until(pilot, lambda: results)
-        assert results == [choice]
-
-
-@pytest.mark.parametrize(
-    ("text", "choice"), [("save and quit", "save"), ("discard", "discard"), ("cancel", None)]
-)
-async def test_leaving_is_answered_by_mouse(talk, text, choice):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        results = await leaving(app, pilot, talk)
-        lines = screen_lines(app)
-        row = next(number for number, line in enumerate(lines) if text in line)
-        await pilot.click(offset=(lines[row].index(text), row))
-        await until(pilot, lambda: results)
-        assert results == [choice]
-
-
-async def test_quitting_asks_and_discards_only_when_told(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        edit(app.workbench, talk, 1, "changed")
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(app.screen, UnsavedScreen))
-        assert app.workbench.editing.unsaved() == [talk]
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("d")
+async def test_quitting_asks_and_does_what_is_answered_by_key_or_mouse(talk, answer, saves):
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
+        await quitting(app, pilot, talk)
+        row = next((row for row, line in enumerate(screen_lines(app)) if f" {answer}" in line), 0)
+        if len(answer) > 5:
+            await pilot.click(offset=(screen_lines(app)[row].index(answer), row))
+        else:
+            await pilot.press(answer)
         await until(pilot, lambda: app.return_code is not None)
-    assert answers(talk) == ["one", "two", "three"]
+    assert answers(talk) == ["one", "changed" if saves else "two", "three"]
     assert recoverable(talk.parent) == []
 
 
+@pytest.mark.parametrize("answer", ["q", "cancel"])
+async def test_quitting_can_be_cancelled(talk, answer):
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
+        await quitting(app, pilot, talk)
+        row = next(row for row, line in enumerate(screen_lines(app)) if "esc cancel" in line)
+        if answer == "cancel":
+            await pilot.click(offset=(screen_lines(app)[row].index(answer), row))
+        else:
+            await pilot.press(answer)
+        await until(pilot, lambda: not isinstance(app.screen, UnsavedScreen))
+        assert app.workbench.editing.unsaved() == [talk]
+
+
 async def test_quitting_waits_for_what_is_being_saved(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
+    async with workbench_on(talk.parent, NARROW) as (app, pilot):
         edit(app.workbench, talk, 1, "changed")
         await pilot.press("ctrl+s", "q")
         await until(pilot, lambda: app.return_code is not None)
     assert answers(talk) == ["one", "changed", "three"]
     assert recoverable(talk.parent) == []
-
-
-async def test_quitting_saves_what_is_to_be_saved(talk):
-    app = WorkbenchApp(Workbench(talk.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        edit(app.workbench, talk, 1, "changed")
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: app.return_code is not None)
-    assert answers(talk) == ["one", "changed", "three"]
 
 
 # After a crash
@@ -324,38 +254,14 @@ async def crashed(folder, path, *cases):
 
 
 async def recovering(app, pilot):
-    await started(app, pilot)
     await until(pilot, lambda: "enter apply" in screen_text(app))
-
-
-async def test_edits_of_a_crashed_session_are_recovered(parrot, talk):
-    await crashed(parrot, talk, 0, 2)
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await recovering(app, pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
-        assert app.workbench.editing.dirty_cases(talk) == {"one", "three"}
-        assert answers(talk) == ["one", "two", "three"]
-        assert app.workbench.messages.notice.text == "Unsaved changes: 1 recovered"
-
-
-async def test_later_means_they_are_offered_again(parrot, talk):
-    await crashed(parrot, talk, 0)
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await recovering(app, pilot)
-        await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
-        assert len(recoverable(parrot)) == 1
 
 
 async def test_of_two_files_one_is_discarded_and_one_recovered(parrot, talk):
     other = write_cases(parrot, "other", {"one": [turn("hello", "one")]})
     await crashed(parrot, other, 0)
     await crashed(parrot, talk, 0)
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
+    async with workbench_on(parrot, NARROW) as (app, pilot):
         await recovering(app, pilot)
         lines = screen_lines(app)
         row = next(number for number, line in enumerate(lines) if "other.evalset.json" in line)

@@ -3,18 +3,15 @@
 from pathlib import Path
 
 import pytest
-from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 
 from evaltui.text import glyphs
-from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen
-from evaltui.tui.dialogs.keys_page import keys_here, matching_rows
-from evaltui.tui.dialogs.palette import PaletteScreen
-from evaltui.tui.dialogs.second_pages import PickRunScreen, ThemeScreen
+from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, keys_here, matching_rows
+from evaltui.tui.dialogs.palette import PaletteScreen, PickRunScreen, ThemeScreen
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.state import Opening, Selection
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 NARROW, WIDE, TALL = (80, 24), (160, 45), (160, 60)
@@ -34,19 +31,13 @@ def parrot(write_agent):
     return folder
 
 
-async def started(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
-
-
 async def ran(app, pilot, number):
     await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.number == number)
     await until_ran(pilot, lambda: app.workbench.runs.current.over)
 
 
 async def test_a_filter_by_outcome_follows_the_runs(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, NARROW) as (app, pilot):
         await pilot.press("R")
         await ran(app, pilot, 1)
         await pilot.press("slash", *"fail", "enter")
@@ -59,9 +50,7 @@ async def test_a_filter_by_outcome_follows_the_runs(parrot):
 
 
 async def test_running_what_failed_and_running_again(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, NARROW) as (app, pilot):
         await pilot.press("ctrl+f")
         await until(pilot, lambda: "Nothing run yet" in screen_text(app))
         await pilot.press("R")
@@ -75,9 +64,7 @@ async def test_running_what_failed_and_running_again(parrot):
 
 
 async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=TALL) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, TALL) as (app, pilot):
         await pilot.press("6", "question_mark")
         await until(pilot, lambda: "Keys for Console" in screen_text(app))
         assert "Unavailable here" in screen_text(app)
@@ -99,9 +86,7 @@ async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
 
 
 async def test_subjects_of_the_help_unfold_and_f1_opens_the_page_of_the_guide(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, (80, 24)) as (app, pilot):
         await pilot.press("question_mark")
         await until(pilot, lambda: "▸ Look" in screen_text(app))
         lines = screen_lines(app)
@@ -117,9 +102,7 @@ async def test_subjects_of_the_help_unfold_and_f1_opens_the_page_of_the_guide(pa
 
 
 async def test_f1_opens_the_page_of_the_pane_and_from_it_all_pages(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, (80, 24)) as (app, pilot):
         await pilot.press("3", "f1")
         await until(pilot, lambda: "Guide › Why a case fails" in screen_text(app))
         await pilot.press("f1")
@@ -134,9 +117,7 @@ async def test_f1_opens_the_page_of_the_pane_and_from_it_all_pages(parrot):
 
 @pytest.mark.parametrize("key", ["question_mark", "ctrl+p"])
 async def test_the_keys_and_the_palette_find_pages_of_the_guide(parrot, key):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, WIDE) as (app, pilot):
         await pilot.press(key, *"timestamp")
         await until(pilot, lambda: "Let an argument vary" in screen_text(app))
         await pilot.press("enter")
@@ -152,9 +133,7 @@ async def palette(pilot, app, query):
 
 
 async def test_the_palette_finds_actions_cases_and_themes(parrot, no_settings_of_the_user):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, WIDE) as (app, pilot):
         path = app.workbench.sets.listed[0].path
         await palette(pilot, app, "weather")
         await until(pilot, lambda: "○ other  talk" in screen_text(app))
@@ -181,16 +160,12 @@ async def test_the_palette_finds_actions_cases_and_themes(parrot, no_settings_of
             await until(pilot, lambda theme=theme: app.theme == theme)
             await until(pilot, lambda: app.screen is app.screen_stack[0])
         await until(pilot, lambda: (no_settings_of_the_user / "theme.toml").exists())
-    again = WorkbenchApp(Workbench(parrot))
-    async with again.run_test(size=WIDE) as pilot:
-        await started(again, pilot)
+    async with workbench_on(parrot, WIDE) as (again, _):
         assert again.theme == "nord"
 
 
 async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_is_typed(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=(100, 40)) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, (100, 40)) as (app, pilot):
         await palette(pilot, app, "")
         await until(pilot, lambda: "In Cases" in screen_text(app))
         assert "Everywhere" not in screen_lines(app)[4]
@@ -215,18 +190,14 @@ async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_
 async def test_a_theme_that_cannot_be_used_is_no_obstacle(parrot, no_settings_of_the_user, text):
     no_settings_of_the_user.mkdir()
     (no_settings_of_the_user / "theme.toml").write_text(text)
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, NARROW) as (app, _):
         assert app.theme in app.available_themes
 
 
 async def test_own_keys_work_and_are_shown(parrot, no_settings_of_the_user):
     no_settings_of_the_user.mkdir()
     (no_settings_of_the_user / "keys.toml").write_text("[keys]\nrun = 'f9'\nnext_pane = ['f7', 'tab']\n")
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, NARROW) as (app, pilot):
         await until(pilot, lambda: " f9 run " in screen_lines(app)[-1])
         await pilot.press("r")
         assert app.workbench.runs.current is None
@@ -237,9 +208,7 @@ async def test_own_keys_work_and_are_shown(parrot, no_settings_of_the_user):
 
 
 async def test_copying_says_what_and_where(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, WIDE) as (app, pilot):
         await until(pilot, lambda: "no calls expected" in screen_text(app))
         await pilot.press("y")
         said = "copied the id fine (4 B) to the terminal's clipboard and .evaltui/copied.txt"
@@ -257,9 +226,7 @@ async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
     monkeypatch.setenv("EVALTUI_ASCII", "1")
     glyphs.ascii_only.cache_clear()
     try:
-        app = WorkbenchApp(Workbench(parrot))
-        async with app.run_test(size=WIDE) as pilot:
-            await started(app, pilot)
+        async with workbench_on(parrot, WIDE) as (app, pilot):
             await pilot.press("R")
             await ran(app, pilot, 1)
             await until(pilot, lambda: "+ fine" in screen_text(app))
@@ -274,9 +241,7 @@ async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
 
 async def test_without_colours_nothing_is_lost(parrot, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, WIDE) as (app, pilot):
         await pilot.press("R")
         await ran(app, pilot, 1)
         await until(pilot, lambda: "✓ fine" in screen_text(app) and "failed" in screen_text(app))
@@ -284,16 +249,6 @@ async def test_without_colours_nothing_is_lost(parrot, monkeypatch):
             for segment in strip.apply_filter(app._filters[0], app.screen.background_colors[1]):
                 color = segment.style.color if segment.style else None
                 assert color is None or color.triplet is None or len(set(color.triplet)) == 1
-
-
-async def test_of_several_agents_one_is_chosen(tmp_path):
-    app = ChooserApp(Path("agents"), ["calculator", "[/x]", "travel"])
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: "▌ calculator" in screen_text(app))
-        await pilot.press("down")
-        await until(pilot, lambda: "▌ [/x]" in screen_text(app))
-        await pilot.press("enter")
-    assert app.return_value == Opening(Path("agents/[/x]"))
 
 
 async def test_the_chooser_can_be_left():
@@ -313,9 +268,7 @@ def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
 
 async def test_copying_a_page_leaves_what_is_drawn_alone(parrot):
     """The copy has marks and lines of its own: a pane that is hidden meanwhile would not be written again."""
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, WIDE) as (app, pilot):
         await pilot.press("R")
         await ran(app, pilot, 1)
         view = app.screen.query_one(ResultView)
@@ -327,9 +280,7 @@ async def test_copying_a_page_leaves_what_is_drawn_alone(parrot):
 
 
 async def test_a_title_typed_whole_is_the_first_of_the_palette(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
+    async with workbench_on(parrot, WIDE) as (app, pilot):
         await palette(pilot, app, "")
         found = app.screen.find("")
         titles = ["".join(text for text, _ in entry.title) for entry in found]

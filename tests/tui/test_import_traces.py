@@ -2,18 +2,15 @@
 
 import json
 
-import pytest
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_text, turn, until, workbench_on, write_cases
 from textual import events
 
 from evaltui.core.model.events import Event, text, tool_call, tool_result
 from evaltui.traces.writing.otlp import otlp_json
 from evaltui.traces.writing.turn import Held, spans_of_turns
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, QuestionNote
-from evaltui.tui.sessions.import_traces import ConversationScreen
-from evaltui.workbench.workbench import Workbench
+from evaltui.tui.sessions import ConversationScreen
 
 AGENT = """
     from evaltui.events import text
@@ -38,8 +35,7 @@ def conversation(name, *messages):
     return {"service.name": "shop"}, spans_of_turns(held, found, ())
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
+async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path):
     folder = write_agent(AGENT, name="shop")
     (folder / ".env").write_text("SHOP_API_KEY=sk-very-secret-value\n")
     write_cases(folder, "shop", {"one": [turn("here", "x")]})
@@ -47,9 +43,7 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
     trace = tmp_path / "two sessions.json"
     document = otlp_json([conversation("s1", "lamp"), conversation("s2", "rug", "desk")], "1")
     trace.write_text(json.dumps(document))
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(folder, (80, 24)) as (app, pilot):
 
         async def paste(path):
             await pilot.press("I")
@@ -103,23 +97,19 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
         await until(pilot, lambda: (folder / "shop.evalset.json").read_text() == before)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_a_path_is_completed_and_several_conversations_are_imported_at_once(
-    write_agent, tmp_path, size
-):
+async def test_a_path_is_completed_and_several_conversations_are_imported_at_once(write_agent, tmp_path):
     folder = write_agent(AGENT, name="shop")
     write_cases(folder, "shop", {"one": [turn("here", "x")]})
     found = [conversation("s1", "lamp"), conversation("s2", "rug"), conversation("s3", "desk")]
     (tmp_path / "recorded").mkdir()
     (tmp_path / "recorded" / "sessions.json").write_text(json.dumps(otlp_json(found, "1")))
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(folder, (160, 45)) as (app, pilot):
         await pilot.press("I")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen) and app.focused is not None)
         app.focused.value = f"{tmp_path}/rec"
-        await until(pilot, lambda: "/recorded/" in screen_text(app) or size[0] < 90)
-        await pilot.press("tab", "tab", "enter")
+        await pilot.press("tab")
+        await until(pilot, lambda: app.focused.value.endswith("/recorded/"))
+        await pilot.press("tab", "enter")
         await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "desk" in screen_text(app))
         await pilot.press("space", "down")
         await until(pilot, lambda: 'what "desk"' in screen_text(app))

@@ -6,12 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 
-from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.workbench.state import Stage
-from evaltui.workbench.workbench import Workbench
 
 CRITERIA = {
     "tool_trajectory_avg_score": 1.0,
@@ -51,8 +49,7 @@ def set_config(folder: Path, criteria: object, **block: object) -> None:
 
 
 async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
-    app = WorkbenchApp(Workbench(agent))
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with workbench_on(agent, (160, 45)) as (app, pilot):
         await until(pilot, lambda: app.workbench.agent.python_check is not None)
         await pilot.press("exclamation_mark")
         await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and "google-adk" in screen_text(app))
@@ -70,9 +67,7 @@ async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
 async def test_optional_metrics_let_the_case_pass(agent):
     (agent / "go").touch()
     set_config(agent, CRITERIA, optional=["safety_v1", "final_response_match_v2"])
-    app = WorkbenchApp(Workbench(agent))
-    async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(agent, (160, 45)) as (app, pilot):
         await pilot.press("r")
         await until_ran(
             pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over
@@ -88,9 +83,7 @@ async def test_optional_metrics_let_the_case_pass(agent):
 async def test_nothing_is_said_where_all_is_well(agent):
     (agent / "go").touch()
     set_config(agent, {"response_match_score": 0.8})
-    app = WorkbenchApp(Workbench(agent))
-    async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(agent, (160, 45)) as (app, pilot):
         await pilot.press("r")
         await until_ran(
             pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over

@@ -4,13 +4,11 @@ import json
 
 import pytest
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
-from pilots import screen_text, until
+from pilots import screen_text, until, workbench_on
 
-from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.dialogs.accept import RenameScreen
 from evaltui.tui.dialogs.prompt import PromptScreen
-from evaltui.tui.dialogs.rename import RenameScreen
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 CALL = {"name": "find_order", "args": {"order_id": 7}}
 RULE = {"tool": "find_order", "arg": "order_id", "match": "ignore"}
@@ -40,12 +38,9 @@ def texts(folder):
     return {path.name: path.read_text() for path in [*folder.glob("*.json"), *folder.glob("recordings/*")]}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_a_tool_is_renamed_in_all_files_after_a_preview(folder, size):
+async def test_a_tool_is_renamed_in_all_files_after_a_preview(folder):
     before = texts(folder)
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
+    async with workbench_on(folder, (80, 24)) as (app, pilot):
         app.workbench.navigation.select(Selection("orders.evalset.json", "a"))
         await pilot.press("2")
         await until(pilot, lambda: "find_order" in screen_text(app))

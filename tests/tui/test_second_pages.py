@@ -4,14 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 from stored_runs import FOREIGN
 
 from evaltui.project.settings import remember_agent
-from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.dialogs.second_pages import AgentScreen, PickRunScreen
+from evaltui.tui.dialogs.palette import AgentScreen, PickRunScreen
 from evaltui.tui.widgets.writer import PageLines
-from evaltui.workbench.workbench import Workbench
 
 SIZES = [(80, 24), (160, 45)]
 ANSWERS = "def root_agent(message, session):\n    return {'hi': 'hello'}.get(message, 'ANSWER')\n"
@@ -44,9 +42,7 @@ async def two_runs(write_agent):
     folder = write_agent(ANSWERS.replace("ANSWER", "no idea"), name="desk")
     cases = {"greets": [turn("hi", "hello")], "asks": [turn("why", "because")], "ends": [turn("hi", "hello")]}
     write_cases(folder, "talk", cases)
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
+    async with workbench_on(folder, (80, 24)) as (app, pilot):
         app.workbench.runs.run_all()
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         await pilot.press("r")
@@ -57,9 +53,7 @@ async def two_runs(write_agent):
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_run_is_previewed_with_what_failed_in_it(two_runs, size):
-    app = WorkbenchApp(Workbench(two_runs))
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
+    async with workbench_on(two_runs, size) as (app, pilot):
         await second_page(pilot, app, "open run", PickRunScreen)
         await until(pilot, lambda: previewed(app)[:1] and previewed(app)[0].startswith("run 2 "))
         await until(pilot, lambda: "✓ All cases passed" in previewed(app))
@@ -81,9 +75,7 @@ async def test_a_run_is_previewed_with_what_failed_in_it(two_runs, size):
 async def test_a_run_that_cannot_be_read_is_previewed_with_why(two_runs):
     log = max((two_runs / ".evaltui" / "runs").glob("*.sqlite"))
     log.write_bytes(FOREIGN["text"])
-    app = WorkbenchApp(Workbench(two_runs))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
+    async with workbench_on(two_runs, (80, 24)) as (app, pilot):
         await second_page(pilot, app, "open run", PickRunScreen)
         await until(pilot, lambda: len(previewed(app)) > 1 and "is not a run of" in " ".join(previewed(app)))
         await pilot.press("down")
@@ -106,8 +98,7 @@ async def test_an_agent_is_previewed_without_being_imported(write_agent, tmp_pat
     (broken / ".evaltui" / "runs").mkdir(parents=True)
     for one in (broken, other):
         remember_agent(one)
-    app = WorkbenchApp(Workbench(here))
-    async with app.run_test(size=size) as pilot:
+    async with workbench_on(here, size) as (app, pilot):
         await until(pilot, lambda: app.workbench.agent is not None)
         await second_page(pilot, app, "open agent", AgentScreen)
         await until(pilot, lambda: "3 eval sets, 3 cases" in " ".join(previewed(app)))
@@ -132,9 +123,7 @@ async def test_an_agent_is_previewed_without_being_imported(write_agent, tmp_pat
 async def test_an_agent_that_is_gone_meanwhile_says_so(write_agent):
     here, gone = (write_agent(ANSWERS, name=name) for name in ("here", "gone"))
     remember_agent(gone)
-    app = WorkbenchApp(Workbench(here))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    async with workbench_on(here, (80, 24)) as (app, pilot):
         screen = AgentScreen(here)
         gone.rename(gone.with_name("elsewhere"))
         await app.push_screen(screen)

@@ -5,7 +5,7 @@ import json
 
 import httpx
 import pytest
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_text, turn, until, workbench_on, write_cases
 from textual.pilot import Pilot
 
 pytest.importorskip("opentelemetry.proto")
@@ -13,7 +13,7 @@ pytest.importorskip("opentelemetry.proto")
 from evaltui.traces.receiver import sessions
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
-from evaltui.tui.sessions.screen import SessionsScreen
+from evaltui.tui.sessions import SessionsScreen
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.traces.receiver.senders import JSON, session
@@ -31,13 +31,11 @@ async def send(pilot: Pilot, document):
     await until(pilot, lambda: len(workbench.received.sessions) > known)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkeypatch, size):
+async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkeypatch):
     monkeypatch.setattr(sessions, "QUIET", -1.0)
     folder = write_agent(AGENT, name="greeter")
     write_cases(folder, "greetings", {"hi": [turn("hi", "hello")]})
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=size) as pilot:
+    async with workbench_on(folder, (80, 24)) as (app, pilot):
         workbench = app.workbench
         await until(pilot, lambda: workbench.sets.listed)
         workbench.received.start(0)
@@ -79,8 +77,7 @@ async def test_a_session_is_stale_when_its_case_or_config_is_another_one(write_a
     monkeypatch.setattr(sessions, "QUIET", -1.0)
     folder = write_agent(AGENT, name="greeter")
     write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with workbench_on(folder, (120, 36)) as (app, pilot):
         workbench = app.workbench
         await until(pilot, lambda: workbench.sets.listed)
         workbench.received.start(0)
@@ -159,8 +156,7 @@ async def offered(write_agent, monkeypatch, count):
         for calls in PATTERNS[:4]
     }
     write_cases(folder, "shopping", cases)
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with workbench_on(folder, (120, 40)) as (app, pilot):
         workbench = app.workbench
         await until(pilot, lambda: workbench.sets.listed)
         workbench.received.start(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pilots import screen_text, turn, until, until_ran, write_cases
+from pilots import screen_text, turn, until, until_ran, workbench_on, write_cases
 
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.project.agent_source import SourcePlace
@@ -52,8 +52,7 @@ def opened(monkeypatch):
 async def test_a_set_without_cases_is_no_way_out_of_the_first_minute(write_agent):
     folder = write_agent(AGENT, name="people")
     write_cases(folder, "people", {})
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
         assert "people.evalset.json  no cases yet" in screen_text(app)
         await until(pilot, lambda: "✓ Agent loaded in " in screen_text(app))
@@ -64,8 +63,7 @@ async def test_a_set_without_cases_is_no_way_out_of_the_first_minute(write_agent
 
 async def test_broken_code_is_shown_opened_and_loaded_again_once_it_is_saved(write_agent, opened):
     folder = write_agent(AGENT.replace("tools=[find]", "tools=[fnd]"), name="people")
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until_ran(pilot, lambda: "Cannot load agent  agent.py:13" in screen_text(app))
         text = screen_text(app)
         assert "NameError: name 'fnd' is not defined" in text
@@ -79,8 +77,7 @@ async def test_broken_code_is_shown_opened_and_loaded_again_once_it_is_saved(wri
 
 async def test_a_syntax_error_leads_to_its_line(write_agent, opened):
     folder = write_agent("x = 1\ndef root_agent(:\n", name="people")
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until_ran(pilot, lambda: "Cannot load agent  agent.py:2" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: opened == [SourcePlace((folder / "agent.py").resolve(), 2)])
@@ -88,8 +85,7 @@ async def test_a_syntax_error_leads_to_its_line(write_agent, opened):
 
 async def test_of_a_missing_package_the_command_is_shown_and_copied(write_agent):
     folder = write_agent("import yamlx_of_nobody\n", name="people")
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until_ran(pilot, lambda: "Copy the command" in screen_text(app))
         assert "pip install" in screen_text(app)
         await pilot.press("enter")
@@ -100,9 +96,8 @@ async def test_from_calls_to_the_tool_and_from_the_model_to_the_instruction(writ
     folder = write_agent(AGENT, name="people")
     call = {"name": "find", "args": {"name": "Bob"}}
     write_cases(folder, "people", {"bob": [turn("find Bob", "Found.", call)]})
-    app = WorkbenchApp(Workbench(folder))
     tool = SourcePlace(folder / "agent.py", 4)
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until(pilot, lambda: "○ bob" in screen_text(app))
         await pilot.press("R")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
@@ -123,8 +118,7 @@ async def test_from_calls_to_the_tool_and_from_the_model_to_the_instruction(writ
 
 async def test_a_file_without_an_agent_says_what_was_looked_for_and_opens_it(write_agent, opened):
     folder = write_agent("x = 1\n", name="people")
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until_ran(pilot, lambda: "Open agent.py:1" in screen_text(app))
         assert "root_agent, app" in screen_text(app)
         await pilot.press("enter")
@@ -173,8 +167,7 @@ def test_the_key_of_a_gemini_model_is_named_and_never_shown(tmp_path, monkeypatc
 async def test_a_stored_run_has_no_places_of_this_machine(write_agent):
     folder = write_agent(AGENT, name="people")
     write_cases(folder, "people", {"bob": [turn("find Bob", "Found.")]})
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until(pilot, lambda: "○ bob" in screen_text(app))
         await pilot.press("R")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
@@ -187,9 +180,8 @@ async def test_a_stored_run_has_no_places_of_this_machine(write_agent):
 async def test_from_an_expected_call_and_from_one_in_the_chat_to_the_tool(write_agent, opened):
     folder = write_agent(AGENT, name="people")
     write_cases(folder, "people", {"bob": [turn("find Bob", "Found.", {"name": "find", "args": {}})]})
-    app = WorkbenchApp(Workbench(folder))
     tool = SourcePlace(folder / "agent.py", 4)
-    async with app.run_test(size=SIZE) as pilot:
+    async with workbench_on(folder, SIZE) as (app, pilot):
         await until(pilot, lambda: "○ bob" in screen_text(app))
         await pilot.press("2")
         case = app.screen.query_one(CaseView)
@@ -234,9 +226,8 @@ def root_agent(message, session):
 async def test_in_the_inspector_a_frame_of_a_traceback_is_chosen_and_opened(write_agent, opened, size):
     folder = write_agent(FAILS, name="fails")
     write_cases(folder, "talk", {"one": [turn("hi", "hello")]})
-    app = WorkbenchApp(Workbench(folder))
     helper, root = SourcePlace(folder / "agent.py", 6), SourcePlace(folder / "agent.py", 10)
-    async with app.run_test(size=size) as pilot:
+    async with workbench_on(folder, size) as (app, pilot):
         await until(pilot, lambda: "○ one" in screen_text(app))
         await pilot.press("R")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)

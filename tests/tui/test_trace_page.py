@@ -7,13 +7,12 @@ from typing import get_args
 import pytest
 
 from evaltui.core.model.events import CALLS, Event
-from evaltui.core.model.outcome import Call, CallDiff, TurnResult
+from evaltui.core.model.outcome import Call, CallDiff, ErrorInfo, TurnResult
 from evaltui.core.model.spending import ModelSpending, Spending
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.trace.spans import SpanTree, request_of, time_spent
 from evaltui.text.lines import draw
-from evaltui.tui.chat.inspector import ChatTotals, write_inspected
-from evaltui.tui.chat.page import write_row
+from evaltui.tui.chat.page import ChatTotals, write_inspected, write_row
 from evaltui.tui.trace.page import Columns, axis_line, cut_text, span_line, write_time_spent
 from evaltui.tui.trace.span import write_expected, write_head, write_request
 from evaltui.tui.widgets.writer import Page
@@ -210,6 +209,10 @@ def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():
     }
     assert "  tokens      1,640" in lines
     assert "  cost        $0.0042 + 1 unpriced call" in lines
+    error = ErrorInfo("ValueError", "not today", "ValueError: not today\n  in root_agent", kind=None)
+    row = Row("error", 1, "home", error=error)
+    lines = written(write_inspected, row, turns[1], transcript, [], ChatTotals(0))
+    assert "in root_agent" in "\n".join(lines)
 
 
 def test_the_inspector_of_a_chat_is_drawn_again_after_it_went_back():

@@ -46,7 +46,7 @@ async def test_ctrl_c_ends_the_turn_and_a_second_one_forces_it(write_agent, unti
     assert (cancel.refusal(workbench), cancel.footer_word(workbench)) == (None, "cancel turn")
     assert cancel.keys == BY_ID["cancel_run"].keys == ("ctrl+c",)
     assert cancel in hints(Scope.CHAT, lambda name: BY_ID[name].refusal(workbench, Scope.CHAT))
-    host = workbench.chat.session._live._conversation._started.host
+    host = workbench.chat.session._conversation._started.host
     cancel.do(workbench)
     assert workbench.messages.notice.text == "Cancelling… (force-stop in 3 s)"
     assert host.alive

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("google.adk")
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import SessionStart
 from evaltui.workbench.chat.rows import ChatRows
 from evaltui.workbench.workbench import Workbench
@@ -52,28 +51,6 @@ async def test_going_back_keeps_who_had_the_conversation(desk):
     assert (again.who, again.text) == (thanks.who, thanks.text)
     assert desk.chat.transcript.state == before
     assert before["home_city"] == "Lisbon"
-
-
-async def test_rows_show_transfers_nesting_and_state(desk):
-    await desk.talk("Hi, I am Ada from Lisbon", "What should I do in Oslo?", FLIGHT, BOOK)
-    rows = rows_of(desk)
-    assert "thinking" not in {row.kind for row in rows}
-    assert [(row.who, row.text) for row in rows if row.kind == "transfer"] == [("travel_desk", "bookings")]
-    calls = {row.text: row for row in rows if row.kind == "call"}
-    assert (calls["city_guide"].depth, calls["weather_forecast"].depth) == (0, 1)
-    assert all(row.result is not None for row in calls.values())
-    changed = {diff.path: diff.actual for row in rows if row.kind == "state" for diff in row.changes}
-    assert changed["traveller"] == "Ada"
-
-
-async def test_a_conversation_is_a_case_that_passes(desk, until):
-    await desk.talk("Hi, I am Ada from Lisbon", "What should I do in Oslo?", FLIGHT, BOOK, THANKS)
-    choices = saving.proposed(desk.editing, desk.chat.transcript)
-    assert choices.eval_id == "hi_i_am_ada_from_lisbon"
-    assert saving.save(desk.agent, desk.editing, desk.chat.transcript, choices)
-    desk.runs.run_case()
-    await until(lambda: desk.runs.current.over)
-    assert desk.outcomes.status(desk.navigation.selection.case) == "PASSED"
 
 
 async def test_a_case_is_continued_without_asking_the_agent_first(desk, until):

@@ -6,7 +6,7 @@ from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
-from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, TurnStage
+from evaltui.workbench.chat.conversation import ChatTurn, TurnStage
 from evaltui.workbench.chat.origins import MOST_CALLS, difference, origin, state_after
 
 KEY = CaseId("some.evalset.json", "late")
@@ -25,11 +25,17 @@ def heat(degrees, name="heat"):
     return events.tool_call(name, {"degrees": degrees})
 
 
-def test_turns_that_did_the_same_do_not_differ():
-    one, other = (turn(heat(19), events.text("done"), state={"a": 1}) for _ in range(2))
-    found = difference(one, other)
-    assert (found.sentence, found.state) == ("", ())
-    assert [diff.op for diff in found.turn.calls] == ["same"]
+@pytest.mark.parametrize(
+    ("before", "now", "sentence"),
+    [
+        (turn(heat(19), events.text("done"), state={"a": 1}),) * 2 + ("",),
+        (turn(events.text("done")), turn(heat(19)), "unexpected call heat; no response"),
+        (turn(state={"a": 1}), turn(), ""),
+    ],
+    ids=["the same", "no answer", "unknown state"],
+)
+def test_what_is_said_of_a_repeated_turn(before, now, sentence):
+    assert difference(before, now).sentence == sentence
 
 
 def test_what_differs_is_one_sentence():
@@ -43,16 +49,6 @@ def test_what_differs_is_one_sentence():
         ("gone", 2, None),
         ("new", None, 3),
     ]
-
-
-def test_an_answer_may_be_missing():
-    assert difference(turn(events.text("done")), turn(heat(19))).sentence == (
-        "unexpected call heat; no response"
-    )
-
-
-def test_a_state_that_is_not_known_does_not_differ():
-    assert difference(turn(state={"a": 1}), turn()).sentence == ""
 
 
 def test_an_agent_that_calls_without_end_is_not_compared():
@@ -94,29 +90,6 @@ CASE = {
 }
 
 
-def test_a_case_is_continued_as_it_expects_itself():
-    found = origin(KEY, EvalCase.model_validate(CASE))
-    made = found.transcript(1, "case")
-    assert (made.title, made.proposal) == ("late › turn 2", user("two"))
-    assert made.session == SessionStart("app", "ann", "", {"n": 1})
-    (only,) = made.turns
-    assert (only.source, only.stage, only.text) == ("recorded", TurnStage.DONE, "one")
-    assert [event.kind for event in only.events] == ["user", "tool_call", "tool_result", "text"]
-    call, result = only.events[1:3]
-    assert call.id
-    assert result.parent == call.id
-    assert made.state == {"n": 1}
-
-
-def test_turns_to_be_sent_wait():
-    made = origin(KEY, EvalCase.model_validate(CASE)).to_be_sent(2)
-    assert (made.title, made.proposal) == ("late", None)
-    assert [(one.stage, one.text) for one in made.turns] == [
-        (TurnStage.WAITING, "one"),
-        (TurnStage.WAITING, "two"),
-    ]
-
-
 def test_where_a_case_cannot_be_continued():
     found = origin(KEY, EvalCase.model_validate(CASE))
     assert found.refuses(2, "case") is None
@@ -128,8 +101,8 @@ def test_where_a_case_cannot_be_continued():
 def test_a_simulated_user_has_said_nothing_before_a_run():
     scenario = {"starting_prompt": "hi", "conversation_plan": "talk"}
     found = origin(KEY, EvalCase.model_validate({"eval_id": "late", "conversation_scenario": scenario}))
-    assert found.transcript(0, "case").proposal == user("hi")
-    assert [turn.text for turn in found.to_be_sent(1).turns] == ["hi"]
+    assert found.conversation(0, "case").proposal == user("hi")
+    assert [turn.text for turn in found.conversation(1, None).turns] == ["hi"]
     assert found.refuses(1, None) is None
     assert found.refuses(1, "case") == ("late has a simulated user, so no expected turns")
     with pytest.raises(ValueError, match="late has no result"):

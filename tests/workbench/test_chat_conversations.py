@@ -154,7 +154,7 @@ async def test_a_process_that_dies_is_replaced(chatting):
 
 async def test_a_process_that_died_between_turns_costs_no_turn(chatting, until):
     await chatting.talk("die later")
-    host = chatting.chat.session._live._conversation._started.host
+    host = chatting.chat.session._conversation._started.host
     await until(lambda: not host.alive)
     assert answer_of(await chatting.talk("two")) == "hello two after ['die later']"
 
@@ -330,30 +330,17 @@ async def test_a_failing_case_is_continued_from_its_result(chatting, long_case, 
     assert asked.read_text() == "x"
 
 
-async def test_what_is_sent_while_a_case_is_read_follows_its_turns(chatting, long_case, until):
-    await chatting.open()
-    chat = chatting.chat
-    chat.continue_from(long_case, 1, source="case")
-    assert (chat.loading, chat.transcript.turns) == (True, [])
-    chat.send(said("two"))
-    assert chat.refuses_to_rewind() == LOADING
-    await until(lambda: not chat.busy)
-    assert [turn.text for turn in chat.transcript.turns] == ["look", "two"]
-    assert answer_of(chat.transcript.turns[1]) == "hello two after ['look']"
-    assert chat.take_proposal() is None
-
-
-async def test_what_is_sent_while_a_case_cannot_be_read_is_proposed_again(chatting, until):
+async def test_a_conversation_is_shown_again_where_a_case_cannot_be_read(chatting, until):
     chat = chatting.chat
     before = await chatting.talk("one")
     for cancel in (False, True):
         chat.continue_from(CaseId(chatting.sets.listed[0].case_path, "nobody"), 0)
-        chat.send(said("two"))
+        assert (chat.loading, chat.transcript.turns) == (True, [])
+        assert chat.refuses_to_send() == chat.refuses_to_rewind() == LOADING
         if cancel:
             chat.cancel()
         await until(lambda: not chat.busy)
         assert chat.transcript.turns == [before]
-        assert chat.take_proposal() == said("two")
 
 
 async def test_a_case_is_continued_as_it_expects_itself(chatting, long_case, until):
@@ -414,9 +401,9 @@ async def test_another_sub_agent_gets_another_process(write_agent, until):
 
 async def test_a_process_is_ended_although_nobody_waits_for_it(chatting, until):
     await chatting.talk("one")
-    live = chatting.chat.session._live
-    host = live._conversation._started.host
-    closing = asyncio.create_task(live.close())
+    session = chatting.chat.session
+    host = session._conversation._started.host
+    closing = asyncio.create_task(session._end())
     await asyncio.sleep(0)
     closing.cancel()
     await asyncio.wait([closing])

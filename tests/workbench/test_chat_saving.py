@@ -44,6 +44,12 @@ async def chatted(write_agent, write_set, until):
     await workbench.close()
 
 
+def save(workbench, **changes):
+    """Saves the conversation as proposed but for some choices."""
+    choices = replace(saving.proposed(workbench.editing, workbench.chat.transcript), **changes)
+    return saving.save(workbench.agent, workbench.editing, workbench.chat.transcript, choices)
+
+
 def case_of(workbench):
     key = workbench.navigation.selection.case
     data = workbench.editing.data(workbench.navigation.file)
@@ -66,20 +72,15 @@ def test_what_is_proposed(chatted):
         (3, "bye", "scored"),
     ]
     hi, look, _ = choices.turns
-    assert (hi.has_calls, hi.has_results, hi.has_intermediate, hi.has_answer) == (False, False, False, True)
-    assert (look.has_calls, look.has_results, look.has_intermediate, look.has_answer) == (True,) * 4
+    assert hi.has == {"answer"}
+    assert look.has == set(saving.PARTS)
     assert saving.problem(chatted.editing, choices) is None
 
 
 async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
     path = chatted.sets.listed[0].path
     on_disk = path.read_text("utf-8")
-    assert saving.save(
-        chatted.agent,
-        chatted.editing,
-        chatted.chat.transcript,
-        saving.proposed(chatted.editing, chatted.chat.transcript),
-    )
+    assert save(chatted)
     assert chatted.navigation.selection.case == (path.name, "hi_there")
     assert chatted.messages.notice.text == ("Added hi_there to greetings.evalset.json   ctrl+s save")
     assert path.read_text("utf-8") == on_disk
@@ -105,9 +106,8 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
 async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted, until):
     choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns
-    turns = (replace(hi, mode="context"), replace(look, calls=False), replace(bye, answer=False))
-    choices = replace(choices, turns=turns, eval_id="marked", final_state=True)
-    assert saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, choices)
+    turns = (replace(hi, mode="context"), look.toggled("calls"), bye.toggled("answer"))
+    assert save(chatted, turns=turns, eval_id="marked", final_state=True)
     path = chatted.navigation.file
     assert chatted.editing.config_data(path)["evaltui"]["turns"] == [
         {"set": "greetings", "case": "marked", "turn": 0, "mode": "context"},
@@ -127,30 +127,19 @@ async def test_turns_may_be_left_out_and_the_state_is_that_before_the_first(chat
     choices = saving.proposed(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns
     turns = (replace(hi, mode="left out"), look, replace(bye, mode="left out"))
-    assert saving.save(
-        chatted.agent,
-        chatted.editing,
-        chatted.chat.transcript,
-        replace(choices, turns=turns, final_state=True),
-    )
+    assert save(chatted, turns=turns, final_state=True)
     assert case_of(chatted)["session_input"]["state"]["log"] == ["zero", "Hi there!"]
     assert case_of(chatted)["final_session_state"]["log"] == ["zero", "Hi there!", "look here"]
     assert await run(chatted, until) == "PASSED"
 
 
 async def test_without_a_state_there_is_no_session_input(chatted):
-    assert saving.save(
-        chatted.agent,
-        chatted.editing,
-        chatted.chat.transcript,
-        replace(saving.proposed(chatted.editing, chatted.chat.transcript), state=False),
-    )
+    assert save(chatted, state=False)
     assert "session_input" not in case_of(chatted)
 
 
 async def test_a_new_set_is_made_for_it(chatted, until):
-    choices = replace(saving.proposed(chatted.editing, chatted.chat.transcript), target=None, new_set="mine")
-    assert saving.save(chatted.agent, chatted.editing, chatted.chat.transcript, choices)
+    assert save(chatted, target=None, new_set="mine")
     path = chatted.agent.dir / "mine.evalset.json"
     assert chatted.navigation.selection.case == (path.name, "hi_there")
     assert not path.exists()
@@ -180,11 +169,6 @@ def test_what_cannot_be_saved_is_said(chatted):
     assert chatted.editing.unsaved() == []
 
 
-def test_there_must_be_something_to_save(tmp_path):
-    workbench = Workbench(tmp_path)
-    assert workbench.chat.refuses_to_save() == "No messages yet"
-
-
 def test_a_conversation_of_failures_is_no_case(chatted):
     for turn in chatted.chat.transcript.turns:
         turn.stage = TurnStage.FAILED
@@ -199,12 +183,7 @@ async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until)
     workbench.chat.new(SessionStart())
     workbench.chat.send(said("Hi there!"))
     await until(lambda: not workbench.chat.busy)
-    assert saving.save(
-        workbench.agent,
-        workbench.editing,
-        workbench.chat.transcript,
-        saving.proposed(workbench.editing, workbench.chat.transcript),
-    )
+    assert save(workbench)
     assert workbench.messages.notice.text.startswith(
         "hi_there never passes: turn 1 expects a response without words; response_match_score scores it 0"
     )

@@ -1,10 +1,12 @@
 """What a conversation costs."""
 
+from dataclasses import replace
+
 from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.events import Event
-from evaltui.workbench.chat.controller import ChatSpending
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
-from evaltui.workbench.messages import ChatProgressed, Messages
+from evaltui.workbench.messages import ChatProgressed
+from evaltui.workbench.workbench import Workbench
 
 PRICES = {"gemini-test": OwnPrice(input_mtok=1, output_mtok=10)}
 
@@ -19,23 +21,24 @@ def turn(model="gemini-test", stage=TurnStage.DONE, **more):
     return ChatTurn({"parts": [{"text": "hi"}]}, stage=stage, events=events, **more)
 
 
-async def test_turns_that_were_sent_are_priced_once_they_are_over(until):
-    told, messages = [], Messages()
-    messages.subscribe(told.append, ChatProgressed)
-    spending = ChatSpending(lambda: PRICES, messages)
+async def test_turns_that_were_sent_are_priced_once_they_are_over(tmp_path, until):
+    workbench, told = Workbench(tmp_path), []
+    workbench.messages.subscribe(told.append, ChatProgressed)
+    workbench.agent.settings = replace(workbench.agent.settings, prices=PRICES)
     running = turn(stage=TurnStage.RUNNING)
-    transcript = Transcript("t", turns=[turn(source="recorded"), turn(), running])
-    assert spending.of(transcript) is None
+    chat = workbench.chat
+    chat.transcript = Transcript("t", turns=[turn(source="recorded"), turn(), running])
+    assert chat.spending() is None
     await until(lambda: told)
-    assert str(spending.of(transcript).cost) == "$0.000049"
+    assert str(chat.spending().cost) == "$0.000049"
     # A turn that failed has cost something, too; of a model without a price nobody knows what.
     running.stage = TurnStage.FAILED
-    transcript.turns.append(turn("model-of-nobody"))
-    spending.of(transcript)
+    chat.transcript.turns.append(turn("model-of-nobody"))
+    chat.spending()
     await until(lambda: len(told) == 2)
-    found = spending.of(transcript)
+    found = chat.spending()
     assert str(found.cost) == "$0.000098 + 1 unpriced call"
     assert [one.tokens.total for one in found.models] == [26, 13]
     # A turn that was taken back is none of the conversation.
-    del transcript.turns[1:]
-    assert spending.of(transcript) is None
+    del chat.transcript.turns[1:]
+    assert chat.spending() is None

@@ -1,33 +1,136 @@
-"""EvaluationDatasets in the workbench: shown and run, and never written."""
+"""EvaluationDatasets in the workbench: shown, run, edited, merged and saved in their own words."""
+
+from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
+
+from evaltui.documents.recovery import recoverable
+from evaltui.tui.dialogs.unsaved import Recovery
 from evaltui.workbench.cases import chosen_cases, set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.project.layouts import AGENT, write
 
-CASE = {"eval_case_id": "a", "prompt": {"role": "user", "parts": [{"text": "hi"}]}}
+TEXT = """\
+{
+  "eval_cases": [
+    {
+      "eval_case_id": "light",
+      "prompt": {"role": "user", "parts": [{"text": "light on"}]},
+      "reference": {"response": {"parts": [{"text": "Done."}]}, "why": "short"},
+      "note": [1, 2]
+    },
+    { "eval_case_id": "bye", "prompt": { "parts": [ { "text": "bye" } ] },
+      "reference": { "response": { "parts": [ { "text": "Bye" } ] } } }
+  ]
+}
+"""
 
 
-async def test_a_dataset_is_read_only_and_offers_to_be_migrated(tmp_path):
+@pytest.fixture
+async def opened(tmp_path):
     write(tmp_path / "agent.py", AGENT)
-    dataset = write(tmp_path / "eval" / "basic.json", json.dumps({"eval_cases": [CASE]}))
+    dataset = write(tmp_path / "eval" / "basic.json", TEXT)
     write(tmp_path / "eval" / "eval_config.yaml", "metrics_to_run: [general_quality]")
     workbench = Workbench(tmp_path)
     await workbench.open()
+    yield workbench, dataset
+    await workbench.close()
+
+
+def answer(workbench: Workbench, path: Path, case: int, text: str) -> bool:
+    return workbench.editing.do("answer", path, lambda one: one.case(case).turn(0).answer.set_text(text))
+
+
+async def test_a_dataset_is_listed_with_its_metrics_and_can_be_migrated(opened):
+    workbench, dataset = opened
     (shown,) = workbench.sets.listed
-    assert (shown.path, shown.format, [case.eval_id for case in shown.cases]) == (dataset, "dataset", ["a"])
-    opened = workbench.sets.open(dataset)
-    assert [metric.metric_name for metric in opened.config.config.metrics()] == ["general_quality"]
-    assert workbench.editing.refuses_to_edit(dataset) == (
-        "basic.json is an EvaluationDataset, read-only; "
-        "convert it with `evaltui migrate basic.json NEW.evalset.json`"
-    )
-    selection = Selection(shown.case_path, "a")
-    assert chosen_cases.refuses_to_convert(workbench.sets, selection) is None
-    assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "a"
+    assert (shown.path, shown.format, shown.eval_set_id) == (dataset, "dataset", "basic")
+    assert [case.eval_id for case in shown.cases] == ["light", "bye"]
+    opened_set = workbench.sets.open(dataset)
+    assert [metric.metric_name for metric in opened_set.config.config.metrics()] == ["general_quality"]
+    assert chosen_cases.refuses_to_convert(workbench.sets, Selection(shown.case_path, "light")) is None
+    assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "light"
     criteria = Criteria(workbench.editing, dataset)
     assert criteria.unreadable().startswith("eval_config.yaml is a config of agents-cli, read-only")
-    assert criteria.refuses_text() == criteria.unreadable()
+
+
+async def test_a_case_is_edited_undone_and_saved_in_its_own_words(opened):
+    workbench, path = opened
+    assert answer(workbench, path, 0, "Light is on.")
+    assert workbench.editing.dirty_cases(path) == {"light"}
+    workbench.editing.undo()
+    assert workbench.editing.document(path).text == TEXT
+    assert not workbench.editing.is_dirty(path)
+    workbench.editing.redo()
+    assert await workbench.editing.save_all()
+    assert path.read_text() == TEXT.replace("Done.", "Light is on.")
+    (shown,) = workbench.sets.listed
+    assert (shown.format, shown.eval_set_id) == ("dataset", "basic")
+    assert workbench.sets.open(path).eval_set.eval_set_id == "basic"
+
+
+async def test_cases_are_renamed_moved_and_removed(opened):
+    workbench, path = opened
+    do = workbench.editing.do
+    assert do("rename", path, lambda one: one.rename_case(1, "leave"))
+    assert do("move", path, lambda one: one.move_cases([(1, 0)]))
+    assert do("remove", path, lambda one: one.delete_cases([1]))
+    assert await workbench.editing.save_all()
+    (case,) = json.loads(path.read_text())["eval_cases"]
+    assert (case["eval_case_id"], case["prompt"]["parts"]) == ("leave", [{"text": "bye"}])
+
+
+async def test_changes_outside_are_merged_by_case_and_clashes_asked(opened):
+    workbench, path = opened
+    assert answer(workbench, path, 0, "Light is on.")
+    path.write_text(TEXT.replace("Bye", "Farewell"))
+    assert await workbench.editing.save_all()
+    assert path.read_text() == TEXT.replace("Done.", "Light is on.").replace("Bye", "Farewell")
+    assert answer(workbench, path, 0, "mine")
+    path.write_text(path.read_text().replace("Light is on.", "theirs"))
+    assert not await workbench.editing.save_all()
+    (conflict,) = workbench.editing.conflicts
+    assert [clash.name for clash in conflict.conflict.cases] == ["light"]
+
+
+async def test_what_a_dataset_cannot_hold_is_refused_with_a_reason(opened):
+    workbench, path = opened
+    assert not workbench.editing.do("state", path, lambda one: one.case(0).final_state.put("lamp", "on"))
+    assert "cannot hold the state after the last turn" in workbench.messages.notice.text
+    assert workbench.editing.document(path).text == TEXT
+
+
+async def test_the_config_of_agents_cli_is_not_edited(opened):
+    workbench, path = opened
+    config = path.parent / "eval_config.yaml"
+    before = config.read_text()
+    skip = lambda one: one.case(0).turn(0).set_expectation("unchecked")  # noqa: E731
+    assert not workbench.editing.do("skip", path, skip)
+    assert "eval_config.yaml is a config of agents-cli, read-only" in workbench.messages.notice.text
+    assert config.read_text() == before
+
+
+async def test_a_dataset_with_errors_says_so(opened):
+    workbench, path = opened
+    path.write_text(TEXT.replace('"prompt": { "parts": [ { "text": "bye" } ] }', '"prompt": 7'))
+    await workbench.sets.read()
+    refusal = workbench.editing.refuses_to_edit(path)
+    assert refusal.startswith("basic.json is an EvaluationDataset with errors: "), refusal
+    assert "eval_cases[1].prompt: must have a content with parts" in refusal
+
+
+async def test_unsaved_changes_come_back(opened):
+    workbench, path = opened
+    assert answer(workbench, path, 0, "Light is on.")
+    workbench.editing.open_file(path).recovery.lock.release()
+    again = Workbench(path.parents[1])
+    await again.open()
+    recovery = Recovery(again, recoverable(path.parents[1]))
+    assert await recovery.apply()
+    assert again.editing.document(path).text == TEXT.replace("Done.", "Light is on.")
+    await again.close()

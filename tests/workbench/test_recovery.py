@@ -8,7 +8,7 @@ import pytest
 from evaltui.documents.merge import Choices
 from evaltui.documents.recovery import recoverable
 from evaltui.documents.values import put
-from evaltui.tui.dialogs.unsaved import Recovery
+from evaltui.tui.dialogs.unsaved import Recovery, changes_of, file_of
 from evaltui.tui.main.status import status_line
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -59,10 +59,10 @@ def change_outside(crashed, case, answer):
 async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
     workbench, recovery = await started(crashed)
     (offer,) = recovery.offers
-    assert (offer.name, offer.changes) == ("greetings.evalset.json", "1 edit: change the answer")
-    assert offer.file == "file unchanged"
+    assert (offer.name, changes_of(offer)) == ("greetings.evalset.json", "1 edit: change the answer")
+    assert file_of(offer) == "file unchanged"
     assert await recovery.apply()
-    assert recovery.is_recovered(0)
+    assert recovery.recovered == {0}
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert crashed.path.read_text() == crashed.before
     assert workbench.editing.dirty_cases(crashed.path) == {"one"}
@@ -86,7 +86,7 @@ async def test_what_was_restored_survives_the_next_crash(crashed):
 async def test_edits_are_merged_with_what_changed_meanwhile(crashed):
     change_outside(crashed, 1, "welcome")
     workbench, recovery = await started(crashed)
-    assert recovery.offers[0].file.startswith("file changed since")
+    assert file_of(recovery.offers[0]).startswith("file changed since")
     await recovery.apply()
     assert workbench.editing.conflicts == []
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "welcome"]
@@ -115,7 +115,7 @@ async def test_a_clash_is_decided_between_both_versions(crashed, side, kept):
 async def test_a_file_that_is_gone_comes_back(crashed):
     crashed.path.unlink()
     workbench, recovery = await started(crashed)
-    assert recovery.offers[0].file.startswith("file deleted since")
+    assert file_of(recovery.offers[0]).startswith("file deleted since")
     assert await recovery.apply()
     assert [case.eval_id for case in workbench.sets.by_path(crashed.path).cases] == ["one", "two"]
     assert await workbench.editing.save_all()
@@ -213,8 +213,8 @@ async def test_a_text_that_is_not_applied_survives_the_process(typed_in, text, e
     typed_in.path.write_text(json.dumps(data), encoding="utf-8")
     workbench, recovery = await started(typed_in)
     (offer,) = recovery.offers
-    assert offer.changes.startswith("1 edit: change the answer; 1 text " if edits else "1 text ")
-    assert f"not applied in two: {text[:5]}" in offer.changes
+    assert changes_of(offer).startswith("1 edit: change the answer; 1 text " if edits else "1 text ")
+    assert f"not applied in two: {text[:5]}" in changes_of(offer)
     assert await recovery.apply()
     assert text_of(workbench) == ("two", text)
     assert workbench.navigation.selection == Selection(typed_in.path.name, "two")

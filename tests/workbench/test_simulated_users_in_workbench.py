@@ -72,7 +72,7 @@ async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     transcript = (await desk.chat.origin(desk.navigation.selection.case)).last_run()
     choices = saving.proposed(desk.editing, transcript)
     assert [turn.text for turn in choices.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
-    assert [turn.has_calls for turn in choices.turns] == [True, False, True]
+    assert ["calls" in turn.has for turn in choices.turns] == [True, False, True]
     assert choices.target == desk.sets.listed[0].path
 
     assert saving.save(desk.agent, desk.editing, transcript, choices)

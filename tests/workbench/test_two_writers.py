@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from processes_at_once import let_go
@@ -17,7 +17,7 @@ from processes_at_once import let_go
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import Put
-from evaltui.documents.merge import Choices
+from evaltui.documents.merge import Choices, Conflict, merge
 from evaltui.documents.values import put
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -41,59 +41,14 @@ def files(folder: Path) -> tuple[Path, Path]:
     return path, config
 
 
-Items = dict[tuple[str, str], str]
+class Seen(NamedTuple):
+    """A file on disk, and as one program has it, at one moment."""
 
-
-def items(path: Path, text: str) -> Items:
-    """What a file holds, by what can be changed on its own."""
-    data = json.loads(text)
-    found: dict[tuple[str, str], Any] = {}
-    if path.name == "test_config.json":
-        block = data.get("evaltui", {})
-        found |= {("criterion", name): value for name, value in data.get("criteria", {}).items()}
-        found |= {("list", name): block[name] for name in ("turns", "rules") if name in block}
-    else:
-        found |= {("case", one["eval_id"]): one for one in data["eval_cases"]}
-        found |= {("member", key): value for key, value in data.items() if key != "eval_cases"}
-    return {key: json.dumps(value, sort_keys=True) for key, value in found.items()}
-
-
-def order(path: Path, text: str) -> list[str]:
-    return [name for kind, name in items(path, text) if kind == "case"]
-
-
-def merged(base: Items, mine: Items, theirs: Items, choices: Choices | None = None) -> tuple[Items, set[str]]:
-    """Every item as the side has it that changed it, and the names of those that both sides changed."""
-    chosen = {**choices.cases, **choices.members} if choices else {}
-    found, both = {}, set()
-    for key in {*base, *mine, *theirs}:
-        one, ours, other = base.get(key), mine.get(key), theirs.get(key)
-        name = {"criterion": f"criteria.{key[1]}", "list": f"evaltui.{key[1]}"}.get(key[0], key[1])
-        side = "mine" if other == one else "theirs" if ours in (one, other) else chosen.get(name)
-        if side is None:
-            both.add(name)
-        value = ours if side == "mine" else other
-        if value is not None:
-            found[key] = value
-    return found, both
-
-
-def turned_round(base: list[str], now: list[str], common: set[str]) -> set[tuple[str, str]]:
-    at = {name: number for number, name in enumerate(now)}
-    names = [name for name in base if name in common]
-    return {
-        (one, other)
-        for number, one in enumerate(names)
-        for other in names[number + 1 :]
-        if at[one] > at[other]
-    }
-
-
-def check_order(base: list[str], mine: list[str], theirs: list[str], now: list[str]) -> None:
-    """What either side moved is moved."""
-    common = set(base) & set(mine) & set(theirs) & set(now)
-    ours, other, here = (turned_round(base, one, common) for one in (mine, theirs, now))
-    assert ours | other <= here
+    disk: str
+    mine: str
+    dirty: bool
+    merged: str | None
+    """What a save makes of both; None where the user has to choose."""
 
 
 class Program:
@@ -189,41 +144,15 @@ class Program:
             ]
             await self.editing.settle(clash, Choices(*sides))
 
+    def seen(self) -> dict[Path, Seen]:
+        return {path: self._seen(path) for path in (self.path, self.config)}
 
-class View:
-    """What is on disk, and what one program has of it, at one moment."""
-
-    def __init__(self, program: Program) -> None:
-        self.disk: dict[Path, str] = {}
-        self.mine: dict[Path, str] = {}
-        self.base: dict[Path, str] = {}
-        self.dirty: set[Path] = set()
-        for path in (program.path, program.config):
-            draft = program.editing.open_file(path)
-            self.disk[path] = text = path.read_text(encoding="utf-8")
-            self.mine[path] = draft.document.text if draft else text
-            self.base[path] = draft.saved.text if draft and draft.saved else text
-            if draft and draft.dirty:
-                self.dirty.add(path)
-
-    def items(self, program: Program) -> Items:
-        """Of both files as the program has them."""
-        return self.items_of(self.mine)
-
-    @staticmethod
-    def items_of(texts: dict[Path, str]) -> Items:
-        return {key: item for path, text in texts.items() for key, item in items(path, text).items()}
-
-    def merged(self, path: Path, choices: Choices | None = None) -> tuple[Items, set[str]]:
-        return merged(*(items(path, side[path]) for side in (self.base, self.mine, self.disk)), choices)
-
-
-Change = dict[tuple[str, str], tuple[str | None, str | None]]
-
-
-def difference(before: Items, after: Items) -> Change:
-    keys = {*before, *after}
-    return {key: (before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)}
+    def _seen(self, path: Path) -> Seen:
+        file, disk = self.editing.open_file(path), path.read_text(encoding="utf-8")
+        if file is None or file.saved is None:
+            return Seen(disk, disk, False, disk)
+        both = merge(file.saved, file.document, disk, is_config=path == self.config)
+        return Seen(disk, file.document.text, file.dirty, None if isinstance(both, Conflict) else both.text)
 
 
 class Round:
@@ -239,8 +168,6 @@ class Round:
         self.log: list[str] = []
         self.merges = 0
         self.asked = 0
-        self._done: dict[str, list[Change]] = {}
-        self._undone: dict[str, list[Change]] = {}
         # Programs with an unsaved step in both files.
         self._in_both: set[str] = set()
 
@@ -250,21 +177,17 @@ class Round:
             workbench = Workbench(self._folder)
             await workbench.open()
             programs.append(Program(name, workbench, self.path, self._rng))
-            self._done[name], self._undone[name] = [], []
         for _ in range(steps):
             if self._rng.random() < 0.1:
                 self.log.append("adk")
                 self._adk()
                 continue
             program = self._rng.choice(programs)
-            step = self._rng.choice(self.STEPS)
-            self.log.append(f"{program.name} {step}")
-            await self._check(program, step)
+            await self._check(program, self._rng.choice(self.STEPS))
         for program in programs:
             for _ in range(20):
                 if await program.editing.save_all():
                     break
-                self.log.append(f"{program.name} decide at the end")
                 await self._check(program, "decide")
             assert not program.editing.unsaved()
             await program.editing.discard()
@@ -288,110 +211,42 @@ class Round:
             manager.delete_eval_case(app, "talk", self._rng.choice(cases).eval_id)
 
     async def _check(self, program: Program, step: str) -> None:
-        before = View(program)
-        clashes = {clash.path: clash for clash in program.editing.conflicts}
+        self.log.append(f"{program.name} {step}")
+        before, asked_before = program.seen(), bool(program.editing.conflicts)
         if asyncio.iscoroutine(done := getattr(program, step)()):
             await done
         await program.editing.finished()
-        after = View(program)
-        change = difference(before.items(program), after.items(program))
-        # Where something is asked, going back may take over what is outside, in both files.
-        is_own_step = step not in ("save", "look", "decide") and not (step in ("undo", "redo") and clashes)
-        if is_own_step and all(before.mine[path] != after.mine[path] for path in before.mine):
-            self._in_both.add(program.name)
+        after, asked = program.seen(), {clash.path for clash in program.editing.conflicts}
         if step == "save":
-            self._check_save(program, before, after)
-        elif step == "look":
-            assert after.disk == before.disk
-            self._check_taken_over(program, before, after)
-        elif step == "decide":
-            self._check_decided(program, before, after, clashes)
-        elif step in ("undo", "redo"):
-            self._check_back(program, step, change, before, after, clashes)
-        else:
-            assert after.disk == before.disk
-            if after.mine != before.mine:
-                self._done[program.name].append(change)
-                self._undone[program.name].clear()
-        if not after.dirty:
+            self._check_save(program, before, after, asked)
+        elif step != "decide":
+            assert all(after[path].disk == before[path].disk for path in before)
+        if step == "look":
+            for path, seen in after.items():
+                assert seen.mine == (before[path].mine if path in asked else before[path].merged)
+        # Where something is asked, going back may take over what is outside, in both files.
+        takes_over = step in ("save", "look", "decide") or (step in ("undo", "redo") and asked_before)
+        if not takes_over and all(before[path].mine != after[path].mine for path in before):
+            self._in_both.add(program.name)
+        if not any(seen.dirty for seen in after.values()):
             self._in_both.discard(program.name)
 
-    def _check_save(self, program: Program, before: View, after: View) -> None:
-        asked = {clash.path for clash in program.editing.conflicts}
+    def _check_save(
+        self, program: Program, before: dict[Path, Seen], after: dict[Path, Seen], asked: set[Path]
+    ) -> None:
         self.asked += len(asked)
-        for path in before.dirty:
-            wanted, both = before.merged(path)
-            self.merges += before.disk[path] != before.base[path]
-            if after.disk[path] == before.disk[path] and path in after.dirty:
+        unsaved = [path for path, seen in before.items() if seen.dirty]
+        for path in unsaved:
+            self.merges += before[path].disk not in (before[path].merged, None)
+            if after[path].dirty:
                 # Nothing is written: what it is about is asked, here or in the file that belongs to it.
                 assert asked
-                assert after.mine[path] == before.mine[path] or items(path, after.mine[path]) == wanted
-                continue
-            assert not both
-            assert items(path, after.disk[path]) == items(path, after.mine[path]) == wanted
-            if path == self.path:
-                check_order(
-                    *(order(path, side[path]) for side in (before.base, before.mine, before.disk, after.disk))
-                )
-
-        if program.name in self._in_both and len(before.dirty) == 2:
-            written = {path for path in before.dirty if path not in after.dirty}
-            assert written == before.dirty or after.disk == before.disk
-
-    def _check_taken_over(self, program: Program, before: View, after: View) -> None:
-        asked = {clash.path for clash in program.editing.conflicts}
-        for path in after.mine:
-            wanted, both = before.merged(path)
-            if path in asked:
-                assert after.mine[path] == before.mine[path]
+                assert after[path].disk == before[path].disk
+                assert after[path].mine in (before[path].mine, before[path].merged)
             else:
-                assert not both
-                assert items(path, after.mine[path]) == wanted
-
-    def _check_decided(self, program: Program, before: View, after: View, clashes: dict[Path, Any]) -> None:
-        for path, clash in clashes.items():
-            if path in {clash.path for clash in program.editing.conflicts}:
-                continue
-            # Chosen at random: each item is one that somebody had.
-            now = items(path, after.mine[path])
-            texts = (before.mine[path], before.disk[path], clash.theirs)
-            sides = [items(path, text) for text in texts]
-            wanted, _ = before.merged(path)
-            for key in set(now).union(*sides):
-                assert now.get(key) in (wanted.get(key), *(side.get(key) for side in sides))
-
-    def _check_back(
-        self,
-        program: Program,
-        step: str,
-        change: Change,
-        before: View,
-        after: View,
-        clashes: dict[Path, Any],
-    ) -> None:
-        assert after.disk == before.disk
-        # What was asked about may be no question any more: then what is outside is taken over.
-        outside = View.items_of(before.disk) if clashes else None
-        done, undone = self._done[program.name], self._undone[program.name]
-        source, target = (done, undone) if step == "undo" else (undone, done)
-        if not source:
-            assert not change
-            return
-        record = source.pop()
-        if (
-            program.workbench.messages.notice
-            and "stays" in program.workbench.messages.notice.text
-            and not change
-        ):
-            return
-        target.append(record)
-        for key, (was, now) in change.items():
-            if outside is not None and now == outside.get(key):
-                continue
-            # Only what the step changed, and only where nobody has changed it since.
-            assert key in record
-            old, new = record[key] if step == "undo" else record[key][::-1]
-            assert (was, now) == (new, old)
+                assert after[path].disk == after[path].mine == before[path].merged
+        if program.name in self._in_both and len(unsaved) == 2:
+            assert len({after[path].dirty for path in unsaved}) == 1
 
 
 @pytest.mark.timeout(3_600)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ _OF_CASES = (
 )
 _ACTUAL = ("responses", "intermediate_events")
 _DATASETS_ONLY = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
-_RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
+RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
 _LONGEST_VALUE = 100
 
 
@@ -57,19 +58,90 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
     """A dataset as an eval set called `name`; problems with paths of the dataset."""
     key = spelt("eval_cases", data)
     problems: list[Problem] = []
-    names = {field_of(case, "eval_case_id") for _, case in dicts(data[key])}
-    cases = [
-        _Case(case, path, problems).converted(names) for case, path in objects_in(data[key], (key,), problems)
-    ]
+    cases = []
+    for index, (case, eval_id) in enumerate(zip(data[key], case_ids(data[key]), strict=True)):
+        converted, of_case = from_dataset_case(case, eval_id)
+        problems += (replace(problem, path=(key, index, *problem.path)) for problem in of_case)
+        if isinstance(case, dict):
+            cases.append(converted)
     return {"eval_set_id": name, "name": name, "eval_cases": cases}, problems
+
+
+def case_ids(cases: Sequence[Any]) -> list[str]:
+    """The ids of the cases of a dataset; one without an id is called by its place in the list."""
+    names = [field_of(case, "eval_case_id") for case in cases]
+    used = set(map(str, names))
+    for index, name in enumerate(names):
+        if not isinstance(name, str):
+            names[index] = next(name for n in count(index + 1) if (name := f"case_{n}") not in used)
+            used.add(names[index])
+    return names
+
+
+def from_dataset_case(case: Any, eval_id: str) -> tuple[Any, list[Problem]]:
+    """A case of a dataset as one of an eval set; problems with paths of the dataset's case."""
+    if not isinstance(case, dict):
+        return case, [wrong_kind((), case, dict)]
+    converter = _Case(case)
+    return converter.converted(eval_id), converter.problems
+
+
+class DatasetTurn(NamedTuple):
+    """A message of the user and what agents did after it, with their places in the case."""
+
+    content: Json
+    path: JsonPath
+    """The path of the message, which is a content or an event that has one."""
+    events: list[Json]
+    """The author and the content of each event of agents."""
+    paths: list[JsonPath]
+    """The paths of `events`."""
+
+
+def dataset_turns(case: Json) -> list[DatasetTurn]:
+    """The turns of a case of a dataset."""
+    return _Case(case).turns({})
+
+
+def rubric_places(case: Json) -> dict[str, JsonPath]:
+    """The places of the rubrics of a case, by the ids that they have in an eval case."""
+    return {rubric["rubric_id"]: path for path, rubric in _Case(case).rubrics()}
+
+
+def dataset_place(case: Json, path: JsonPath) -> JsonPath:
+    """The path in a dataset's case of what stands at a path of the eval case, or of its surroundings."""
+    names = {
+        "eval_id": "eval_case_id",
+        "conversation_scenario": "user_scenario",
+        "session_input": "session_inputs",
+    }
+    match path:
+        case ("conversation", int(number), *rest) if number < len(turns := dataset_turns(case)):
+            turn, is_last = turns[number], number == len(turns) - 1
+            expectations = {"final_response": "reference", "intermediate_data": "reference_trajectory"}
+            if rest and rest[0] in expectations:
+                key = spelt(expectations[str(rest[0])], case)
+                if is_last and key in case:
+                    return (key, *(("response", *rest[1:]) if key == "reference" else ()))
+                return turn.paths[-1 if rest[0] == "final_response" else 0] if turn.paths else turn.path
+            return (*turn.path, *(() if turn.path == ("prompt",) else ("content",)), *rest[1:])
+        case ("rubrics", int(number), *_):
+            return [*rubric_places(case).values(), ()][min(number, len(rubric_places(case)))]
+        case (str(name), *rest) if name in names:
+            return (spelt(names[name], case), *rest)
+    return ()
+
+
+def is_recorded(case: Json) -> bool:
+    """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
+    return _Case(case).is_recorded
 
 
 class RecordedCase(NamedTuple):
     """A case that an agent was run with."""
 
     eval_case_id: str
-    turns: list[tuple[Json, list[Json]]]
-    """Each message of the user with the events of agents after it, as author and content."""
+    turns: list[DatasetTurn]
     has_events: bool
     """Whether the calls of its last turn are recorded, and not its response alone."""
 
@@ -78,13 +150,13 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
     """The cases of a dataset that hold what an agent did."""
     key = spelt("eval_cases", data)
     for index, case in dicts(data[key]):
-        turns = _Case(case, (key, index), []).messages({})
+        turns = dataset_turns(case)
         responses = field_of(case, "responses")
         response = field_of(responses[0], "response") if isinstance(responses, list) and responses else None
-        has_events = bool(turns and turns[-1][1])
-        if turns and not has_events and (content := _content(response)) is not None:
-            turns[-1][1].append({"author": "model", "content": content})
-        if turns and turns[-1][1]:
+        has_events = bool(turns and turns[-1].events)
+        if turns and not has_events and (content := content_of(response)) is not None:
+            turns[-1].events.append({"author": "model", "content": content})
+        if turns and turns[-1].events:
             yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
 
 
@@ -104,21 +176,16 @@ def left_out(data: Any) -> Iterator[Problem]:
 
 
 class _Case:
-    """A case of a dataset at its path."""
+    """A case of a dataset."""
 
-    def __init__(self, case: Json, path: JsonPath, problems: list[Problem]) -> None:
+    def __init__(self, case: Json) -> None:
         self._case = case
-        self._path = path
-        self._problems = problems
+        self.problems: list[Problem] = []
+        """Paths are relative to the case."""
 
-    def converted(self, names: set[Any]) -> Json:
-        """The case of an eval set; `names` are the ids of the dataset, to which that of an unnamed case is
-        added."""
-        eval_id = self._member("eval_case_id", str)
-        if eval_id is None:
-            eval_id = next(name for n in count(int(self._path[-1]) + 1) if (name := f"case_{n}") not in names)
-            names.add(eval_id)
-        case: Json = {"eval_id": eval_id}
+    def converted(self, eval_id: str) -> Json:
+        """The case of an eval set; `eval_id` is the id of a case without one."""
+        case: Json = {"eval_id": self._member("eval_case_id", str) or eval_id}
         scenario = self._member("user_scenario", dict)
         state: Json = {}
         if scenario is not None:
@@ -128,51 +195,49 @@ class _Case:
                 if field_of(scenario, name) is not None
             }
         else:
-            case["conversation"] = self._turns(state)
+            case["conversation"] = self._conversation(state)
         if session := self._session(state):
             case["session_input"] = session
-        if rubrics := list(self._rubrics()):
+        if rubrics := [rubric for _, rubric in self.rubrics()]:
             case["rubrics"] = rubrics
         return case | {OWN_KEY: UNSPECIFIED}
 
-    def _turns(self, state: Json) -> list[Json]:
-        turns = self.messages(state)
-        conversation = [_turn(content, events) for content, events in turns]
+    def _conversation(self, state: Json) -> list[Json]:
+        turns = self.turns(state)
+        conversation = [turn_of(turn.content, turn.events) for turn in turns]
         if conversation:
-            if self._is_recorded:
+            if self.is_recorded:
                 # Its last turn is what an agent did.
-                conversation[-1] = _turn(turns[-1][0], [])
+                conversation[-1] = turn_of(turns[-1].content, [])
             self._expect(conversation[-1])
         else:
             message = "no message of the user: prompt, agent_data.turns and user_scenario are missing"
-            self._problems.append(Problem.error(self._path, message))
+            self.problems.append(Problem.error((), message))
         return conversation
 
-    def messages(self, state: Json) -> list[tuple[Json, list[Json]]]:
-        """Each message of the user with the events of agents after it, as author and content.
-
-        State changes before the first message are added to `state`.
-        """
-        turns: list[tuple[Json, list[Json]]] = []
+    def turns(self, state: Json) -> list[DatasetTurn]:
+        """The turns of the case. State changes before the first message are added to `state`."""
+        turns: list[DatasetTurn] = []
         for event, path in self._events():
-            delta, content = field_of(event, "state_delta"), _content(field_of(event, "content"))
-            if content is None and (field_of(event, "content") or _content(event)):
-                self._problems.append(Problem.error(path, "must have a content with parts"))
+            delta, content = field_of(event, "state_delta"), content_of(field_of(event, "content"))
+            if content is None and (field_of(event, "content") or content_of(event)):
+                self.problems.append(Problem.error(path, "must have a content with parts"))
             is_user = event.get("author") == "user"
             if isinstance(delta, dict) and not turns:
                 state |= delta
             elif delta and (is_user or not content):
                 self._warn(path, "state changes between turns have no place in an eval set; left out")
             if is_user and content:
-                turns.append((content, []))
+                turns.append(DatasetTurn(content, path, [], []))
             elif content and turns:
-                turns[-1][1].append({"author": str(event.get("author") or "model"), "content": content})
+                turns[-1].events.append({"author": str(event.get("author") or "model"), "content": content})
+                turns[-1].paths.append(path)
             elif content:
                 self._warn(path, "before the first message of the user; left out")
         return turns
 
     @property
-    def _is_recorded(self) -> bool:
+    def is_recorded(self) -> bool:
         """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
         events = any(field_of(turn, "events") for _, turn in dicts(self._agent_turns()))
         return events and bool(field_of(self._case, "responses") or field_of(self._case, "prompt"))
@@ -183,20 +248,23 @@ class _Case:
 
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
         """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
+        path: JsonPath
         key = spelt("conversation_history", self._case)
-        history = self._member("conversation_history", list) or []
-        for message, where in objects_in(history, (*self._path, key), self._problems):
+        for message, where in objects_in(
+            self._member("conversation_history", list) or [], (key,), self.problems
+        ):
             yield message | {"author": _author(message)}, where
         prompt = field_of(self._case, "prompt")
         if prompt is not None:
-            yield {"author": "user", "content": prompt}, (*self._path, "prompt")
+            yield {"author": "user", "content": prompt}, ("prompt",)
         agent_data, is_first = spelt("agent_data", self._case), True
         for number, turn in dicts(self._agent_turns()):
-            events, path = field_of(turn, "events"), (*self._path, agent_data, "turns", number, "events")
-            events = events if isinstance(events, list) else []
-            for event, where in objects_in(events, path, self._problems):
+            events, path = field_of(turn, "events"), (agent_data, "turns", number, "events")
+            for event, where in objects_in(events if isinstance(events, list) else [], path, self.problems):
                 # The output of a run may hold the prompt twice.
-                if not (is_first and event.get("author") == "user" and event.get("content") == prompt):
+                if not (
+                    is_first and prompt and event.get("author") == "user" and event.get("content") == prompt
+                ):
                     yield event, where
                 is_first = is_first and event.get("author") != "user"
 
@@ -204,19 +272,19 @@ class _Case:
         """Adds what the case states of its last turn."""
         reference = self._member("reference", dict) or {}
         stated = field_of(reference, "response")
-        response = _content(stated)
+        response = content_of(stated)
         if response is not None:
             turn["final_response"] = response
-        elif stated or _content(reference):
-            where = (*self._path, spelt("reference", self._case))
-            self._problems.append(Problem.error(where, "must have a response with parts"))
+        elif stated or content_of(reference):
+            where: JsonPath = (spelt("reference", self._case),)
+            self.problems.append(Problem.error(where, "must have a response with parts"))
         trajectory = self._member("reference_trajectory", list)
         if trajectory is not None:
             calls = []
             for index, step in enumerate(trajectory):
-                if not (of_step := _calls(step)):
-                    where = (*self._path, spelt("reference_trajectory", self._case), index)
-                    self._problems.append(Problem.error(where, "must be a content with a function_call"))
+                if not (of_step := calls_of(step)):
+                    where = (spelt("reference_trajectory", self._case), index)
+                    self.problems.append(Problem.error(where, "must be a content with a function_call"))
                 calls += of_step
             turn["intermediate_data"] = {"tool_uses": calls}
 
@@ -231,51 +299,55 @@ class _Case:
             "state": (own if isinstance(own, dict) else {}) | state,
         }
 
-    def _rubrics(self) -> Iterator[Json]:
+    def rubrics(self) -> Iterator[tuple[JsonPath, Json]]:
+        """The rubrics of all groups as those of an eval case, each with its path in the dataset's case."""
         ids: set[str] = set()
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
             for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
                 property_ = (field_of(rubric, "content") or {}).get("property")
                 text = property_.get("description") if isinstance(property_, dict) else None
+                where = (spelt("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):
-                    where = (*self._path, spelt("rubric_groups", self._case), group, "rubrics", index)
                     self._warn(where, "no content.property.description; left out")
                     continue
                 rubric_id = str(field_of(rubric, "rubric_id") or f"{group}_{index + 1}")
                 rubric_id = f"{group}.{rubric_id}" if rubric_id in ids else rubric_id
                 ids.add(rubric_id)
-                kinds = [kind for kind in (rubric.get("type"), group) if kind in _RUBRIC_TYPES]
-                yield {
-                    "rubric_id": rubric_id,
-                    "rubric_content": {"text_property": text},
-                    **({"type": kinds[0]} if kinds else {}),
-                }
+                kinds = [kind for kind in (rubric.get("type"), group) if kind in RUBRIC_TYPES]
+                yield (
+                    where,
+                    {
+                        "rubric_id": rubric_id,
+                        "rubric_content": {"text_property": text},
+                        **({"type": kinds[0]} if kinds else {}),
+                    },
+                )
 
     def _member(self, name: str, kind: type[Any]) -> Any:
         """A field of the case, None where it is absent or, which is an error, of another kind."""
         value = field_of(self._case, name)
         if value is None or isinstance(value, kind):
             return value
-        path = (*self._path, spelt(name, self._case))
-        if path not in (problem.path for problem in self._problems):
-            self._problems.append(wrong_kind(path, value, kind))
+        path = (spelt(name, self._case),)
+        if path not in (problem.path for problem in self.problems):
+            self.problems.append(wrong_kind(path, value, kind))
         return None
 
     def _warn(self, path: JsonPath, message: str) -> None:
-        self._problems.append(Problem.warning(path, message))
+        self.problems.append(Problem.warning(path, message))
 
 
 def _author(message: Json) -> str:
     """Who a message of the history is of: `user` for what has that role, whatever the user's name is."""
-    content = _content(field_of(message, "content")) or {"parts": []}
+    content = content_of(field_of(message, "content")) or {"parts": []}
     has_results = any(field_of(part, "function_response") for part in content["parts"])
     if content.get("role") == "user" and not has_results:
         return "user"
     return str(message.get("author") or "model")
 
 
-def _turn(user: Json, events: Sequence[Json]) -> Json:
+def turn_of(user: Json, events: Sequence[Json]) -> Json:
     """A turn that expects what events of agents show: the calls, and the last text as the response."""
     turn: Json = {"user_content": user}
     last = next((n for n in reversed(range(len(events))) if _texts(events[n]["content"])), None)
@@ -285,7 +357,7 @@ def _turn(user: Json, events: Sequence[Json]) -> Json:
         others = [part for part in content["parts"] if part not in _texts(content)]
         between = [{**events[last], "content": {**content, "parts": others}}] if others else []
         events = [*events[:last], *between, *events[last + 1 :]]
-    if any(_calls(event["content"]) for event in events):
+    if any(calls_of(event["content"]) for event in events):
         turn["intermediate_data"] = {"invocation_events": list(events)}
     return turn
 
@@ -294,14 +366,14 @@ def _texts(content: Json) -> list[Json]:
     return [part for part in content["parts"] if part.get("text") and not part.get("thought")]
 
 
-def _calls(content: Any) -> list[Json]:
+def calls_of(content: Any) -> list[Json]:
     if isinstance(content, dict) and isinstance(content.get("tool_name"), str):
         return [{"name": content["tool_name"], "args": content.get("tool_input") or {}}]
-    parts = (_content(content) or {"parts": []})["parts"]
+    parts = (content_of(content) or {"parts": []})["parts"]
     return [call for part in parts if isinstance(call := field_of(part, "function_call"), dict)]
 
 
-def _content(value: Any) -> Json | None:
+def content_of(value: Any) -> Json | None:
     """A content whose parts are all objects; a text is a content of one part; None for anything else."""
     if isinstance(value, str) and value:
         return {"parts": [{"text": value}]}
@@ -357,7 +429,8 @@ def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
     not_evaluated: dict[str, str] = {}
     for index, name in enumerate(names):
         if not isinstance(name, str):
-            problems.append(wrong_kind(("metrics_to_run", index), name, str))
+            where = ("metrics_to_run", index)
+            problems.append(wrong_kind(where, name, str))
             continue
         metric = _METRICS.get(re.sub(r"_v\d+$", "", name.lower()))
         if name in definitions:

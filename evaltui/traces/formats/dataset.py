@@ -20,7 +20,7 @@ def read_dataset(data: Json) -> Recorded:
     """The runs in a dataset as spans. Raises UnreadableTraceError where it has cases to be run only."""
     recorded = Recorded()
     for case in recorded_cases(data):
-        authors = [event["author"] for _, events in case.turns for event in events]
+        authors = [event["author"] for turn in case.turns for event in turn.events]
         held = Held(case.eval_case_id, authors[0], 0, {_CASE: case.eval_case_id})
         recorded.spans += spans_of_turns(held, list(_events(case)), ())
     if not recorded.spans:
@@ -31,13 +31,13 @@ def read_dataset(data: Json) -> Recorded:
 
 
 def _events(case: RecordedCase) -> Iterator[Event]:
-    for number, (message, events) in enumerate(case.turns):
+    for number, turn in enumerate(case.turns):
         has_calls = case.has_events or number + 1 < len(case.turns)
         untold = [MODEL_CALLS] if has_calls else [MODEL_CALLS, CALLS]
         at = number * _APART
         data = {"step": f"{number}:user", "untold": untold, "remedies": dict.fromkeys(untold, _REMEDY)}
-        yield Event("user", _content(message), data=data, turn=number, t=at)
-        for index, agent in enumerate(events):
+        yield Event("user", _content(turn.content), data=data, turn=number, t=at)
+        for index, agent in enumerate(turn.events):
             step = Step(agent["author"], _content(agent["content"]), id=f"{number}:{index}")
             for event in split(replace(step, final=is_final(step))):
                 yield replace(event, turn=number, t=at)

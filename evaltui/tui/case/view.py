@@ -252,7 +252,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     def action_rename_everywhere(self) -> None:
         # The first frame does not wait for what is seen only now.
-        from evaltui.tui.dialogs.rename import RenameScreen
+        from evaltui.tui.dialogs.accept import RenameScreen
 
         row = self.ready_row()
         if row is None:

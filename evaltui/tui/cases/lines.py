@@ -87,7 +87,7 @@ class TreeLines:
             name.append((f"  {visible(eval_set.origin)}", "muted"))
         if eval_set.format not in (None, "eval set"):
             is_dataset = eval_set.format == "dataset"
-            name.append(("  read-only", "muted") if is_dataset else ("  old format", "warning"))
+            name.append(("  dataset", "muted") if is_dataset else ("  old format", "warning"))
         name += self._saved_mark(eval_set.path)
         sets = self._workbench.sets
         errors, is_refused = sets.errors(eval_set), "config" in sets.broken(eval_set.case_path)

@@ -57,7 +57,7 @@ class Way(NamedTuple):
     """Why it is refused; None where it is possible."""
 
 
-class ChatFromScreen(FormScreen):
+class ChatFromScreen(FormScreen[bool]):
     """A dialog that starts a chat at a turn of a case; returns whether it has."""
 
     box = "#chat-from"
@@ -224,7 +224,7 @@ class ChatFromScreen(FormScreen):
 _EMPTY = "empty"
 
 
-class NewChatScreen(FormScreen):
+class NewChatScreen(FormScreen[bool]):
     """A dialog that starts a new chat; returns whether it has."""
 
     box = "#new-chat"

@@ -31,7 +31,7 @@ _MOST_LABEL, _MOST_TAKES = 16, 34
 _SWITCH = "respond_to_next"
 
 
-class RequestForm(FormKeys, PaneForm):
+class RequestForm(PaneForm, FormKeys):
     """The form for a call, filled with `typed`. `respond` sends a response to the call, `later` closes the
     form."""
 
@@ -125,24 +125,18 @@ class RequestForm(FormKeys, PaneForm):
         return [
             Hint("confirm", "respond", "ctrl+s"),
             *([Hint("next_field", "next field")] if len(self._inputs) > 1 else []),
-            *([Hint("next_item", "choose", "←→")] if isinstance(self._focused, ChoiceLine) else []),
+            *([Hint("next_item", "choose", "←→")] if isinstance(self.screen.focused, ChoiceLine) else []),
             Hint("close", "respond later"),
         ]
 
     # Keys
 
-    @property
-    def _focused(self) -> ChoiceLine | FieldLine | None:
-        return next((box for box in self._inputs if box.has_focus), None)
-
-    @property
-    def first(self) -> ChoiceLine | FieldLine:
-        """The first field."""
-        return self._inputs[0]
+    def fields(self) -> Sequence[ChoiceLine | FieldLine]:
+        return self._inputs
 
     def enter(self) -> None:
         """Focuses the first field, and drops the keys typed so far, which were meant for another field."""
-        self.screen.set_focus(self.first)
+        self.screen.set_focus(self._inputs[0])
         if isinstance(self.app, KeysInOrder):
             self.app.ignore_typed_ahead()
 
@@ -157,20 +151,8 @@ class RequestForm(FormKeys, PaneForm):
             return
         self._respond(response)
 
-    async def take_form(self) -> None:
-        self.action_confirm()
-
-    def leave_form(self) -> None:
+    def action_close(self) -> None:
         self._later()
-
-    def action_step_field(self, step: int) -> None:
-        box = self._focused
-        at = self._inputs.index(box) if box is not None else 0
-        self.screen.set_focus(self._inputs[(at + step) % len(self._inputs)])
-
-    def action_step_item(self, step: int) -> None:
-        if isinstance(box := self._focused, ChoiceLine):
-            box.step(step)
 
     def on_descendant_focus(self) -> None:
         self.query_one(DialogKeys).refresh()

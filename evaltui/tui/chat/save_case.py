@@ -3,7 +3,7 @@ each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,31 +33,28 @@ from evaltui.tui.widgets.fields import FieldLine
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import Transcript
-from evaltui.workbench.chat.saving import SaveChoices, TurnChoice, TurnMode
+from evaltui.workbench.chat.saving import PARTS, Part, SaveChoices, TurnChoice, TurnMode
 from evaltui.workbench.workbench import Workbench
 
 # Rows besides those of the turns.
 _OTHER_ROWS = 10
 _NEW_SET = "new set"
 _MODES: tuple[TurnMode, ...] = ("scored", "context", "left out")
-# The columns of a turn: what it is, then what of it is expected.
-_KEPT = ("calls", "results", "partial", "response")
-# Their heads, in two rows.
+# The heads of the columns for the parts of a turn, in two rows.
 _HEADS = (("", "tool", "partial", ""), ("calls", "responses", "responses", "response"))
-_FIELDS = {"calls": "calls", "results": "results", "partial": "intermediate", "response": "answer"}
 _NUMBER, _MODE, _CELL = 4, 9, 11
 _MEANINGS = {
     "mode": "Context turns run without a score; turns that are left out are not in the case",
     "calls": "Tool calls and arguments are expected; off: calls are not checked",
     "results": "Tool responses are saved with the calls",
-    "partial": "Texts before the response are expected",
-    "response": "The final response is expected",
+    "intermediate": "Texts before the response are expected",
+    "answer": "The final response is expected",
     "state": "The case starts with the session state before its first turn",
     "final": "The session state after the last turn is expected",
 }
 
 
-class SaveCaseScreen(FormScreen):
+class SaveCaseScreen(FormScreen[bool]):
     """Adds the case to its set, unsaved; returns whether it has."""
 
     box = "#save-case"
@@ -67,7 +64,7 @@ class SaveCaseScreen(FormScreen):
         super().__init__()
         self._workbench = workbench
         self._transcript = transcript
-        self.choices = saving.proposed(workbench.editing, transcript)
+        self.rows = TurnRows(transcript, saving.proposed(workbench.editing, transcript))
         self._targets = saving.targets(workbench.editing)
         self._twin: tuple[SaveChoices, str] | None = None
 
@@ -88,7 +85,7 @@ class SaveCaseScreen(FormScreen):
                 yield FieldLine(id="save-new")
             for number in range(len(_HEADS)):
                 yield DrawnLine(partial(_turn_header, number), id=f"turn-header-{number}")
-            yield TurnRows(self._transcript, lambda: self.choices, self._set, id="save-turns")
+            yield self.rows
             yield QuestionNote()
             yield DialogKeys(self._hints)
 
@@ -108,8 +105,12 @@ class SaveCaseScreen(FormScreen):
 
     # What is chosen
 
-    def _set(self, choices: SaveChoices) -> None:
-        self.choices = choices
+    @property
+    def choices(self) -> SaveChoices:
+        return self.rows.choices
+
+    def _set(self, **changes: Any) -> None:
+        self.rows.choices = replace(self.choices, **changes)
         self._show_note()
 
     def _follow_target(self) -> None:
@@ -119,7 +120,7 @@ class SaveCaseScreen(FormScreen):
         line.remark = "" if target is None else target.name
         line.refresh()
         self.query_one("#save-new-line").display = is_new
-        self._set(replace(self.choices, target=target))
+        self._set(target=target)
 
     def on_choice_line_changed(self) -> None:
         self._follow_target()
@@ -127,9 +128,9 @@ class SaveCaseScreen(FormScreen):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         typed = event.text_area.text.strip()
         if event.text_area.id == "save-id":
-            self._set(replace(self.choices, eval_id=typed))
+            self._set(eval_id=typed)
         else:
-            self._set(replace(self.choices, new_set=typed))
+            self._set(new_set=typed)
 
     @on(CursorLines.Moved)
     def _show_note(self) -> None:
@@ -140,8 +141,7 @@ class SaveCaseScreen(FormScreen):
         elif twin := self._twin_of(replace(self.choices, eval_id="", new_set="")):
             note.show(twin, warns=True)
         else:
-            rows = self.query_one(TurnRows)
-            note.hint = _MEANINGS[rows.column] if rows.has_focus else ""
+            note.hint = _MEANINGS[self.rows.column] if self.rows.has_focus else ""
             note.show(None)
 
     def _twin_of(self, choices: SaveChoices) -> str:
@@ -154,8 +154,7 @@ class SaveCaseScreen(FormScreen):
         return self._twin[1]
 
     def on_resize(self) -> None:
-        rows = self.query_one(TurnRows)
-        rows.styles.height = min(rows.line_count, self.query_one(Dialog).room(_OTHER_ROWS))
+        self.rows.styles.height = min(self.rows.line_count, self.query_one(Dialog).room(_OTHER_ROWS))
 
     def on_descendant_focus(self) -> None:
         self._show_note()
@@ -173,16 +172,14 @@ class SaveCaseScreen(FormScreen):
             self.query_one(QuestionNote).show(self._workbench.messages.notice.text)
 
     def action_step_line(self, step: int) -> None:
-        rows = self.query_one(TurnRows)
-        if rows.has_focus and (step > 0 or rows.cursor):
-            rows.action_step_line(step)
+        if self.rows.has_focus and (step > 0 or self.rows.cursor):
+            self.rows.action_step_line(step)
         else:
             self.action_step_field(step)
 
     def action_form_toggle(self) -> None:
-        rows = self.query_one(TurnRows)
-        if rows.has_focus:
-            rows.toggle()
+        if self.rows.has_focus:
+            self.rows.toggle()
         else:
             self.action_step_item(1)
 
@@ -190,9 +187,8 @@ class SaveCaseScreen(FormScreen):
         self.set_focus(self.query_one("#save-id"))
 
     def action_step_item(self, step: int) -> None:
-        rows = self.query_one(TurnRows)
-        if rows.has_focus:
-            rows.step_column(step)
+        if self.rows.has_focus:
+            self.rows.step_column(step)
         else:
             super().action_step_item(step)
 
@@ -211,40 +207,32 @@ def _turn_header(number: int, width: int) -> Line:
 
 
 def _text_room(width: int) -> int:
-    return max(8, width - 1 - _NUMBER - _MODE - _CELL * len(_KEPT))
+    return max(8, width - 1 - _NUMBER - _MODE - _CELL * len(PARTS))
 
 
 class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
     """The turns with the parts that are saved, then the state before and after them. A cell of the current
     turn is current."""
 
-    def __init__(
-        self,
-        transcript: Transcript,
-        choices: Callable[[], SaveChoices],
-        change: Callable[[SaveChoices], None],
-        *,
-        id: str,
-    ) -> None:
-        super().__init__(id=id)
+    def __init__(self, transcript: Transcript, choices: SaveChoices) -> None:
+        super().__init__(id="save-turns")
+        self.choices = choices
         self._transcript = transcript
-        self._choices = choices
-        self._change = change
         self._at = 0
 
     @property
     def column(self) -> str:
         """The part of the turn in the current cell."""
-        beyond = self.cursor - len(self._choices().turns)
+        beyond = self.cursor - len(self.choices.turns)
         if beyond >= 0:
             return ("state", "final")[min(beyond, 1)]
-        return ("mode", *_KEPT)[self._at]
+        return ("mode", *PARTS)[self._at]
 
     def on_mount(self) -> None:
-        self.lines_changed(len(self._choices().turns) + 2)
+        self.lines_changed(len(self.choices.turns) + 2)
 
     def step_column(self, step: int) -> None:
-        self._at = max(0, min(self._at + step, len(_KEPT)))
+        self._at = max(0, min(self._at + step, len(PARTS)))
         self.refresh()
         self.post_message(self.Moved())
 
@@ -252,22 +240,25 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         """Does not open a cell: a click changes it already."""
 
     def toggle(self) -> None:
-        choices, column = self._choices(), self.column
-        if column == "state":
-            self._change(replace(choices, state=not choices.state))
-        elif column == "final":
-            self._change(replace(choices, final_state=not choices.final_state))
+        """Changes the current cell."""
+        choices = self.choices
+        if self.column == "state":
+            self.choices = replace(choices, state=not choices.state)
+        elif self.column == "final":
+            self.choices = replace(choices, final_state=not choices.final_state)
         else:
             turn = choices.turns[self.cursor]
-            changed = _toggled(turn, column)
+            next_mode = _MODES[(_MODES.index(turn.mode) + 1) % len(_MODES)]
+            changed = turn.toggled(PARTS[self._at - 1]) if self._at else replace(turn, mode=next_mode)
             turns = tuple(changed if other is turn else other for other in choices.turns)
-            self._change(replace(choices, turns=turns))
+            self.choices = replace(choices, turns=turns)
         self.refresh()
+        self.post_message(self.Moved())
 
     # Drawing
 
     def line(self, number: int) -> Line:
-        choices = self._choices()
+        choices = self.choices
         here = number == self.cursor and self.has_focus
         marker = self.marker(number)
         if number < len(choices.turns):
@@ -282,8 +273,8 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
             (f"{turn.mode:<{_MODE}}", _role(turn.mode == "scored", current == 0)),
             (pad(visible(turn.text), room - 1) + " ", "muted" if left_out else ""),
         ]
-        for place, name in enumerate(_KEPT, 1):
-            line.append((f"{_cell(turn, name):<{_CELL}}", _role(turn.mode == "scored", current == place)))
+        for place, part in enumerate(PARTS, 1):
+            line.append((f"{_cell(turn, part):<{_CELL}}", _role(turn.mode == "scored", current == place)))
         return line
 
     def _state(self, choices: SaveChoices, *, is_final: bool, here: bool) -> Line:
@@ -307,10 +298,10 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         # Textual would hand the click to the class above once more.
         event.prevent_default()
         self.focus()
-        if self.cursor < len(self._choices().turns):
+        if self.cursor < len(self.choices.turns):
             first = 1 + _NUMBER + _MODE + _text_room(self.line_width)
             at = (event.x - first) // _CELL + 1 if event.x >= first else 0
-            self._at = min(at, len(_KEPT))
+            self._at = min(at, len(PARTS))
             if not at and not _NUMBER < event.x <= _NUMBER + _MODE:
                 self.post_message(self.Moved())
                 return
@@ -327,20 +318,10 @@ def _box(on: bool) -> str:
     return "[x]" if on else "[ ]"
 
 
-def _cell(turn: TurnChoice, name: str) -> str:
+def _cell(turn: TurnChoice, part: Part) -> str:
     if turn.mode != "scored":
         return ""
-    field = _FIELDS[name]
-    if name == "calls" and not turn.has_calls:
-        return f"{_box(turn.calls)} none" if turn.knows_calls else UNKNOWN
-    return _box(getattr(turn, field)) if getattr(turn, f"has_{field}") else "–"
-
-
-def _toggled(turn: TurnChoice, column: str) -> TurnChoice:
-    if column == "mode":
-        return replace(turn, mode=_MODES[(_MODES.index(turn.mode) + 1) % len(_MODES)])
-    field = _FIELDS[column]
-    if field == "calls" and not turn.knows_calls:
-        return turn
-    changed: dict[str, Any] = {field: not getattr(turn, field)}
-    return replace(turn, **changed)
+    box = _box(part in turn.expects)
+    if part == "calls" and part not in turn.has:
+        return f"{box} none" if turn.knows_calls else UNKNOWN
+    return box if part in turn.has else "–"

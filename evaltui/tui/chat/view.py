@@ -15,14 +15,16 @@ from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.chat.inspector import ChatTotals, write_inspected, write_session
 from evaltui.tui.chat.message import ChatMessage
 from evaltui.tui.chat.page import (
     ONE_LINE,
+    ChatTotals,
     full_line,
     who_width,
     write_empty_chat,
+    write_inspected,
     write_row,
+    write_session,
 )
 from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.tui.inspector import Inspected, Inspector, InspectorTab, Room
@@ -307,8 +309,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         waiting = self._chat.waiting()
         tokens = sum(chat_row.tokens or 0 for chat_row in self._rows.rows)
         turn = transcript.turns[row.turn]
-        spent = self._workbench.chat_spending.of(transcript)
-        totals = ChatTotals(tokens, spent)
+        totals = ChatTotals(tokens, self._chat.spending())
         write = partial(
             write_inspected, row=row, turn=turn, transcript=transcript, waiting=waiting, totals=totals
         )

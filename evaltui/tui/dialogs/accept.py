@@ -1,4 +1,4 @@
-"""The dialog that accepts actual calls and responses as expected: its scopes, their effect and the change."""
+"""Dialogs that preview a change of files: accepting actual as expected, and renaming everywhere."""
 
 from __future__ import annotations
 
@@ -9,38 +9,44 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.renaming import Renaming
+from evaltui.project.folders import is_recording
 from evaltui.text.figures import counted, show_number
-from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.dialogs.effects import write_result
 from evaltui.tui.dialogs.file_versions import write_file_change
-from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, dialog_name, moves
+from evaltui.tui.dialogs.prompt import (
+    CANCEL,
+    Dialog,
+    DialogKeys,
+    DialogPage,
+    FormScreen,
+    Hint,
+    dialog_name,
+)
 from evaltui.tui.widgets.choices import LABEL
 from evaltui.tui.widgets.lines import LineView
-from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.workbench.actions import Scope
+from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.agent.background import Progress
+from evaltui.workbench.case.renaming import RenameProposal, propose_renaming, rename_everywhere
 from evaltui.workbench.result.acceptable import Choice
 from evaltui.workbench.result.accepting import Proposal, accept, effects, propose
 from evaltui.workbench.workbench import Workbench
 
 # Seconds between looks at how far reading has come.
 _TICK = 0.25
-_HINTS = (Hint("confirm", "accept"), Hint("next_item", "scope", "←→"), CANCEL)
 # More cases are not scored again for a preview.
 _MOST_SCORED = 6
 # Blank rows and keys.
 _OTHER_ROWS = 3
 
 
-class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
-    """Shows the changes of each choice; returns whether they were made. No file changes before `enter`."""
+class AcceptScreen(FormScreen[bool]):
+    """Shows the changes of each choice; returns True once they were made. No file changes before `enter`."""
 
     box = "#accept"
-    BINDINGS = bindings(Scope.FORM)
-    AUTO_FOCUS = "AcceptLines"
+    AUTO_FOCUS = "DialogPage"
 
     def __init__(self, workbench: Workbench, choices: Sequence[Choice]) -> None:
         super().__init__()
@@ -53,18 +59,24 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
         self._progress = Progress()
 
     def compose(self) -> ComposeResult:
-        with Dialog(dialog_name("accept"), id="accept"):
+        with Dialog(dialog_name("accept"), id="accept", can_be_undone=True):
             yield AcceptChoices([choice.title for choice in self._choices])
-            yield AcceptLines(self._write_proposal, indent=0, free=1)
-            yield DialogKeys(lambda: _HINTS)
+            yield DialogPage(self._write_proposal, self._other_rows, free=1)
+            hints = (Hint("confirm", "accept"), Hint("next_item", "scope", "←→"), CANCEL)
+            yield DialogKeys(lambda: hints)
 
     def on_mount(self) -> None:
-        self.query_one(Dialog).below([(f" {key_of('undo')}", "bold accent"), (" undoes it later ", "")])
         self._choose(0)
         self.set_interval(_TICK, lambda: None if self._current in self._proposals else self.on_resize())
 
     def on_resize(self) -> None:
-        self.query_one(AcceptLines).write_page()
+        self.query_one(DialogPage).write_page()
+
+    def _other_rows(self) -> int:
+        return _OTHER_ROWS + self.query_one(AcceptChoices).line_count
+
+    def fields(self) -> list[DialogPage]:
+        return [self.query_one(DialogPage)]
 
     @property
     def choice(self) -> Choice:
@@ -97,9 +109,6 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
             page.blank()
             write_file_change(page, change)
 
-    def action_close(self) -> None:
-        self.dismiss(False)
-
     def action_step_item(self, step: int) -> None:
         self._choose(self._current + step)
 
@@ -109,7 +118,7 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
         self._current = number % len(self._choices)
         self.query_one(Dialog).about(self._about())
         self.query_one(AcceptChoices).show(self._current)
-        self.query_one(AcceptLines).show(self._write_proposal)
+        self.query_one(DialogPage).show(self._write_proposal)
         if self._current not in self._proposals:
             self.run_worker(self._propose(self._current), group="propose", exclusive=True)
 
@@ -126,7 +135,7 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
 
     def _show(self, number: int) -> None:
         if number == self._current and self.is_here:
-            self.query_one(AcceptLines).show(self._write_proposal)
+            self.query_one(DialogPage).show(self._write_proposal)
 
     def action_confirm(self) -> None:
         proposal = self._proposals.get(self._current)
@@ -140,17 +149,6 @@ class AcceptScreen(DialogScreen[bool], inherit_bindings=False):
 
     def on_accept_choices_chosen(self, message: AcceptChoices.Chosen) -> None:
         self._choose(message.number)
-
-
-class AcceptLines(PageLines, inherit_bindings=False):
-    """The changed lines of the files, in the available height."""
-
-    BINDINGS = moves()
-
-    def write_page(self) -> None:
-        super().write_page()
-        others = _OTHER_ROWS + self.screen.query_one(AcceptChoices).line_count
-        self.styles.height = min(self.line_count, self.screen.query_one(Dialog).room(others))
 
 
 class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
@@ -200,3 +198,69 @@ class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
             if 0 <= left < cells(self._choice(number)):
                 self.post_message(self.Chosen(number))
             left -= cells(self._choice(number))
+
+
+class RenameScreen(FormScreen[bool]):
+    """Shows every place of a name, returns True once it was renamed; nothing changes before `enter`."""
+
+    box = "#rename"
+    AUTO_FOCUS = "DialogPage"
+
+    def __init__(self, workbench: Workbench, renaming: Renaming) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._renaming = renaming
+        self._proposal: RenameProposal | None = None
+
+    def compose(self) -> ComposeResult:
+        about = f"{self._renaming.full_name} → {self._renaming.new}"
+        name = dialog_name("rename_everywhere")
+        with Dialog(name, [(visible(about), "muted")], id="rename", can_be_undone=True):
+            yield DialogPage(self._write_proposal, lambda: _OTHER_ROWS)
+            yield DialogKeys(lambda: (Hint("confirm", "rename"), CANCEL))
+
+    def on_mount(self) -> None:
+        self._propose()
+
+    def on_resize(self) -> None:
+        self.query_one(DialogPage).write_page()
+
+    def fields(self) -> list[DialogPage]:
+        return [self.query_one(DialogPage)]
+
+    def _propose(self) -> None:
+        self._proposal = None
+        self.run_worker(self._work_out(), group="propose", exclusive=True)
+
+    async def _work_out(self) -> None:
+        self._proposal = await propose_renaming(self._workbench.editing, self._renaming)
+        if self.is_here:
+            self.query_one(DialogPage).show(self._write_proposal)
+
+    def _write_proposal(self, page: Page) -> None:
+        proposal = self._proposal
+        if proposal is None:
+            page.row(("Reading files…", "muted"))
+            return
+        if proposal.problem:
+            page.text([(visible(proposal.problem), "")], [("! ", "warning")])
+            return
+        page.row((proposal.files.counts, "bold"), ("; the agent's code stays", "muted"))
+        for file, change in zip(proposal.files.files, proposal.changes, strict=True):
+            page.blank()
+            if is_recording(file.path):
+                name = f"{file.path.parent.name}/{file.path.name}"
+                page.row((visible(name), "bold"), (f"  {counted(file.places, 'place')}", "muted"))
+            else:
+                write_file_change(page, change)
+        for path in proposal.files.skipped:
+            page.blank()
+            page.text([(f"{visible(path.name)} has the name and cannot be edited", "")], [("! ", "warning")])
+
+    def action_confirm(self) -> None:
+        if self._proposal is None or self._proposal.problem:
+            return
+        if rename_everywhere(self._workbench.editing, self._proposal):
+            self.dismiss(True)
+        else:
+            self._propose()

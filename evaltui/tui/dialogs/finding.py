@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
+from textual.containers import Container
 from textual.screen import ScreenResultType
 from textual.timer import Timer
 from textual.widgets import Input
@@ -19,6 +20,7 @@ from evaltui.text.values import visible
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.cases.case_list import Jump, rank_cases
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -221,6 +223,35 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, M
     def _choose(self) -> None:
         if (match := self.current) is not None:
             self.dismiss(self.result_of(match))
+
+
+# The width from which on a preview stands beside its list.
+_BESIDE = 140
+
+
+class PreviewScreen(SearchScreen[ScreenResultType, Match], Generic[ScreenResultType, Match]):
+    """A search dialog with a preview of the current match, beside or below the list."""
+
+    @abstractmethod
+    def write_preview(self, page: Page, match: Match, height: int) -> None:
+        """Writes the preview of a match in a number of lines."""
+
+    def shown(self) -> ComposeResult:
+        with Container(classes="previewed"):
+            yield self.match_lines()
+            yield PageLines(self._write, can_focus=False, indent=0)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width >= _BESIDE, "-beside")
+        # What is as high as its room is written once that is known.
+        self.call_after_refresh(self.draw_about)
+
+    def draw_about(self) -> None:
+        self.query_one(PageLines).write_page()
+
+    def _write(self, page: Page) -> None:
+        if self.current is not None:
+            self.write_preview(page, self.current, self.query_one(PageLines).size.height)
 
 
 class FindCaseScreen(SearchScreen[Selection, Jump]):

@@ -79,9 +79,6 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         about = f"{where}: {visible(reason)}" if reason else where
         return [(visible(self._clash.path.name), "bold"), (f"  {about}", "muted")]
 
-    def action_close(self) -> None:
-        self.dismiss(False)
-
     @on(CursorLines.Moved)
     def _draw_around(self) -> None:
         self.query_one("#versions-names").refresh()
@@ -130,12 +127,8 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         return len(self.clashes) - len(self._decided)
 
     @property
-    def cases(self) -> dict[str, Side]:
-        return self._sides("case")
-
-    @property
     def choices(self) -> Choices:
-        return Choices(self.cases, self._sides("member"), self._sides("order of"))
+        return Choices(*map(self._sides, ("case", "member", "order of")))
 
     @property
     def whole(self) -> Side | None:

@@ -25,6 +25,7 @@ from evaltui.tui.action_screen import LEAST_WITH_MARGINS, DialogScreen, bindings
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
+from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.runs.repeats import parse_repeated, repeat_problem
@@ -35,7 +36,6 @@ Check = Callable[[str], str | None]
 
 # The share of the screen, as in the style sheet.
 _MOST_HEIGHT = 0.96
-_BETWEEN_FIELDS = ("next_field", "previous_field")
 
 
 class AnswerLines(Protocol):
@@ -43,6 +43,11 @@ class AnswerLines(Protocol):
 
     def action_step_line(self, step: int) -> None: ...
     def action_step_page(self, step: int) -> None: ...
+
+
+def moves() -> list[BindingType]:
+    """The keys that move in every list."""
+    return bindings(Scope.DETAILS, *(action.id for action in BY_ID.values() if action.is_move))
 
 
 def dialog_name(action_id: str) -> str:
@@ -53,11 +58,15 @@ def dialog_name(action_id: str) -> str:
 class Dialog(Vertical):
     """The frame of a dialog: its name as a chip in the border, and its subject."""
 
-    def __init__(self, name: str, about: Sequence[Span] = (), *, id: str) -> None:
+    def __init__(
+        self, name: str, about: Sequence[Span] = (), *, id: str, can_be_undone: bool = False
+    ) -> None:
         super().__init__(id=id)
         self._chip = name
         self._about = about
         self._below: Sequence[Span] = ()
+        if can_be_undone:
+            self._below = [(f" {key_of('undo')}", "bold accent"), (" undoes it later ", "")]
 
     def on_mount(self) -> None:
         self._draw_border()
@@ -85,6 +94,22 @@ class Dialog(Vertical):
         self.border_subtitle = content(self, self._below)
 
 
+class DialogPage(PageLines, inherit_bindings=False):
+    """A page in a dialog, as high as there is room for besides `other_rows` rows of other parts."""
+
+    BINDINGS = moves()
+
+    def __init__(
+        self, write: Callable[[Page], object], other_rows: Callable[[], int], *, free: int | None = None
+    ) -> None:
+        super().__init__(write, indent=0, free=free)
+        self._other_rows = other_rows
+
+    def write_page(self) -> None:
+        super().write_page()
+        self.styles.height = min(self.line_count, self.screen.query_one(Dialog).room(self._other_rows()))
+
+
 class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=False):
     """A dialog with a question; None when it is cancelled."""
 
@@ -94,9 +119,6 @@ class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=Fal
     def answers(self) -> AnswerLines | None:
         """The lines below the question; None for none."""
         return None
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
     def action_step_line(self, step: int) -> None:
         if self.answers is not None:
@@ -197,63 +219,6 @@ class PromptScreen(QuestionScreen[str]):
             self.dismiss(self.query_one(QuestionInput).value)
 
 
-class RepeatScreen(QuestionScreen[Repeated]):
-    """Asks for the number of runs, the pass rule and an optional confidence; returns them.
-
-    `usual` are the first values of the fields. `cost` returns the cost of the runs.
-    """
-
-    box = "#repeat"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.PROMPT), *bindings(Scope.FORM, *_BETWEEN_FIELDS)]
-
-    def __init__(self, about: str, usual: str, cost: Callable[[Repeated], str]) -> None:
-        super().__init__()
-        self._about = about
-        self._runs, self._pass_if, *confidence = usual.split()
-        self._confidence = "".join(confidence)
-        self._cost = cost
-
-    def compose(self) -> ComposeResult:
-        with Dialog(f"{key_of('run_repeatedly')} Repeat", [(visible(self._about), "muted")], id="repeat"):
-            with Horizontal(classes="field"):
-                yield FormLabel("runs")
-                yield QuestionInput(self._runs)
-            with Horizontal(classes="field"):
-                yield FormLabel("pass if")
-                yield QuestionInput(self._pass_if)
-            with Horizontal(classes="field"):
-                yield FormLabel("stop early")
-                yield QuestionInput(self._confidence, "e.g. 0.95; then runs is the maximum")
-            yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
-            yield DrawnLine(self._cost_line)
-            yield DialogKeys(lambda: [Hint("confirm", "run"), Hint("next_field"), CANCEL])
-
-    @property
-    def _text(self) -> str:
-        runs, pass_if, confidence = (field.value.strip() for field in self.query(QuestionInput))
-        return f"{runs} {pass_if or 'all'} {confidence}"
-
-    def _cost_line(self, width: int) -> Line:
-        if repeat_problem(self._text):
-            return []
-        return [(pad("cost", LABEL), "muted"), (self._cost(parse_repeated(self._text)), "")]
-
-    def on_input_changed(self) -> None:
-        self.query_one(QuestionNote).show(repeat_problem(self._text))
-        self.query_one(DrawnLine).refresh()
-
-    def action_step_field(self, step: int) -> None:
-        fields = [*self.query(QuestionInput)]
-        place = next((number for number, field in enumerate(fields) if field.has_focus), -step)
-        self.set_focus(fields[(place + step) % len(fields)])
-
-    action_step_line = action_step_field
-
-    def action_confirm(self) -> None:
-        if repeat_problem(self._text) is None:
-            self.dismiss(parse_repeated(self._text))
-
-
 class QuestionInput(OneLineInput):
     """The field of a question. Its text is selected at first, so that typing replaces it; with `adds`, typing
     continues after it."""
@@ -320,71 +285,48 @@ class DialogKeys(ActionLine):
         return [(hint.keys or key_name(key), "bold accent"), (f" {hint.word or action.short}", "muted")]
 
 
-def moves() -> list[BindingType]:
-    """The keys that move in every list."""
-    return bindings(Scope.DETAILS, *(action.id for action in BY_ID.values() if action.is_move))
-
-
-class FormKeys:
+class FormKeys(Widget):
     """The actions of a form's keys, for a form that is a screen or part of a pane."""
-
-    @abstractmethod
-    def action_step_field(self, step: int) -> None:
-        """Goes to the next field (1) or the previous one (-1)."""
-
-    @abstractmethod
-    def action_step_item(self, step: int) -> None:
-        """Chooses the next (1) or the previous (-1) value on the focused line."""
-
-    @abstractmethod
-    def leave_form(self) -> None:
-        """Closes the form without a change."""
-
-    @abstractmethod
-    async def take_form(self) -> None:
-        """Confirms the form."""
-
-    def action_step_line(self, step: int) -> None:
-        """Goes one row down (1) or up (-1): without a list, to another field."""
-        self.action_step_field(step)
-
-    def action_close(self) -> None:
-        self.leave_form()
-
-    action_leave_field = action_close
-
-    async def action_save_field(self) -> None:
-        await self.take_form()
-
-    action_end_field = action_end_text = action_save_field
-
-    def action_form_toggle(self) -> None:
-        self.action_step_item(1)
-
-
-class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
-    """A dialog with several fields, lists and choices; False when it is cancelled."""
-
-    BINDINGS = bindings(Scope.FORM)
 
     @abstractmethod
     def fields(self) -> Iterable[Widget]:
         """The widgets in focus order."""
 
-    def action_step_item(self, step: int) -> None:
-        if isinstance(self.focused, ChoiceLine):
-            self.focused.step(step)
+    @abstractmethod
+    def action_close(self) -> None:
+        """Closes the form without a change."""
 
-    def leave_form(self) -> None:
-        self.dismiss(False)
-
-    async def take_form(self) -> None:
-        await self.run_action("confirm")
+    def action_leave_field(self) -> None:
+        self.action_close()
 
     def action_step_field(self, step: int) -> None:
-        fields = [*self.fields()]
-        at = fields.index(self.focused) if self.focused in fields else 0
-        self.set_focus(fields[(at + step) % len(fields)])
+        """Goes to the next field (1) or the previous one (-1)."""
+        fields, focused = [*self.fields()], self.screen.focused
+        at = fields.index(focused) if focused in fields else 0
+        self.screen.set_focus(fields[(at + step) % len(fields)])
+
+    def action_step_line(self, step: int) -> None:
+        """Goes one row down (1) or up (-1): without a list, to another field."""
+        self.action_step_field(step)
+
+    def action_step_item(self, step: int) -> None:
+        """Chooses the next (1) or the previous (-1) value on the focused line."""
+        if isinstance(line := self.screen.focused, ChoiceLine):
+            line.step(step)
+
+    def action_form_toggle(self) -> None:
+        self.action_step_item(1)
+
+    async def action_save_field(self) -> None:
+        await self.screen.run_action("confirm")
+
+    action_end_field = action_end_text = action_save_field
+
+
+class FormScreen(DialogScreen[ScreenResultType | None], FormKeys, inherit_bindings=False):
+    """A dialog with several fields, lists and choices; None when it is cancelled."""
+
+    BINDINGS = bindings(Scope.FORM)
 
 
 class FormLabel(OneLine):
@@ -394,3 +336,58 @@ class FormLabel(OneLine):
 
     def line(self, width: int) -> Line:
         return [(pad(self._label, LABEL), "muted")]
+
+
+class RepeatScreen(FormScreen[Repeated], inherit_bindings=False):
+    """Asks for the number of runs, the pass rule and an optional confidence; returns them.
+
+    `usual` are the first values of the fields. `cost` returns the cost of the runs.
+    """
+
+    box = "#repeat"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.PROMPT),
+        *bindings(Scope.FORM, "next_field", "previous_field"),
+    ]
+
+    def __init__(self, about: str, usual: str, cost: Callable[[Repeated], str]) -> None:
+        super().__init__()
+        self._about = about
+        self._runs, self._pass_if, *confidence = usual.split()
+        self._confidence = "".join(confidence)
+        self._cost = cost
+
+    def compose(self) -> ComposeResult:
+        with Dialog(f"{key_of('run_repeatedly')} Repeat", [(visible(self._about), "muted")], id="repeat"):
+            for label, value, placeholder in (
+                ("runs", self._runs, ""),
+                ("pass if", self._pass_if, ""),
+                ("stop early", self._confidence, "e.g. 0.95; then runs is the maximum"),
+            ):
+                with Horizontal(classes="field"):
+                    yield FormLabel(label)
+                    yield QuestionInput(value, placeholder)
+            yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
+            yield DrawnLine(self._cost_line)
+            yield DialogKeys(lambda: [Hint("confirm", "run"), Hint("next_field"), CANCEL])
+
+    def fields(self) -> Iterable[QuestionInput]:
+        return self.query(QuestionInput)
+
+    @property
+    def _text(self) -> str:
+        runs, pass_if, confidence = (field.value.strip() for field in self.fields())
+        return f"{runs} {pass_if or 'all'} {confidence}"
+
+    def _cost_line(self, width: int) -> Line:
+        if repeat_problem(self._text):
+            return []
+        return [(pad("cost", LABEL), "muted"), (self._cost(parse_repeated(self._text)), "")]
+
+    def on_input_changed(self) -> None:
+        self.query_one(QuestionNote).show(repeat_problem(self._text))
+        self.query_one(DrawnLine).refresh()
+
+    def action_confirm(self) -> None:
+        if repeat_problem(self._text) is None:
+            self.dismiss(parse_repeated(self._text))

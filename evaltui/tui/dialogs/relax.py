@@ -32,7 +32,6 @@ from evaltui.tui.dialogs.prompt import (
     QuestionNote,
     dialog_name,
 )
-from evaltui.tui.textual_private import TextField
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
@@ -44,7 +43,7 @@ _SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all
 _OTHER_ROWS = 9
 
 
-class RelaxScreen(FormScreen):
+class RelaxScreen(FormScreen[bool]):
     """Writes the chosen rule into the config, unsaved; returns whether it has.
 
     `go_on` goes to the next difference, where this case would still fail.
@@ -67,7 +66,7 @@ class RelaxScreen(FormScreen):
         relaxing = self._relaxing
         arg = relaxing.arg
         about: list[Span] = [(f"{visible(relaxing.tool)} › {visible(arg.path) or 'arguments'}", "muted")]
-        with Dialog(dialog_name("relax"), about, id="relax"):
+        with Dialog(dialog_name("relax"), about, id="relax", can_be_undone=True):
             yield DrawnLine(lambda width: self._side("expected", arg.expected, arg.op == "extra", width))
             yield DrawnLine(lambda width: self._side("actual", arg.actual, arg.op == "missing", width))
             places = ["all arguments" if path == "*" else path for path in self._arg_paths]
@@ -84,7 +83,6 @@ class RelaxScreen(FormScreen):
             yield DialogKeys(self._hints)
 
     def on_mount(self) -> None:
-        self.query_one(Dialog).below([(f" {key_of('undo')}", "bold accent"), (" undoes it later ", "")])
         self._show_effect_soon()
 
     def _hints(self) -> list[Hint]:
@@ -216,9 +214,6 @@ class RelaxScreen(FormScreen):
         return self.focused if isinstance(self.focused, PageLines) else self.choices
 
     def action_step_line(self, step: int) -> None:
-        if isinstance(self.focused, TextField):
-            self.action_step_field(step)
-            return
         self._moved_in().action_step_line(step)
 
     def action_step_item(self, step: int) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from textual import events
 from textual.app import ComposeResult
@@ -21,6 +20,7 @@ from evaltui.tui.dialogs.prompt import (
     CANCEL,
     Dialog,
     DialogKeys,
+    DialogPage,
     FormScreen,
     Hint,
     QuestionNote,
@@ -28,7 +28,7 @@ from evaltui.tui.dialogs.prompt import (
     moves,
 )
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
@@ -36,91 +36,72 @@ from evaltui.workbench.workbench import Workbench
 _MOST_LABELS = 3
 # Characters of a text from which its first words are shown.
 _SHOWN = 500
-Choice = Literal["recover", "discard", "later"]
+Choice = Literal["recover", "later", "discard"]
+CHOICES: tuple[Choice, ...] = ("recover", "later", "discard")
 
 
-@dataclass(frozen=True)
-class Offer:
-    """The unsaved changes of one file. `labels` are the last steps, the latest first, without repeats."""
+def _start_of(text: str) -> str:
+    """The first words of a typed text."""
+    return " ".join(text[:_SHOWN].split())[:60]
 
-    recovered: Recovered
-    labels: tuple[str, ...]
 
-    @classmethod
-    def of(cls, recovered: Recovered) -> Offer:
-        labels = dict.fromkeys(reversed(recovered.labels))
-        return cls(recovered, tuple(labels)[:_MOST_LABELS])
+def changes_of(recovered: Recovered) -> str:
+    """The changes in words: `2 edits: rename a to b, delete c`, and a text that was not applied."""
+    changes = []
+    if recovered.labels:
+        labels = [*dict.fromkeys(reversed(recovered.labels))][:_MOST_LABELS]
+        changes.append(f"{counted(len(recovered.labels), 'edit')}: {', '.join(labels)}")
+    if draft := recovered.draft:
+        changes.append(f"1 text not applied in {draft.case or recovered.name}: {_start_of(draft.text)}")
+    return "; ".join(changes)
 
-    @property
-    def name(self) -> str:
-        return self.recovered.name
 
-    @property
-    def changes(self) -> str:
-        """The changes in words: `2 edits: rename a to b, delete c`, and a text that was not applied."""
-        changes = []
-        if edits := len(self.recovered.labels):
-            changes.append(f"{counted(edits, 'edit')}: {', '.join(self.labels)}")
-        if draft := self.recovered.draft:
-            text = " ".join(draft.text[:_SHOWN].split())[:60]
-            changes.append(f"1 text not applied in {draft.case or self.name}: {text}")
-        return "; ".join(changes)
-
-    @property
-    def choices(self) -> tuple[Choice, ...]:
-        """The possible choices, the default first."""
-        return ("recover", "later", "discard")
-
-    @property
-    def file(self) -> str:
-        """The state of the file, in words."""
-        if self.recovered.matches:
-            return "file unchanged"
-        if self.recovered.path.exists():
-            merges = ": both are merged, conflicts are shown" if self.recovered.labels else ""
-            return f"file changed since{merges}"
-        return "file deleted since: a save creates it again"
+def file_of(recovered: Recovered) -> str:
+    """The state of the file, in words."""
+    if recovered.matches:
+        return "file unchanged"
+    if recovered.path.exists():
+        merges = ": both are merged, conflicts are shown" if recovered.labels else ""
+        return f"file changed since{merges}"
+    return "file deleted since: a save creates it again"
 
 
 class Recovery:
-    """The offers with the choice for each; nothing is done before `apply`."""
+    """The unsaved changes of files, the latest first, with the choice for each; nothing is done before
+    `apply`."""
 
     def __init__(self, workbench: Workbench, recovered: list[Recovered]) -> None:
         self._workbench = workbench
-        self.offers = [
-            Offer.of(changes) for changes in sorted(recovered, key=lambda changes: changes.when, reverse=True)
+        self.offers = sorted(recovered, key=lambda changes: changes.when, reverse=True)
+        paths = [offer.path for offer in self.offers]
+        self.choices: list[Choice] = [
+            "later" if path in paths[:number] else "recover" for number, path in enumerate(paths)
         ]
-        """The latest first."""
-        self.choices: list[Choice] = []
         """The choice for each offer. Of several sessions with one file, the latest is recovered."""
-        for number, offer in enumerate(self.offers):
-            again = any(earlier.recovered.path == offer.recovered.path for earlier in self.offers[:number])
-            self.choices.append("later" if again else offer.choices[0])
-        self._recovered: set[int] = set()
+        self.recovered: set[int] = set()
+        """The offers whose changes are recovered."""
 
     def step(self, number: int, step: int) -> None:
         """Sets the next (1) or the previous (-1) choice for an offer, unless its changes are recovered."""
-        if number not in self._recovered:
-            choices = self.offers[number].choices
-            at = choices.index(self.choices[number])
-            self.choices[number] = choices[(at + step) % len(choices)]
-
-    def is_recovered(self, number: int) -> bool:
-        return number in self._recovered
+        if number not in self.recovered:
+            at = CHOICES.index(self.choices[number])
+            self.choices[number] = CHOICES[(at + step) % len(CHOICES)]
 
     async def apply(self) -> bool:
         """Applies the choices. False where changes could not be recovered: they are kept for later then, and
         nothing is discarded yet."""
         to_recover = [number for number, choice in enumerate(self.choices) if choice == "recover"]
-        failed = [n for n in to_recover if n not in self._recovered and not await self._recover(n)]
+        failed = [n for n in to_recover if n not in self.recovered and not await self._recover(n)]
         for number in failed:
             self.choices[number] = "later"
         if failed:
             return False
         discarded = sum(
-            self._discard(number) for number, choice in enumerate(self.choices) if choice == "discard"
+            self._discard(self.offers[number])
+            for number, choice in enumerate(self.choices)
+            if choice == "discard"
         )
-        done = {"recovered": len(self._recovered), "discarded": discarded}
+        done = {"recovered": len(self.recovered), "discarded": discarded}
         if settled := [f"{count} {what}" for what, count in done.items() if count]:
             self._workbench.say(f"Unsaved changes: {', '.join(settled)}")
         return True
@@ -128,19 +109,18 @@ class Recovery:
     async def _recover(self, number: int) -> bool:
         """Restores the edits as one step that can be undone, and the text of an open field; the file stays
         unsaved."""
-        recovered = self.offers[number].recovered
-        if not await self._workbench.drafting.restore(recovered):
+        if not await self._workbench.drafting.restore(self.offers[number]):
             return False
         if not self._workbench.editing.recovery_problem:
-            recovered.discard()
-        self._recovered.add(number)
+            self.offers[number].discard()
+        self.recovered.add(number)
         return True
 
-    def _discard(self, number: int) -> bool:
+    def _discard(self, offer: Recovered) -> bool:
         try:
-            self.offers[number].recovered.discard()
+            offer.discard()
         except OSError as error:
-            self._workbench.say(f"{self.offers[number].name}: {error}")
+            self._workbench.say(f"{offer.name}: {error}")
             return False
         return True
 
@@ -155,7 +135,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
     an open field below it."""
 
     BINDINGS = bindings(Scope.LEAVING)
-    AUTO_FOCUS = "UnsavedFiles"
+    AUTO_FOCUS = "DialogPage"
     box = "#unsaved"
 
     def __init__(self, workbench: Workbench, typed: str = "") -> None:
@@ -165,7 +145,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with Dialog(dialog_name("quit"), [(self._about(), "muted")], id="unsaved"):
-            yield UnsavedFiles(self._write_files, indent=0, id="unsaved-files")
+            yield DialogPage(self._write_files, lambda: _FILES_OTHER_ROWS)
             yield QuestionNote()
             save = [Hint("save_and_leave", "save and quit")] if self._has_files else []
             yield DialogKeys(lambda: [*save, Hint("discard_and_leave", "discard and quit"), CANCEL])
@@ -176,7 +156,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         return bool(self._workbench.editing.unsaved() or self._workbench.draft)
 
     def on_resize(self) -> None:
-        self.query_one(UnsavedFiles).write_page()
+        self.query_one(DialogPage).write_page()
 
     def action_save_and_leave(self) -> None:
         if self._has_files:
@@ -186,9 +166,6 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def action_discard_and_leave(self) -> None:
         self.dismiss("discard")
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
     def _about(self) -> str:
         count = len(self._workbench.editing.unsaved())
@@ -206,7 +183,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         if (draft := self._workbench.draft) is not None:
             where = f"  typed, not in the {draft.noun}"
             page.row(("! ", "error"), (visible(draft.name), "bold"), (where, ""))
-            text = " ".join(draft.text[:_SHOWN].split())[:60]
+            text = _start_of(draft.text)
             page.block([(visible(f"{text} ({draft.problem})" if draft.problem else text), "muted")], 2)
         if self._typed:
             page.row(("! ", "error"), ("Typed in the open dialog, not saved", "bold"))
@@ -235,17 +212,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
             yield "name of the set, or its cases"
 
 
-class UnsavedFiles(PageLines, inherit_bindings=False):
-    """The files, as many of them as fit."""
-
-    BINDINGS = moves()
-
-    def write_page(self) -> None:
-        super().write_page()
-        self.styles.height = min(self.line_count, self.screen.query_one(Dialog).room(_FILES_OTHER_ROWS))
-
-
-class RecoveryScreen(FormScreen):
+class RecoveryScreen(FormScreen[bool]):
     """A dialog that recovers or discards the unsaved changes of an earlier session."""
 
     box = "#recovery"
@@ -295,12 +262,6 @@ class RecoveryScreen(FormScreen):
         self.rows.refresh()
 
 
-class _Shown(NamedTuple):
-    line: Line
-    offer: int
-    head: bool = False
-
-
 class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
     """The rows of each file: its name, its choice, the time and kind of the edits, and the state of the
     file."""
@@ -310,70 +271,58 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
     def __init__(self, recovery: Recovery) -> None:
         super().__init__()
         self._recovery = recovery
-        self._shown: list[_Shown] = []
+        # The offer of each line, with the text of the line; None for the heading of the offer.
+        self._rows: list[tuple[int, Line | None]] = []
+        names = (cells([(visible(offer.name), "")]) for offer in recovery.offers)
+        self._name_width = min(max(names), 32)
         # What has become of the files is looked up once, not for every line that is drawn.
-        self._files = [offer.file for offer in recovery.offers]
-        self._now = datetime.now(UTC)
+        now = datetime.now(UTC)
+        self._about = [
+            f"in {short_path(offer.path.parent)}: {show_moment(offer.when, now)}, {changes_of(offer)}; "
+            f"{file_of(offer)}"
+            for offer in recovery.offers
+        ]
 
     @property
     def current(self) -> int:
-        return self._shown[self.cursor].offer if self._shown else 0
+        return self._rows[self.cursor][0] if self._rows else 0
 
     def on_resize(self) -> None:
         here = self.current
-        self._shown = list(self._lines(max(20, self.size.width - 4)))
-        room = self.screen.query_one(Dialog).room(_RECOVERY_OTHER_ROWS)
-        self.styles.height = min(len(self._shown), room)
-        self.lines_changed(len(self._shown))
-        self._go_to(here)
-
-    def _lines(self, width: int) -> Iterator[_Shown]:
-        for number, offer in enumerate(self._recovery.offers):
-            if number:
-                yield _Shown([], number)
-            yield _Shown([], number, head=True)
-            when = show_moment(offer.recovered.when, self._now)
-            folder = short_path(offer.recovered.path.parent)
-            about = f"in {folder}: {when}, {offer.changes}; {self._files[number]}"
-            for line in wrap([(visible(about), "muted")], width):
-                yield _Shown(line, number)
+        self._rows = []
+        for number, about in enumerate(self._about):
+            lines: list[Line | None] = [[]] if number else []
+            lines += [None, *wrap([(visible(about), "muted")], max(20, self.size.width - 4))]
+            self._rows += [(number, line) for line in lines]
+        self.styles.height = min(len(self._rows), self.screen.query_one(Dialog).room(_RECOVERY_OTHER_ROWS))
+        self.lines_changed(len(self._rows))
+        self.move_to(self._rows.index((here, None)))
 
     def line(self, number: int) -> Line:
-        shown = self._shown[number]
-        here = shown.offer == self.current and (shown.head or bool(shown.line))
+        offer, line = self._rows[number]
+        here = offer == self.current and line != []
         bar = ("▌ " if here else "  ", "bold accent" if self.has_focus else "muted")
-        return [bar, *(self._head(shown.offer) if shown.head else [("  ", ""), *shown.line])]
-
-    def _name_width(self) -> int:
-        return min(max(cells([(visible(offer.name), "")]) for offer in self._recovery.offers), 32)
+        return [bar, *(self._head(offer) if line is None else [("  ", ""), *line])]
 
     def _head(self, number: int) -> Line:
-        offer, chosen = self._recovery.offers[number], self._recovery.choices[number]
-        name: Line = [(pad(visible(offer.name), self._name_width()), "bold"), ("  ", "")]
-        if self._recovery.is_recovered(number):
-            return [*name, ("✓ recovered", "success")]
+        name = visible(self._recovery.offers[number].name)
+        head: Line = [(pad(name, self._name_width), "bold"), ("  ", "")]
+        if number in self._recovery.recovered:
+            return [*head, ("✓ recovered", "success")]
         filled = "chip" if number == self.current and self.has_focus else "bold sel-blur"
-        return [
-            *name,
-            *((f" {choice} ", filled if choice == chosen else "muted") for choice in offer.choices),
-        ]
+        chosen = self._recovery.choices[number]
+        return [*head, *((f" {choice} ", filled if choice == chosen else "muted") for choice in CHOICES)]
 
     def row_role(self, number: int) -> str:
-        shown = self._shown[number]
-        return "current" if shown.head and shown.offer == self.current else ""
+        return "current" if self._rows[number] == (self.current, None) else ""
 
     def move_to(self, number: int) -> None:
         """Goes to the file of a line; from a heading, one line down is the next file."""
         number = max(0, min(number, self.line_count - 1))
-        offer = self._shown[number].offer
+        offer = self._rows[number][0]
         if offer == self.current and number > self.cursor:
-            offer = min(offer + 1, len(self._recovery.offers) - 1)
-        self._go_to(offer)
-
-    def _go_to(self, offer: int) -> None:
-        heads = [number for number, shown in enumerate(self._shown) if shown.head and shown.offer == offer]
-        if heads:
-            super().move_to(heads[0])
+            offer = min(offer + 1, len(self._about) - 1)
+        super().move_to(self._rows.index((offer, None)))
 
     def on_click(self, event: events.Click) -> None:
         """Sets a choice by a click."""
@@ -381,12 +330,11 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
         super().on_click(event)
         # Textual would hand the click to the class above once more.
         event.prevent_default()
-        if number >= len(self._shown) or not self._shown[number].head:
+        if number >= len(self._rows) or self._rows[number][1] is not None:
             return
-        offer, left = self._shown[number].offer, event.x - self._name_width() - 4
-        choices = self._recovery.offers[offer].choices
-        for place, choice in enumerate(choices):
+        offer, left = self._rows[number][0], event.x - self._name_width - 4
+        for place, choice in enumerate(CHOICES):
             if 0 <= left < len(choice) + 2:
-                self._recovery.step(offer, place - choices.index(self._recovery.choices[offer]))
+                self._recovery.step(offer, place - CHOICES.index(self._recovery.choices[offer]))
             left -= len(choice) + 2
         self.refresh()

@@ -107,7 +107,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         )
 
     def action_palette(self) -> None:
-        from evaltui.tui.dialogs.palette import Palette, PaletteScreen, Setting
+        from evaltui.tui.dialogs.palette import PaletteScreen, Setting
 
         navigation = self.workbench.navigation
         another = Setting(
@@ -120,11 +120,11 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             Setting("Open run…", "Show the results of an earlier run", self._choose_run),
             *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
         )
-        palette = Palette(self.workbench, self, self.scope, self.reveal, settings)
-        ask(self, PaletteScreen(palette), lambda choose: choose())
+        palette = PaletteScreen(self.workbench, self, self.scope, self.reveal, settings)
+        ask(self, palette, lambda choose: choose())
 
     def _choose_theme(self) -> None:
-        from evaltui.tui.dialogs.second_pages import ThemeScreen
+        from evaltui.tui.dialogs.palette import ThemeScreen
 
         ask(self, ThemeScreen(self.app.theme), self._use_theme)
 
@@ -137,7 +137,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self.workbench.say(f"Cannot remember the theme: {error}")
 
     def _choose_run(self) -> None:
-        from evaltui.tui.dialogs.second_pages import PickRunScreen
+        from evaltui.tui.dialogs.palette import PickRunScreen
         from evaltui.tui.runs.screen import RunTarget
 
         def show(run: tuple[Path, str]) -> None:
@@ -149,7 +149,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, PickRunScreen(self.workbench), show)
 
     def _choose_agent(self) -> None:
-        from evaltui.tui.dialogs.second_pages import AgentScreen
+        from evaltui.tui.dialogs.palette import AgentScreen
 
         async def leave_for(path: Path) -> None:
             self.next_agent = path
@@ -223,7 +223,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, MatrixScreen(self.workbench), self._show_target)
 
     def action_sessions(self) -> None:
-        from evaltui.tui.sessions.screen import SessionsScreen
+        from evaltui.tui.sessions import SessionsScreen
 
         def show(target: RunTarget | None) -> None:
             if target is None:
@@ -390,7 +390,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_import_traces(self) -> None:
         """Asks for a file of traces, then for its conversations, then for the turns of a single one."""
-        from evaltui.tui.sessions.import_traces import ask_for_traces, choose_conversations
+        from evaltui.tui.sessions import ask_for_traces, choose_conversations
 
         def read(path: str) -> None:
             choosing = choose_conversations(self, self.workbench, path, self._save_imported)

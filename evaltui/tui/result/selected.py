@@ -64,7 +64,7 @@ def _write_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) 
         page.labelled("about", [(visible(opened.eval_set.description), "")])
     page.labelled("file", [(visible(str(eval_set.path)), "")])
     if eval_set.format == "dataset":
-        page.labelled("format", [("EvaluationDataset of Google's evaluation service, read-only", "")])
+        page.labelled("format", [("EvaluationDataset of Google's evaluation service", "")])
     elif eval_set.format and eval_set.format != "eval set":
         page.labelled("format", [(f"{eval_set.format}, from before the EvalSet schema", "")])
     if opened and opened.config:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar, NamedTuple
 
@@ -51,7 +52,7 @@ from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.state import READ_ONLY, Opening
 
 
-class StarterScreen(FormScreen):
+class StarterScreen(FormScreen[bool]):
     """Creates the starter and returns whether it did; no file is written before `enter`."""
 
     box = "#starter"
@@ -109,17 +110,22 @@ class StarterScreen(FormScreen):
 
 _TUI = Path(__file__).parents[1]
 _MOST_FOUND = 3
+# Actions besides opening a listed agent, with a remark each.
+_WITHOUT_AGENTS = (
+    ("create_starter", "Agent, 3 eval cases, config; runs offline"),
+    ("open_demo", "The loop in a minute, in a temporary folder"),
+)
+_OPEN_FOLDER = ("open_folder", "An agent, or a folder of agents")
 _LOOKED_FOR = "agent.py, __init__.py or root_agent.yaml with root_agent or app"
 
 
 class Choice(NamedTuple):
-    """A line of the list."""
+    """A line of the list: an agent to open, or another action."""
 
-    line: Callable[[int, bool], Line]
-    """Draws the line in a width, as the current one or not."""
-    action: str
-    """The action of the line; "" for opening `path`."""
-    path: Path | None = None
+    line: Callable[[int], Line]
+    """Draws the line in a width."""
+    opens: Path | str
+    """The path of an agent, or the id of an action."""
 
 
 class ChooserApp(ActionApp[Opening]):
@@ -160,7 +166,12 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         recent = [] if agents or read_only else recent_agents()
         self._recent = [path for path in recent if path != folder.resolve()]
         self._message = ""
-        self._choices = [*self._agent_choices(), *self._ways(), *map(_recent_choice, self._recent)]
+        self._actions = [_OPEN_FOLDER] if agents else [*_WITHOUT_AGENTS, _OPEN_FOLDER]
+        self._choices = [
+            *(Choice(partial(self._agent_line, name), folder / name) for name in agents),
+            *(Choice(partial(_action_line, *way), way[0]) for way in self._actions),
+            *(Choice(partial(_recent_line, path), path) for path in self._recent),
+        ]
 
     def compose(self) -> ComposeResult:
         yield DrawnLine(self._header, id="chooser-header")
@@ -168,7 +179,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             yield PageLines(self._write, can_focus=False, id="chooser-page")
             yield ChoiceList(len(self._choices), self._line, id="agents")
         yield DrawnLine(lambda width: [(f" {self._message}", "warning")], id="chooser-status")
-        yield ChooserKeys(self._actions())
+        yield ChooserKeys(["open", *(action for action, _ in self._actions), "leave"])
 
     def on_mount(self) -> None:
         self.query_one("#chooser").border_title = "Agents" if self._agents else "Start"
@@ -181,10 +192,6 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         agents = counted(len(self._agents), "agent") if self._agents else "no agent"
         left: Line = [(" evaltui", "bold accent"), (f"  {visible(short_path(self._folder))}", "muted")]
         return both_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
-
-    def _actions(self) -> list[str]:
-        ways = [choice.action for choice in self._ways()]
-        return ["open", *ways, "leave"]
 
     # The page above the list
 
@@ -200,15 +207,6 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         page.section(("Open" if self._agents else "Next", "bold"))
 
     # The list
-
-    def _agent_choices(self) -> list[Choice]:
-        def choice(name: str) -> Choice:
-            def line(width: int, is_current: bool) -> Line:
-                return self._agent_line(name, width)
-
-            return Choice(line, "", self._folder / name)
-
-        return [choice(name) for name in self._agents]
 
     def _agent_line(self, name: str, width: int) -> Line:
         longest = min(30, max(map(len, self._agents)))
@@ -228,28 +226,10 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             ]
         return both_ends(line, self._outcomes.get(name, []), width)
 
-    def _ways(self) -> list[Choice]:
-        """The other actions besides opening a listed agent."""
-        ways = [
-            ("create_starter", "Agent, 3 eval cases, config; runs offline"),
-            ("open_demo", "The loop in a minute, in a temporary folder"),
-            ("open_folder", "An agent, or a folder of agents"),
-        ]
-        ways = ways[-1:] if self._agents else ways
-
-        def choice(action: str, remark: str) -> Choice:
-            def line(width: int, is_current: bool) -> Line:
-                key, title = key_of(action), BY_ID[action].title
-                return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
-
-            return Choice(line, action)
-
-        return [choice(*way) for way in ways]
-
     def _line(self, number: int, is_current: bool) -> Line:
         width = max(20, self.query_one(PageLines).page.width - 1)
         marker = ("▌ " if is_current else "  ", "bold accent")
-        return [marker, *self._choices[number].line(width, is_current)]
+        return [marker, *self._choices[number].line(width)]
 
     async def _read_agents(self) -> None:
         """Reads the facts of each agent, after the list is on the screen."""
@@ -291,11 +271,11 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     @on(ChoiceList.OptionSelected)
     async def action_open(self) -> None:
-        choice = self._choices[self.query_one(ChoiceList).current]
-        if choice.path is not None:
-            self.app.exit(Opening(choice.path))
+        opens = self._choices[self.query_one(ChoiceList).current].opens
+        if isinstance(opens, Path):
+            self.app.exit(Opening(opens))
         else:
-            await self.run_action(choice.action)
+            await self.run_action(opens)
 
     def action_create_starter(self) -> None:
         def created(is_created: bool | None) -> None:
@@ -342,11 +322,13 @@ def _end_of(name: str, width: int) -> str:
     return next((end for end in ends if len(end) <= width), f"…/{parts[-1]}")
 
 
-def _recent_choice(path: Path) -> Choice:
-    def line(width: int, is_current: bool) -> Line:
-        return [("    ", ""), (pad("Recent agent", 24), "muted"), (f"  {visible(short_path(path))}", "")]
+def _action_line(action: str, remark: str, width: int) -> Line:
+    key, title = key_of(action), BY_ID[action].title
+    return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
 
-    return Choice(line, "", path)
+
+def _recent_line(path: Path, width: int) -> Line:
+    return [("    ", ""), (pad("Recent agent", 24), "muted"), (f"  {visible(short_path(path))}", "")]
 
 
 def _found_in(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from textual import events
@@ -37,28 +38,21 @@ class TourStep(NamedTuple):
     """The shown keys; "" for their names."""
 
 
-def _at(eval_id: str) -> IsDone:
+def _is_at(eval_id: str, workbench: Workbench, _: Scope) -> bool:
     """Whether the selection is at a difference of a case."""
-
-    def is_done(workbench: Workbench, _: Scope) -> bool:
-        navigation = workbench.navigation
-        return navigation.selection.eval_id == eval_id and navigation.difference is not None
-
-    return is_done
+    navigation = workbench.navigation
+    return navigation.selection.eval_id == eval_id and navigation.difference is not None
 
 
 def _at_expectation(workbench: Workbench, scope: Scope) -> bool:
     return workbench.navigation.selection.eval_id == "half_refund" and scope in (Scope.CASE, Scope.FIELD)
 
 
-def _passes(eval_id: str) -> IsDone:
-    def is_done(workbench: Workbench, _: Scope) -> bool:
-        return any(
-            workbench.outcomes.status(CaseId(eval_set.case_path, eval_id)) == "PASSED"
-            for eval_set in workbench.sets.listed
-        )
-
-    return is_done
+def _passes(eval_id: str, workbench: Workbench, _: Scope) -> bool:
+    return any(
+        workbench.outcomes.status(CaseId(eval_set.case_path, eval_id)) == "PASSED"
+        for eval_set in workbench.sets.listed
+    )
 
 
 def _own_case_passes(workbench: Workbench, _: Scope) -> bool:
@@ -67,24 +61,24 @@ def _own_case_passes(workbench: Workbench, _: Scope) -> bool:
 
 
 STEPS = (
-    TourStep("Four cases are run: three will fail", (), _at("cancel_order")),
+    TourStep("Four cases are run: three will fail", (), partial(_is_at, "cancel_order")),
     TourStep(
         "The wording is new. Accept it: it becomes expected",
         ("a", "enter"),
-        _passes("cancel_order"),
+        partial(_passes, "cancel_order"),
     ),
-    TourStep("Next failing case: the reference varies", ("f", "n"), _at("arrived_broken")),
+    TourStep("Next failing case: the reference varies", ("f", "n"), partial(_is_at, "arrived_broken")),
     TourStep(
         "Relax it: any reference of this form",
         ("x", "down", "enter"),
-        _passes("arrived_broken"),
+        partial(_passes, "arrived_broken"),
         "x, ↓, enter",
     ),
     TourStep("Next: the case is wrong. Go to what it expects", ("f", "n", "e"), _at_expectation),
     TourStep(
         "Edit 52 to 25: it is scored as you type",
         ("enter", "backspace", "backspace", "2", "5", "enter"),
-        _passes("half_refund"),
+        partial(_passes, "half_refund"),
         "enter, …, enter",
     ),
     TourStep(
@@ -103,24 +97,6 @@ STEPS = (
     TourStep("Run your case: it passes", ("r",), _own_case_passes),
 )
 END = "Done: chat, save, run, accept or relax.  Yours: evaltui new DIR"
-
-
-class Tour:
-    """The progress of a user in the tour; no key is pressed automatically."""
-
-    def __init__(self) -> None:
-        self.index = 0
-        """The current step, 0-based; the number of steps at the end."""
-
-    @property
-    def step(self) -> TourStep | None:
-        """The current step; None at the end."""
-        return STEPS[self.index] if self.index < len(STEPS) else None
-
-    def follow(self, workbench: Workbench, scope: Scope) -> None:
-        """Goes to the first step that is not done."""
-        while self.step is not None and self.step.is_done(workbench, scope):
-            self.index += 1
 
 
 class StartView(PagePane, can_focus=True, inherit_bindings=False):
@@ -221,18 +197,24 @@ class TourLine(OneLine):
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self._workbench = workbench
-        self.tour = Tour()
-        """The progress of the user."""
+        self.index = 0
+        """The current step, 0-based; the number of steps at the end."""
+
+    @property
+    def step(self) -> TourStep | None:
+        """The current step; None at the end."""
+        return STEPS[self.index] if self.index < len(STEPS) else None
 
     def follow(self, scope: Scope) -> None:
-        """Shows the current step; the focus is in `scope`."""
-        self.tour.follow(self._workbench, scope)
+        """Shows the first step that is not done; the focus is in `scope`. No key is pressed automatically."""
+        while self.step is not None and self.step.is_done(self._workbench, scope):
+            self.index += 1
         self.refresh_changed()
 
     def line(self, width: int) -> Line:
-        step = self.tour.step
+        step = self.step
         if step is None:
             return [(" Demo ", "chip"), (" ✓ ", "bold success"), (END, "")]
         keys = step.shown_keys or ", ".join(map(key_name, step.keys))
-        number = f" Demo {self.tour.index + 1}/{len(STEPS)} "
+        number = f" Demo {self.index + 1}/{len(STEPS)} "
         return [(number, "chip"), (f"  {keys}", "bold accent"), (f"  {step.text}", "")]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from evaltui.project.agent_address import AgentAddress
     from evaltui.project.agent_files import Contents
     from evaltui.project.interpreters import Interpreter
+    from evaltui.project.watching import WatchedFiles
     from evaltui.runner.python_check import PythonCheck
     from evaltui.runner.starting import StartedHost, WarmHosts
 
@@ -132,6 +133,13 @@ class AgentState:
         """Where its runs are stored."""
 
         return RunStore.of(self.dir, self.settings)
+
+    def watched_files(self, paths: Sequence[str | Path] = ()) -> WatchedFiles:
+        """Its files and `paths` (files and folders), to follow their changes."""
+        # It builds on a library that the first frame does not wait for.
+        from evaltui.project.watching import WatchedFiles
+
+        return WatchedFiles(self.dir, paths, only_env=bool(self.address.url))
 
     def read_settings(self) -> str:
         """Reads the run-wide settings and finds its Python, as they are now; returns why it cannot be run, in

@@ -111,15 +111,12 @@ class RetryOnSave:
         self.is_watching = True
 
     async def _watch(self) -> None:
-        # It builds on a library that the first frame does not wait for.
-        from evaltui.project.watching import WatchedFiles
-
         async def saved(change: Changed) -> None:
             if change.code:
                 self._agent.load_again()
 
         try:
-            await WatchedFiles(self._agent.dir).follow(saved, self._on_ready)
+            await self._agent.watched_files().follow(saved, self._on_ready)
         except OSError as error:
             self._messages.say(f"Cannot watch the agent's folder: {error}. F5 retries")
 

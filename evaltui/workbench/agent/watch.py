@@ -88,13 +88,8 @@ class Following:
             self._messages.say(f"Changes on disk are no longer shown: {type(error).__name__}: {error}")
 
     async def _follow_files(self) -> None:
-        # It builds on a library that the first frame does not wait for.
-        from evaltui.project.watching import WatchedFiles
-
-        is_remote = bool(self._agent.address.url)
-        files = WatchedFiles(self._agent.dir, self._paths, only_env=is_remote)
         try:
-            await files.follow(self._on_save, self._ready.set)
+            await self._agent.watched_files(self._paths).follow(self._on_save, self._ready.set)
         finally:
             self._ready.set()
 
@@ -252,11 +247,7 @@ class Watch:
     async def _watch(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
-        # It builds on a library that the first frame does not wait for.
-        from evaltui.project.watching import WatchedFiles
-
-        is_remote = bool(self._agent.address.url)
-        self._files = WatchedFiles(self._agent.dir, self._paths, only_env=is_remote)
+        self._files = self._agent.watched_files(self._paths)
         self._files.modules = self._modules | self._opened
         try:
             await self._agent.compare_files()

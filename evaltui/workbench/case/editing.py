@@ -14,7 +14,7 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.open_file import unusable
 from evaltui.documents.values import edits_of
 from evaltui.documents.whole_text import WholeText
-from evaltui.project.configs import UnreadableConfig
+from evaltui.project.configs import UnreadableConfig, refuses_to_edit_config
 from evaltui.project.folders import is_recording
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
@@ -102,7 +102,7 @@ class Editing:
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now; None without a config."""
         path = self.sets.config_path(set_path)
-        return self.data(path) if self.is_there(path) else None
+        return self.data(path) if self.is_there(path) and not refuses_to_edit_config(path) else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
         """The config data; an unreadable config raises EvalSetError only when a value is read."""
@@ -147,9 +147,10 @@ class Editing:
             edit = f"   {key_of('edit_json')}  Edit JSON" if eval_set.is_text else ""
             return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}{edit}"
         if eval_set.format == "dataset":
-            name = eval_set.path.name
-            convert = f"convert it with `evaltui migrate {name} NEW.evalset.json`"
-            return f"{name} is {FORMATS['dataset']}, read-only; {convert}"
+            if eval_set.document is not None:
+                return None
+            edit = f"   {key_of('edit_json')}  Edit JSON"
+            return f"{eval_set.path.name} is {FORMATS['dataset']} with errors: {eval_set.problems[0]}{edit}"
         if eval_set.format != "eval set":
             return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None
@@ -161,7 +162,7 @@ class Editing:
         eval_set = self.sets.by_path(path)
         if eval_set is None:
             return "Nothing selected"
-        if eval_set.format == "dataset" or not eval_set.is_text:
+        if not eval_set.is_text:
             return self.refuses_to_edit(path)
         is_cut = eval_set.document is not None and eval_set.document.key is not None
         return "No case selected" if is_cut else None
@@ -199,10 +200,13 @@ class Editing:
 
     def _edits(self, path: Path, build: EditBuilder) -> dict[Path, list[Edit]]:
 
-        eval_set = self.copied(path)
+        eval_set, config = self.copied(path), self.sets.config_path(path)
         build(eval_set)
-        copies = {path: eval_set.data, self.sets.config_path(path): eval_set.config}
-        return {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
+        copies = {path: eval_set.data, config: eval_set.config}
+        edits = {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
+        if config in edits and (reason := refuses_to_edit_config(config)):
+            raise EditError(reason)
+        return edits
 
     def copied(self, path: Path) -> SetEditor:
         """A copy of a set and its config, a new one where there is none. Raises OSError, EvalSetError."""

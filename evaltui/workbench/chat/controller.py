@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.cost.metering import spent_in
 from evaltui.core.cost.prices import Prices
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.spending import Spending
 from evaltui.text.keys import key_of
@@ -22,13 +21,10 @@ from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.chat.current_session import CurrentSession, info_of
-from evaltui.workbench.chat.origins import difference, read_origin
+from evaltui.workbench.chat.origins import Origin, difference, read_origin
 from evaltui.workbench.messages import ChatProgressed, Messages
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY
-
-if TYPE_CHECKING:
-    from evaltui.workbench.chat.origins import Origin
 
 How = Literal["recorded", "live"]
 Source = Literal["result", "case"]
@@ -37,6 +33,7 @@ NEW = "new chat"
 # What the agent prints in a chat is of no run.
 NO_RUN = 0
 LOADING = "Chat is still loading"
+_OVER = (TurnStage.DONE, TurnStage.FAILED, TurnStage.CANCELLED)
 
 
 class ChatController:
@@ -68,8 +65,11 @@ class ChatController:
         self._messages = messages
         self._idle_in: Transcript | None = None
         self._earlier: tuple[Transcript, list[ChatTurn]] | None = None
-        # What was shown before a conversation that is being loaded, and what could be restored then.
-        self._before_loading: tuple[Transcript | None, tuple[Transcript, list[ChatTurn]] | None] = None, None
+        # What was shown before a conversation that is being loaded.
+        self._before_loading: Transcript | None = None
+        # The spending of the turns that were sent and are over.
+        self._priced: dict[ChatTurn, Spending] = {}
+        self._pricing: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._cancelled: asyncio.Task[None] | None = None
         self._forcing: asyncio.Task[None] | None = None
@@ -108,11 +108,7 @@ class ChatController:
     async def origin(self, case: CaseId) -> Origin:
         """The turns of a case from which a conversation can start. Raises ValueError, with a sentence."""
 
-        def read() -> Origin:
-
-            return read_origin(case, self._sets, self._outcomes)
-
-        return await asyncio.to_thread(read)
+        return await asyncio.to_thread(read_origin, case, self._sets, self._outcomes)
 
     def take_proposal(self) -> Json | None:
         """The proposed next message; it is proposed once."""
@@ -135,15 +131,15 @@ class ChatController:
         """Starts a conversation at a turn of a case (from 0); None for the end of the case.
 
         The turns before are taken from the case's last result, or from its expectations, without a model or
-        tool; `live` sends the user's messages again. The user's message of `turn` is proposed. Messages that
-        are sent while the case is being read follow these turns.
+        tool; `live` sends the user's messages again. The user's message of `turn` is proposed.
         """
         if not self.loading:
-            self._before_loading = self.transcript, self._earlier
+            self._before_loading = self.transcript
         loading = Transcript(case.eval_id, loading=True)
         task = self._start(partial(self._continue, loading, case, turn, how, source))
         task.add_done_callback(lambda _: self._stop_loading(loading))
-        self._show(loading)
+        self.transcript = loading
+        self._messages.publish(ChatProgressed())
 
     def play(self, case: CaseId) -> None:
         """Starts a conversation and sends all user messages of a case."""
@@ -234,6 +230,8 @@ class ChatController:
     def refuses_to_send(self) -> str | None:
         if self._agent.read_only:
             return READ_ONLY
+        if self.loading:
+            return LOADING
         return f"Turn in progress ({key_of('cancel_turn')} cancels)" if self.answering else None
 
     def refuses_to_rewind(self) -> str | None:
@@ -246,7 +244,7 @@ class ChatController:
         return self.refuses_to_rewind() or self.refuses_to_send()
 
     def refuses_to_restore(self) -> str | None:
-        return "No rewind to undo" if self._earlier is None or self.loading else self.refuses_to_send()
+        return "No rewind to undo" if self._earlier is None else self.refuses_to_send()
 
     def refuses_to_save(self) -> str | None:
         if reason := self.refuses_to_repeat():
@@ -254,6 +252,28 @@ class ChatController:
         if self.transcript is None or not self.transcript.counted():
             return "No finished turn to save"
         return None if self._sets.is_read else "Loading eval sets…"
+
+    # The cost
+
+    def spending(self) -> Spending | None:
+        """The spending of the conversation so far; None where no turn is priced yet.
+
+        Sent turns are priced in the background when they end; turns that were taken from a run or a case cost
+        nothing.
+        """
+        turns = self.transcript.turns if self.transcript else ()
+        over = [turn for turn in turns if turn.source == "said" and turn.stage in _OVER]
+        new = [turn for turn in over if turn not in self._priced]
+        if new and (self._pricing is None or self._pricing.done()):
+            self._pricing = asyncio.create_task(self._price(new))
+        priced = [self._priced[turn] for turn in over if turn in self._priced]
+        return sum(priced, Spending()) if priced else None
+
+    async def _price(self, turns: list[ChatTurn]) -> None:
+        prices = Prices(self._agent.settings.prices)
+        for turn in turns:
+            self._priced[turn] = await spent_in(turn.events, (), prices)
+        self._messages.publish(ChatProgressed())
 
     async def close(self) -> None:
         """Ends the running work and the agent's process."""
@@ -265,12 +285,14 @@ class ChatController:
     # At work
 
     def _show(self, transcript: Transcript) -> None:
+        if self.loading:
+            self.transcript = self._before_loading
         self._keep()
         self.transcript = transcript
         self._messages.publish(ChatProgressed())
 
     def _keep(self) -> None:
-        if self.transcript is not None and self.transcript.turns and not self.loading:
+        if self.transcript is not None and self.transcript.turns:
             self._earlier = self.transcript, self.transcript.turns
 
     def _rewound(self, turn: int) -> Transcript | None:
@@ -295,7 +317,7 @@ class ChatController:
     def _go(self, transcript: Transcript) -> None:
         """Opens a session, and sends the queued messages."""
         sends_soon = self._idle_in is transcript and self.busy and not self.cancelling
-        if not sends_soon and not transcript.loading:
+        if not sends_soon:
             self._start(partial(self._work, transcript))
         self._messages.publish(ChatProgressed())
 
@@ -322,21 +344,14 @@ class ChatController:
             self._stop_loading(loading)
             self._messages.say(str(error))
             return
-        if loading.turns:
-            transcript.turns, transcript.proposal = [*transcript.turns, *loading.turns], None
-        self.transcript = transcript
-        self._messages.publish(ChatProgressed())
+        self._show(transcript)
         await self._work(transcript)
 
     def _stop_loading(self, loading: Transcript) -> None:
-        """Shows the earlier conversation again if loading failed; the sent message is proposed there."""
-        if self.transcript is not loading:
-            return
-        self.transcript, self._earlier = self._before_loading
-        if loading.turns:
-            self.transcript = self.transcript or Transcript(NEW)
-            self.transcript.proposal = loading.turns[-1].content
-        self._messages.publish(ChatProgressed())
+        """Shows the earlier conversation again if loading failed."""
+        if self.transcript is loading:
+            self.transcript = self._before_loading
+            self._messages.publish(ChatProgressed())
 
     async def _work(self, transcript: Transcript) -> None:
         if transcript.next_waiting is None:
@@ -362,13 +377,13 @@ class ChatController:
         turn.stage = TurnStage.RUNNING
         self._messages.publish(ChatProgressed())
         try:
-            live = await self.session.ready(transcript, past)
+            await self.session.ready(transcript, past)
             changed = self.session.take_new_code()
             # At the beginning nothing was said on other code.
             turn.new_code = changed if turn is not transcript.turns[0] or turn.repeats else ()
             turn.state_before = transcript.state_before(transcript.turns.index(turn))
             turn.began = time.monotonic()
-            turn.state_after = await live.say(transcript, past, turn, partial(self._on_event, turn))
+            turn.state_after = await self.session.say(transcript, past, turn, partial(self._on_event, turn))
             turn.stage = TurnStage.DONE
         except asyncio.CancelledError:
             turn.stage = TurnStage.CANCELLED
@@ -399,36 +414,4 @@ class ChatController:
 
     def _on_printed(self, source: str, line: str) -> None:
         self._console.add(NO_RUN, source, line, None)
-        self._messages.publish(ChatProgressed())
-
-
-_OVER = (TurnStage.DONE, TurnStage.FAILED, TurnStage.CANCELLED)
-
-
-class ChatSpending:
-    """The spending of a conversation. Sent turns are priced in the background when they end; turns that were
-    taken from a run or a case cost nothing.
-
-    `prices` are those of the project's settings.
-    """
-
-    def __init__(self, prices: Callable[[], Mapping[str, OwnPrice]], messages: Messages) -> None:
-        self._prices = prices
-        self._messages = messages
-        self._priced: dict[ChatTurn, Spending] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def of(self, transcript: Transcript) -> Spending | None:
-        """The spending so far; None where no turn is priced yet."""
-        over = [turn for turn in transcript.turns if turn.source == "said" and turn.stage in _OVER]
-        new = [turn for turn in over if turn not in self._priced]
-        if new and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._price(new))
-        priced = [self._priced[turn] for turn in over if turn in self._priced]
-        return sum(priced, Spending()) if priced else None
-
-    async def _price(self, turns: list[ChatTurn]) -> None:
-        prices = Prices(self._prices())
-        for turn in turns:
-            self._priced[turn] = await spent_in(turn.events, (), prices)
         self._messages.publish(ChatProgressed())

@@ -64,21 +64,22 @@ class Origin:
         )
 
     def conversation(self, turn: int | None, source: str | None) -> Transcript:
-        """A conversation that starts at a turn, None for the end; for `source` see `refuses`.
+        """A conversation that starts at a turn, None for the end.
 
-        Raises ValueError, with a sentence.
+        The turns before are those of the last run (`result`), or the expected ones (`case`); without
+        `source`, their messages are queued. Raises ValueError, with a sentence.
         """
-        at = len(self.messages) if turn is None else turn
-        if reason := self.refuses(at, source):
+        turn = len(self.messages) if turn is None else turn
+        if reason := self.refuses(turn, source):
             raise ValueError(reason)
-        return self.to_be_sent(at) if source is None else self.transcript(at, source)
-
-    def transcript(self, turn: int, source: str) -> Transcript:
-        """A conversation that starts at a turn; the turns before are those of the last run (`result`), or the
-        expected ones (`case`)."""
         events = self.happened if source == "result" else self.expected
         start = self.result_session if source == "result" and self.result_session else self.session
-        made = Transcript(self._title(turn), start, proposal=self._message(turn))
+        at_end = turn >= len(self.messages)
+        title = self.case.eval_id if at_end else f"{self.case.eval_id} › turn {turn + 1}"
+        made = Transcript(title, start, proposal=None if at_end else self.messages[turn])
+        if source is None:
+            made.turns, made.places = [ChatTurn(content) for content in self.messages[:turn]], self.places
+            return made
         state = start.state
         for own in events[:turn]:
             after = state_after(state, own)
@@ -100,21 +101,7 @@ class Origin:
         """The conversation of the last run. Raises ValueError where no turn finished."""
         if reason := self.refuses(max(1, len(self.happened)), "result"):
             raise ValueError(reason)
-        return self.transcript(len(self.happened), "result")
-
-    def to_be_sent(self, turn: int) -> Transcript:
-        """A conversation with queued user messages up to a turn."""
-        turns = [ChatTurn(content) for content in self.messages[:turn]]
-        return Transcript(
-            self._title(turn), self.session, turns=turns, proposal=self._message(turn), places=self.places
-        )
-
-    def _title(self, turn: int) -> str:
-        at_end = turn >= len(self.messages)
-        return self.case.eval_id if at_end else f"{self.case.eval_id} › turn {turn + 1}"
-
-    def _message(self, turn: int) -> Json | None:
-        return self.messages[turn] if turn < len(self.messages) else None
+        return self.conversation(len(self.happened), "result")
 
 
 def origin(

@@ -34,31 +34,31 @@ from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.state import Selection
 
 TurnMode = Literal["scored", "context", "left out"]
+Part = Literal["calls", "results", "intermediate", "answer"]
+PARTS: tuple[Part, ...] = ("calls", "results", "intermediate", "answer")
 
 _NEW_SET = "conversations"
-# Whom an agent talks to where nobody says: the case is run as the conversation was.
 
 
 @dataclass(frozen=True)
 class TurnChoice:
     """The choices for a turn; `index` is its place in the transcript, `text` the user's message.
 
-    `calls`, `results`, `intermediate` and `answer` tell which parts become expectations, where the turn
-    `has_` them. Unknown calls (not `knows_calls`) become no calls.
+    The parts in `expects` become expectations, where the turn `has` them. Unknown calls (not `knows_calls`)
+    become no calls.
     """
 
     index: int
     text: str
-    has_calls: bool = False
-    has_results: bool = False
-    has_intermediate: bool = False
-    has_answer: bool = False
+    has: frozenset[Part]
+    expects: frozenset[Part]
     knows_calls: bool = True
     mode: TurnMode = "scored"
-    calls: bool = True
-    results: bool = True
-    intermediate: bool = True
-    answer: bool = True
+
+    def toggled(self, part: Part) -> TurnChoice:
+        """The choices with a part more or less expected; unknown calls stay."""
+        stays = part == "calls" and not self.knows_calls
+        return self if stays else replace(self, expects=self.expects ^ {part})
 
 
 @dataclass(frozen=True)
@@ -196,18 +196,14 @@ def _never_passes(path: Path, draft: CaseDraft) -> str:
 def _choice(index: int, text: str, drafted: Json, *, knows_calls: bool) -> TurnChoice:
     events = drafted.get("intermediate_data", {}).get("invocation_events", ())
     parts = [part for event in events for part in event["content"]["parts"]]
-    return TurnChoice(
-        index,
-        text,
-        has_calls=any("function_call" in part for part in parts),
-        has_results=any("function_response" in part for part in parts),
-        has_intermediate=any(
-            part.keys().isdisjoint(("function_call", "function_response")) for part in parts
-        ),
-        has_answer="final_response" in drafted,
-        knows_calls=knows_calls,
-        calls=knows_calls,
-    )
+    has = {
+        "calls": any("function_call" in part for part in parts),
+        "results": any("function_response" in part for part in parts),
+        "intermediate": any(part.keys().isdisjoint(("function_call", "function_response")) for part in parts),
+        "answer": "final_response" in drafted,
+    }
+    expects = frozenset(part for part in PARTS if part != "calls" or knows_calls)
+    return TurnChoice(index, text, frozenset(part for part in PARTS if has[part]), expects, knows_calls)
 
 
 def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> CaseDraft:
@@ -219,10 +215,7 @@ def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> C
         TurnDraft(
             transcript.turns[turn.index].events,
             context=turn.mode == "context",
-            calls=turn.calls,
-            results=turn.results,
-            intermediate=turn.intermediate,
-            answer=turn.answer,
+            **{part: part in turn.expects for part in PARTS},
         )
         for turn in chosen
     ]

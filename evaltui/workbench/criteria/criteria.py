@@ -22,9 +22,8 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.project.config_references import ScoredSets
-from evaltui.project.configs import choice_problems, is_eval_config_file
+from evaltui.project.configs import choice_problems, refuses_to_edit_config
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.project.folders import CONFIG_NAME
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
 from evaltui.workbench.criteria.rows import (
@@ -128,9 +127,7 @@ class Criteria:
 
         if not self.exists and (errors := errors_in(choice_problems(self._set_path))):
             return str(errors[0])
-        if self.exists and is_eval_config_file(self.path):
-            return f"{self.path.name} is a config of agents-cli, read-only; {CONFIG_NAME} here replaces it"
-        return None
+        return refuses_to_edit_config(self.path) if self.exists else None
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""

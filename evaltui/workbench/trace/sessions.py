@@ -18,14 +18,14 @@ from evaltui.project.packages import MissingExtraError
 from evaltui.runs.listening import Address, listening
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import Pattern, ScoredSession, expected_patterns
-from evaltui.text.figures import counted
 from evaltui.traces.drafting import unusable
 from evaltui.traces.missing import not_expected
 from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
-from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.chat import imported
+from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.messages import Messages, SessionsReceived
 from evaltui.workbench.state import READ_ONLY
 
@@ -62,32 +62,6 @@ def _gaps(session: ScoredSession) -> tuple[int, int]:
     return sum(bool(unusable(turn)) + len(list(not_expected(turn))) for turn in turns), len(turns)
 
 
-class TrajectoriesOfCases:
-    """The trajectories that cases expect, unsaved ones too, and some of the cases, as last read."""
-
-    def __init__(self, sets: OpenSets) -> None:
-        self._sets = sets
-        self.patterns: frozenset[Pattern] = frozenset()
-        self.cases: Mapping[CaseId, CaseNow] = {}
-        """The cases that the caller named."""
-
-    async def read(self, cases: Collection[CaseId]) -> None:
-        self.patterns, self.cases = await asyncio.to_thread(self._read, cases)
-
-    def _read(self, case_ids: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, CaseNow]]:
-        patterns: set[Pattern] = set()
-        cases: dict[CaseId, CaseNow] = dict.fromkeys(case_ids)
-        for listed in self._sets.listed:
-            file = self._sets.open(listed.path)
-            # A set with errors has no models.
-            for stored in file.cases if file.eval_set is not None else ():
-                case, eval_case = CaseId(file.case_path, stored.eval_id), stored.model()
-                patterns.update(expected_patterns(eval_case))
-                if case in cases:
-                    cases[case] = eval_case, file.config.config if file.config else None
-        return frozenset(patterns), cases
-
-
 # Of those that came first, the run logs stay.
 _MOST = 500
 
@@ -97,7 +71,10 @@ class ReceivedSessions:
 
     def __init__(self, agent: AgentState, sets: OpenSets, messages: Messages) -> None:
         self._agent = agent
-        self._of_cases = TrajectoriesOfCases(sets)
+        self._sets = sets
+        # As last read: the trajectories that cases expect, unsaved ones too, and the cases of the sessions.
+        self._patterns: frozenset[Pattern] = frozenset()
+        self._cases: Mapping[CaseId, CaseNow] = {}
         self._messages = messages
         self._by_id: dict[str, ScoredSession] = {}
         self._listening: asyncio.Task[None] | None = None
@@ -115,29 +92,41 @@ class ReceivedSessions:
 
     async def read_cases(self) -> None:
         """Reads the trajectories of cases again, and the cases that sessions were scored by."""
-        await self._of_cases.read(
-            {session.case for session in self._by_id.values() if session.case is not None}
-        )
+        case_ids = {session.case for session in self._by_id.values() if session.case is not None}
+        self._patterns, self._cases = await asyncio.to_thread(self._read, case_ids)
         self._received()
+
+    def _read(self, case_ids: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, CaseNow]]:
+        patterns: set[Pattern] = set()
+        cases: dict[CaseId, CaseNow] = dict.fromkeys(case_ids)
+        for listed in self._sets.listed:
+            file = self._sets.open(listed.path)
+            # A set with errors has no models.
+            for stored in file.cases if file.eval_set is not None else ():
+                case, eval_case = CaseId(file.case_path, stored.eval_id), stored.model()
+                patterns.update(expected_patterns(eval_case))
+                if case in cases:
+                    cases[case] = eval_case, file.config.config if file.config else None
+        return frozenset(patterns), cases
 
     def outdated_by(self, session: ScoredSession) -> str:
         """`case` or `config`, where the session was scored by another version, or it is deleted or broken
         now; else ""."""
-        if session.case is None or session.case not in self._of_cases.cases:
+        if session.case is None or session.case not in self._cases:
             return ""
-        now = self._of_cases.cases[session.case]
+        now = self._cases[session.case]
         if now is None or now[0] != session.expected:
             return "case"
         config = session.config
         return "" if config is None or (now[1] and score_alike(now[1], config)) else "config"
 
     def _received(self) -> None:
-        self.new_trajectories = new_trajectories(self.sessions, self._of_cases.patterns)
+        self.new_trajectories = new_trajectories(self.sessions, self._patterns)
         self._messages.publish(SessionsReceived())
 
     def new_patterns(self, session: ScoredSession) -> tuple[Pattern, ...]:
         """The call patterns of its turns that no case expects, compared with the cases as last read."""
-        return tuple(pattern for pattern in session.new_patterns if pattern not in self._of_cases.patterns)
+        return tuple(pattern for pattern in session.new_patterns if pattern not in self._patterns)
 
     @property
     def is_on(self) -> bool:
@@ -188,16 +177,4 @@ def transcript_of(session: ScoredSession) -> Transcript:
     """The conversation as a chat transcript. Raises ValueError where there is none."""
     if session.conversation is None:
         raise ValueError(session.problem)
-    turns = [
-        ChatTurn(
-            turn.events[0].content or {"role": "user", "parts": []},
-            "recorded",
-            TurnStage.DONE if turn.error is None else TurnStage.FAILED,
-            list(turn.events),
-            error=turn.error,
-            spent=turn.seconds,
-        )
-        for turn in session.conversation.turns
-    ]
-    title = f"session {session.id}, {counted(len(turns), 'turn')}"
-    return Transcript(title, SessionStart(), turns=turns)
+    return imported.transcript_of(session.conversation)[0]

@@ -1,30 +1,41 @@
-"""The sessions that agents send: a growing list, opened as runs and saved as cases."""
+"""The sessions that agents send, opened as runs and saved as cases; and traces imported as cases."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import on, work
+from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 from textual.widget import Widget
 
+from evaltui.core.model.events import Event
 from evaltui.core.secrets import Secrets
+from evaltui.core.trace.span_lines import model_of
 from evaltui.runs.sessions import Pattern, ScoredSession, pattern_in_words
-from evaltui.text.figures import counted
+from evaltui.text.figures import UNKNOWN, counted, show_moment
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, pad, wrap
+from evaltui.text.lines import Line, both_ends, pad, wrap
 from evaltui.text.outcomes import GLYPHS, glyph
 from evaltui.text.values import cut, visible
-from evaltui.tui.action_screen import bindings
+from evaltui.traces.conversations import RecordedConversation
+from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.chat.save_case import SaveCaseScreen
+from evaltui.tui.dialogs.finding import PreviewScreen, has_words
 from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
+from evaltui.tui.dialogs.prompt import Hint, PromptScreen, QuestionInput, dialog_name
 from evaltui.tui.runs.screen import RunTarget
+from evaltui.tui.trace.page import Columns, span_line
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.chat.imported import path_problem, read_conversations
 from evaltui.workbench.messages import FilesChanged, SessionsReceived
 from evaltui.workbench.trace.sessions import NewTrajectory, transcript_of
+from evaltui.workbench.trace.traces import GAP, Outline
 from evaltui.workbench.workbench import Workbench
 
 # Cells of the columns, in a line from `_WIDE` cells on, and in one with fewer.
@@ -92,6 +103,9 @@ _NO_SESSIONS = "No sessions yet"
 _NO_TRAJECTORIES = "Cases have all trajectories of the sessions"
 
 
+Item = TypeVar("Item")
+
+
 class Left(NamedTuple):
     """The result of the screen."""
 
@@ -110,11 +124,28 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     tabs = ((SESSIONS, "T", "Sessions"), (TRAJECTORIES, "n", "New trajectories"))
 
     def parts(self) -> Iterator[Widget]:
-        yield SessionRows(self.workbench, id="sessions-rows")
-        rows = TrajectoryRows(self.workbench, id="trajectories-rows")
-        rows.display = False
-        yield rows
+        yield self.rows
+        yield self.trajectories
         yield PageLines(self._write, can_focus=False, id="sessions-details")
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__(workbench)
+        received = workbench.received
+        self.rows = ReceivedRows(
+            lambda: received.sessions,
+            lambda session: session.id,
+            self._session_line,
+            lambda: _NO_SESSIONS,
+            id="sessions-rows",
+        )
+        self.trajectories = ReceivedRows(
+            lambda: received.new_trajectories,
+            lambda trajectory: trajectory.calls,
+            lambda trajectory, width: trajectory_line(trajectory),
+            lambda: _NO_TRAJECTORIES if received.sessions else _NO_SESSIONS,
+            id="trajectories-rows",
+        )
+        self.trajectories.display = False
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -129,13 +160,12 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     async def _read(self) -> None:
         await self.workbench.received.read_cases()
 
-    @property
-    def rows(self) -> SessionRows:
-        return self.query_one(SessionRows)
-
-    @property
-    def trajectories(self) -> TrajectoryRows:
-        return self.query_one(TrajectoryRows)
+    def _session_line(self, session: ScoredSession, width: int) -> Line:
+        received = self.workbench.received
+        is_new = bool(received.new_patterns(session))
+        outdated_by = received.outdated_by(session)
+        secrets = self.workbench.agent.secrets
+        return session_line(session, width, secrets, is_new=is_new, outdated_by=outdated_by)
 
     @property
     def on_top(self) -> str:
@@ -151,7 +181,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     def follow(self) -> None:
         # What is read beside the screen may be there only when the rows are gone, as the program ends.
-        if len(self.query(SessionRows)) and len(self.query(TrajectoryRows)):
+        if self.rows.is_attached and self.trajectories.is_attached:
             if self._listed is not self.workbench.sets.listed:
                 self._read_cases()
             self.rows.follow()
@@ -194,16 +224,13 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
         if action_id not in ("open", "save_as_case"):
             return None
         if (session := self.session) is None:
-            return self._nothing()
+            return (self.rows if self.on_top == SESSIONS else self.trajectories).nothing()
         if action_id == "save_as_case":
             return None
         if session.log is None or session.case is None or session.result is None:
             save = key_of("save_as_case")
             return f"{session.problem or 'Not stored'}: no result to show   {save} save as case"
         return self.workbench.outcomes.refuses_to_open()
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
     def action_toggle_trajectories(self) -> None:
         rows, others = self.rows, self.trajectories
@@ -236,9 +263,6 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             return
         self.app.push_screen(screen, self._saved)
 
-    def _nothing(self) -> str:
-        return self.rows.nothing if self.on_top == SESSIONS else self.trajectories.nothing
-
     def _saved(self, saved: bool | None) -> None:
         if saved and self.on_top == SESSIONS:
             self.dismiss(Left(None))
@@ -247,30 +271,35 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             self._read_cases()
 
 
-class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
-    """A list whose items change while it is open; the cursor stays with its item."""
+class ReceivedRows(CursorLines, Generic[Item], can_focus=True, inherit_bindings=False):
+    """A list whose items change while it is open; the cursor stays with its item.
 
-    def __init__(self, workbench: Workbench, *, id: str) -> None:
+    `draw` returns the line of an item for a width, `nothing` why there is none.
+    """
+
+    def __init__(
+        self,
+        items: Callable[[], Sequence[Item]],
+        key: Callable[[Item], object],
+        draw: Callable[[Item, int], Line],
+        nothing: Callable[[], str],
+        *,
+        id: str,
+    ) -> None:
         super().__init__(id=id)
-        self.received = workbench.received
-        self.agent = workbench.agent
+        self.nothing = nothing
+        self._items = items
+        self._key = key
+        self._draw_item = draw
         self._at: object = None
 
     @property
-    @abstractmethod
-    def nothing(self) -> str:
-        """Why the list is empty."""
-
-    @abstractmethod
-    def keys(self) -> Sequence[object]:
-        """The identities of the lines."""
-
-    @abstractmethod
-    def row(self, number: int) -> Line:
-        """A line without the cursor mark."""
+    def current(self) -> Item | None:
+        items = self._items()
+        return items[self.cursor] if self.cursor < len(items) else None
 
     def follow(self) -> None:
-        keys = self.keys()
+        keys = [self._key(item) for item in self._items()]
         self.lines_changed(max(1, len(keys)))
         if self._at in keys:
             self.cursor = keys.index(self._at)
@@ -281,55 +310,112 @@ class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
         self.follow()
 
     def line(self, number: int) -> Line:
-        if number >= len(self.keys()):
-            return [("  ", ""), (f"{self.nothing}   {key_of('close')} back", "muted")]
+        items = self._items()
+        if number >= len(items):
+            return [("  ", ""), (f"{self.nothing()}   {key_of('close')} back", "muted")]
         marker = ("▌" if number == self.cursor else " ", "bold accent")
-        return [marker, (" ", ""), *self.row(number)]
+        return [marker, (" ", ""), *self._draw_item(items[number], self.line_width)]
 
     def move_to(self, number: int) -> None:
         super().move_to(number)
-        keys = self.keys()
-        self._at = keys[self.cursor] if self.cursor < len(keys) else None
+        self._at = None if (item := self.current) is None else self._key(item)
 
 
-class SessionRows(_Rows, inherit_bindings=False):
-    """The sessions, the newest first."""
-
-    @property
-    def nothing(self) -> str:
-        return _NO_SESSIONS
-
-    @property
-    def current(self) -> ScoredSession | None:
-        sessions = self.received.sessions
-        return sessions[self.cursor] if self.cursor < len(sessions) else None
-
-    def keys(self) -> Sequence[object]:
-        return [session.id for session in self.received.sessions]
-
-    def row(self, number: int) -> Line:
-        session = self.received.sessions[number]
-        is_new = bool(self.received.new_patterns(session))
-        outdated_by = self.received.outdated_by(session)
-        return session_line(
-            session, self.line_width, self.agent.secrets, is_new=is_new, outdated_by=outdated_by
-        )
+Chosen = Sequence[RecordedConversation]
+_WHEN = 13
 
 
-class TrajectoryRows(_Rows, inherit_bindings=False):
-    """The trajectories that no case has, the most frequent first."""
+class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
+    """A list of conversations with a preview of the trace; returns the marked ones, else the current one."""
 
-    @property
-    def nothing(self) -> str:
-        return _NO_TRAJECTORIES if self.received.sessions else _NO_SESSIONS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.PROMPT),
+        Binding("space", "form_toggle", id="form_toggle", priority=True),
+    ]
+    box = "#pick-conversation"
+    title_text = dialog_name("import_traces")
+    placeholder = "type a word of its messages"
+    take_word = "import"
 
-    @property
-    def current(self) -> NewTrajectory | None:
-        trajectories = self.received.new_trajectories
-        return trajectories[self.cursor] if self.cursor < len(trajectories) else None
+    def __init__(self, conversations: Chosen, secrets: Secrets) -> None:
+        super().__init__()
+        self._secrets = secrets
+        self._conversations = conversations
+        self._marked: list[RecordedConversation] = []
 
-    def keys(self) -> Sequence[object]:
-        return [trajectory.calls for trajectory in self.received.new_trajectories]
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(QuestionInput).takes_space = False
 
-    def row(self, number: int) -> Line:
-        return trajectory_line(self.received.new_trajectories[number])
+    def hints(self) -> list[Hint]:
+        choose, cancel = super().hints()
+        return [choose, Hint("form_toggle", "mark"), cancel]
+
+    def find(self, query: str) -> list[RecordedConversation]:
+        return [
+            conversation
+            for conversation in self._conversations
+            if has_words(query, " ".join([conversation.id, *(turn.user for turn in conversation.turns)]))
+        ]
+
+    def match_line(self, match: RecordedConversation, width: int) -> Line:
+        began = datetime.fromtimestamp(match.began, UTC) if match.began else None
+        when = show_moment(began, datetime.now(UTC)) if began else UNKNOWN
+        message = next((turn.user for turn in match.turns if turn.user), match.id)
+        errors = sum(turn.error is not None for turn in match.turns)
+        left: Line = [
+            ("◆ " if match in self._marked else "  ", "bold accent"),
+            (f"{when:<{_WHEN}}", "muted"),
+            (visible(" ".join(message.split())), ""),
+        ]
+        right: Line = [(f"{counted(errors, 'error')}  ", "error")] if errors else []
+        return both_ends(left, [*right, (f"{counted(len(match.turns), 'turn')} ", "muted")], width)
+
+    def write_preview(self, page: Page, match: RecordedConversation, height: int) -> None:
+        outline = Outline()
+        outline.add(Event.from_json(self._secrets.masked(event.to_json())) for event in match.events)
+        columns, model = Columns.of(outline.tree), ""
+        page.row(("session ", "muted"), (visible(match.id), "bold"))
+        page.blank()
+        for row in outline.rows:
+            span = outline.tree.spans[row]
+            if row == GAP:
+                page.blank()
+                continue
+            named = span.kind != "model" or model_of(span) != model
+            model = model if span.kind != "model" else model_of(span)
+            page.lines.append(span_line(span, columns, page.width, folded=False, named=named))
+
+    def action_form_toggle(self) -> None:
+        if (current := self.current) is not None:
+            self._marked = [
+                conversation
+                for conversation in self._conversations
+                if (conversation in self._marked) != (conversation is current)
+            ]
+            self.action_step_line(1)
+            self.answers.refresh()
+
+    def result_of(self, match: RecordedConversation) -> Chosen:
+        return self._marked or [match]
+
+
+def ask_for_traces(asker: DOMNode, read: Callable[[str], None]) -> None:
+    """Asks for the path of a file or folder of traces."""
+    hint = "File or folder of traces: OTLP, Tempo, Jaeger, ADK"
+    name = dialog_name("import_traces")
+    ask(asker, PromptScreen(name, check=path_problem, hint=hint, is_path=True), read)
+
+
+async def choose_conversations(
+    asker: DOMNode, workbench: Workbench, path: str, choose: Callable[[Chosen], None]
+) -> None:
+    """Reads traces, and asks which of their conversations to import."""
+    workbench.say(f"Reading {visible(path)}…")
+    try:
+        conversations = await asyncio.to_thread(read_conversations, path)
+    except (OSError, ValueError) as error:
+        workbench.say(str(error))
+        return
+    workbench.say("")
+    ask(asker, ConversationScreen(conversations, workbench.agent.secrets), choose)

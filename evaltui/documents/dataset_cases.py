@@ -1,0 +1,510 @@
+"""A case of an EvaluationDataset after an edit of the eval case that it is shown as.
+
+Members that the edit does not concern stay as they are, unknown keys of events included. What was written is
+read again and compared with the edit, so that nothing is lost that the format cannot hold.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from evaltui.core.model.datasets import (
+    OWN_KEY,
+    RUBRIC_TYPES,
+    UNSPECIFIED,
+    Json,
+    calls_of,
+    content_of,
+    dataset_turns,
+    from_dataset_case,
+    is_recorded,
+    rubric_places,
+    turn_of,
+)
+from evaltui.core.model.json_values import ABSENT, list_at, side_by_side, spelt, value_at
+from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.documents.edits import EditError, common_ends
+
+_NEW_GROUP = "adk_rubrics"
+_REFERENCES = ("reference", "reference_trajectory")
+# What the format has no place for, by the part of a case: the first that fits.
+_LIMITS: tuple[tuple[str, str], ...] = (
+    ("user_persona", "a persona of the simulated user"),
+    ("final_session_state", "the state after the last turn"),
+    ("session_id", "the id of a session"),
+    ("calls", "a turn before the last that calls no tool: without calls it is not checked"),
+    ("responses", "responses of tools in a turn whose calls stand in reference_trajectory"),
+    ("between", "texts before the response of a turn whose calls stand in reference_trajectory"),
+    ("turn_rubrics", "rubrics of a single turn"),
+)
+_OF_RUN = (
+    "the case holds the events of a run, so that its messages cannot be changed; remove agent_data and "
+    "responses first"
+)
+
+
+def dataset_case(case: Json, eval_case: Json) -> Json:
+    """A case of a dataset that says what an eval case says; `case` is what it was before, {} for a new one.
+
+    Raises EditError for what an EvaluationDataset cannot hold.
+    """
+    before = from_dataset_case(case, "")[0] if case else {}
+    before_edit, after_edit = _meaning(before), _meaning(eval_case)
+    written = copy.deepcopy(case)
+    if before_edit["eval_id"] != after_edit["eval_id"]:
+        _put(written, "eval_case_id", after_edit["eval_id"])
+    if before_edit["scenario"] != after_edit["scenario"]:
+        _write_scenario(written, after_edit["scenario"])
+    if before_edit["session"] != after_edit["session"]:
+        _write_session(written, after_edit["session"])
+    if before_edit["rubrics"] != after_edit["rubrics"]:
+        _write_rubrics(written, after_edit["rubrics"])
+    if before_edit["conversation"] != after_edit["conversation"]:
+        _Conversation(case, written).write(after_edit["conversation"])
+    read, problems = from_dataset_case(written, str(after_edit["eval_id"]))
+    for path, expected, actual in side_by_side(after_edit, _meaning(read)):
+        if expected is ABSENT or actual is ABSENT or expected != actual:
+            raise EditError(_refusal(path, case))
+    if problems:
+        raise EditError(f"an EvaluationDataset cannot hold this: {problems[0].message}")
+    return written
+
+
+def _refusal(path: JsonPath, case: Json) -> str:
+    if path[0] == "conversation" and is_recorded(case):
+        return _OF_RUN
+    dotted = ".".join(str(step) for step in path if isinstance(step, str))
+    what = next((words for part, words in _LIMITS if part in dotted), format_path(path))
+    return f"an EvaluationDataset cannot hold {what}"
+
+
+def _meaning(case: Json) -> Json:
+    """The content of an eval case in one shape: equal for cases with the same expectations."""
+    get = _getter(case)
+    scenario, session = get("conversation_scenario"), get("session_input") or {}
+    own = case.get(OWN_KEY)
+    return {
+        "eval_id": get("eval_id"),
+        "scenario": scenario
+        and {
+            name: value
+            for name in ("starting_prompt", "conversation_plan", "user_persona")
+            if (value := _getter(scenario)(name)) is not None
+        },
+        "conversation": [_meaning_of_turn(turn) for turn in get("conversation") or []],
+        "session": {
+            name: value
+            for name in ("app_name", "user_id", "state", "session_id")
+            if (value := _getter(session)(name))
+        },
+        "rubrics": [_meaning_of_rubric(rubric) for rubric in get("rubrics") or []],
+        "final_session_state": get("final_session_state") or {},
+        "own": None if own == UNSPECIFIED else own,
+    }
+
+
+def _meaning_of_rubric(rubric: Json) -> Json:
+    get = _getter(rubric)
+    text = _getter(get("rubric_content") or {})("text_property")
+    return {"rubric_id": get("rubric_id"), "text": text, "type": get("type")}
+
+
+def _meaning_of_turn(turn: Json) -> Json:
+    get = _getter(turn)
+    data = get("intermediate_data")
+    calls: list[Json] | None = None
+    responses: list[Json] = []
+    between: list[Json] = []
+    if isinstance(data, dict):
+        calls = []
+        of_data = _getter(data)
+        for event in of_data("invocation_events") or _events_of_lists(data):
+            for part in (content_of(event.get("content")) or {"parts": []})["parts"]:
+                call, response = (_getter(part)(name) for name in ("function_call", "function_response"))
+                if isinstance(call, dict):
+                    calls.append({"name": call.get("name"), "args": call.get("args") or {}})
+                elif isinstance(response, dict):
+                    responses.append({"name": response.get("name"), "response": response.get("response")})
+                else:
+                    between.append({"author": event.get("author"), "part": part})
+    response = content_of(get("final_response"))
+    user = content_of(get("user_content"))
+    return {
+        "user": user and user["parts"],
+        "calls": calls,
+        "responses": responses,
+        "between": between,
+        "response": response and response["parts"],
+        "turn_rubrics": get("rubrics") or [],
+    }
+
+
+def _events_of_lists(data: Json, author: str = "") -> Iterator[Json]:
+    """The events that the lists of intermediate data stand for: texts, then each call with its response."""
+    get = _getter(data)
+    for name, parts in get("intermediate_responses") or []:
+        yield {"author": name, "content": {"role": "model", "parts": parts}}
+    responses = list(get("tool_responses") or [])
+    for call in get("tool_uses") or []:
+        yield {"author": author, "content": {"role": "model", "parts": [{"function_call": call}]}}
+        own = next((item for item in responses if _answers(item, call)), None)
+        if own is not None:
+            responses.remove(own)
+            yield _response_event(own, author)
+    yield from (_response_event(response, author) for response in responses)
+
+
+def _answers(response: Json, call: Json) -> bool:
+    by_id = call.get("id") or response.get("id")
+    return response.get("id") == call.get("id") if by_id else response.get("name") == call.get("name")
+
+
+def _response_event(response: Json, author: str) -> Json:
+    return {"author": author, "content": {"role": "user", "parts": [{"function_response": response}]}}
+
+
+def _write_scenario(case: Json, scenario: Json | None) -> None:
+    if scenario is None:
+        case.pop(spelt("user_scenario", case), None)
+        return
+    holder = _holder(case, "user_scenario")
+    for name in ("starting_prompt", "conversation_plan"):
+        if name in scenario:
+            _put(holder, name, scenario[name])
+        else:
+            holder.pop(spelt(name, holder), None)
+    for name in ("prompt", "reference", "reference_trajectory", "conversation_history"):
+        case.pop(spelt(name, case), None)
+
+
+def _write_session(case: Json, session: Json) -> None:
+    """Writes the session: keys of the state where they stand, in a seeded event or the inputs."""
+    state = session.get("state", {})
+    inputs = case.get(spelt("session_inputs", case)) or {}
+    seeded: set[str] = set()
+    for path in _seeds(case):
+        delta = value_at(case, path)
+        for key in list(delta):
+            if key in state:
+                delta[key] = state[key]
+            else:
+                del delta[key]
+        seeded |= delta.keys()
+    rest = {key: value for key, value in state.items() if key not in seeded}
+    if not inputs and not rest and not (session.get("app_name") or session.get("user_id")):
+        return
+    holder = _holder(case, "session_inputs")
+    for name in ("app_name", "user_id"):
+        if session.get(name) or spelt(name, holder) in holder:
+            _put(holder, name, session.get(name) or "")
+    if rest or spelt("state", holder) in holder:
+        holder["state"] = rest
+
+
+def _seeds(case: Json) -> Iterator[JsonPath]:
+    """The state changes before the first message of the user."""
+    data = spelt("agent_data", case)
+    for turn, _ in enumerate(list_at(case, (data, "turns"))):
+        for index, event in enumerate(list_at(case, (data, "turns", turn, "events"))):
+            key = spelt("state_delta", event)
+            if isinstance(event.get(key), dict):
+                yield (data, "turns", turn, "events", index, key)
+            if event.get("author") == "user" and event.get("content"):
+                return
+
+
+def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
+    places = rubric_places(case)
+    by_id = {rubric["rubric_id"]: rubric for rubric in rubrics}
+    key = spelt("rubric_groups", case)
+    for rubric_id, path in reversed(places.items()):
+        holder = value_at(case, path[:-1])
+        if (rubric := by_id.pop(rubric_id, None)) is None:
+            del holder[path[-1]]
+            continue
+        content = _holder(holder[path[-1]], "content")
+        _holder(content, "property")["description"] = rubric["text"]
+        if rubric["type"] and rubric["type"] != path[1]:
+            holder[path[-1]]["type"] = rubric["type"]
+    for rubric_id, rubric in by_id.items():
+        groups = _holder(case, key)
+        kind = rubric["type"]
+        name = next((name for name in (kind, *groups) if name in groups), _NEW_GROUP)
+        new: Json = {"rubric_id": rubric_id, "content": {"property": {"description": rubric["text"]}}}
+        if kind in RUBRIC_TYPES and kind != name:
+            new["type"] = kind
+        _holder(groups, name).setdefault("rubrics", []).append(new)
+
+
+class _Conversation:
+    """Writes the turns of a case where the case keeps them.
+
+    A single message is `prompt`, with what is expected in `reference` and `reference_trajectory`. Messages
+    before it stand in `conversation_history`, or all in the events of `agent_data`. There, the last turn
+    may have its expectations as events, too.
+    """
+
+    def __init__(self, case: Json, written: Json) -> None:
+        self._written = written
+        self._turns = dataset_turns(case)
+        self._sources = [[value_at(case, path) for path in turn.paths] for turn in self._turns]
+        self._messages = [value_at(case, turn.path) for turn in self._turns]
+        self._is_recorded = is_recorded(case)
+        self._old = case
+        self._has_reference = any(spelt(name, case) in case for name in ("reference", "reference_trajectory"))
+
+    def write(self, turns: Sequence[Json]) -> None:
+        """Writes turns, each as its meaning. Raises EditError where there are none."""
+        if not turns:
+            raise EditError("an EvaluationDataset cannot hold a case without a message of the user")
+        if self._is_recorded:
+            self._write_reference(turns[-1])
+            return
+        pairs = self._pairs(turns)
+        has_history = bool(list_at(self._old, (spelt("conversation_history", self._old),)))
+        has_events = any(turn.path[0] == spelt("agent_data", self._old) for turn in self._turns)
+        if has_events or (len(turns) > 1 and not has_history):
+            self._write_events(turns, pairs)
+        else:
+            self._write_prompt(turns, pairs)
+
+    def _pairs(self, turns: Sequence[Json]) -> list[int | None]:
+        """For each turn the index of the one that it was; None for a new one."""
+        old = [_meaning_of_turn(turn_of(turn.content, turn.events)) for turn in self._turns]
+        if len(old) == len(turns):
+            return list(range(len(old)))
+        users = [turn["user"] for turn in turns], [turn["user"] for turn in old]
+        head, tail = common_ends(*users)
+        middle: list[int | None] = [None] * (len(turns) - head - tail)
+        return [*range(head), *middle, *range(len(old) - tail, len(old))]
+
+    def _write_prompt(self, turns: Sequence[Json], pairs: Sequence[int | None]) -> None:
+        case = self._written
+        *earlier, last = zip(turns, pairs, strict=True)
+        if earlier or spelt("conversation_history", case) in case:
+            history = [event for turn, pair in earlier for event in self._events(turn, pair, turn)]
+            _put(case, "conversation_history", history)
+        self._put_prompt(*last)
+        self._write_reference(last[0])
+
+    def _write_events(self, turns: Sequence[Json], pairs: Sequence[int | None]) -> None:
+        case = self._written
+        last_pair = pairs[-1]
+        of_last = self._turns[last_pair].events if last_pair is not None else []
+        for_reference = [name for name in _REFERENCES if not of_last or spelt(name, self._old) in self._old]
+        groups = self._groups()
+        new: list[tuple[Any, list[Json]]] = [(None, list(self._before_first()))] if self._turns else []
+        for turn, pair in zip(turns[:-1], pairs[:-1], strict=True):
+            new.append((self._group(groups, pair), self._events(turn, pair, turn)))
+        in_events, free = dict(turns[-1]), set[str]()
+        if "reference" in for_reference:
+            in_events["response"] = None
+            free |= {"response"}
+        if "reference_trajectory" in for_reference:
+            in_events |= {"calls": None, "responses": [], "between": []}
+            free |= {"calls", "responses", "between"}
+        last = self._events(turns[-1], last_pair, in_events, free)
+        new.append((self._group(groups, last_pair), last))
+        self._put_groups(new)
+        case.pop(spelt("prompt", case), None)
+        self._write_reference(turns[-1], for_reference)
+
+    def _group(self, groups: Mapping[JsonPath, int], pair: int | None) -> int | None:
+        return groups.get(self._turns[pair].path) if pair is not None else None
+
+    def _before_first(self) -> Iterator[Json]:
+        """Events before the first message, such as seeded state."""
+        first = self._turns[0].path
+        for path, event in self._all_events():
+            if path == first:
+                return
+            yield event
+
+    def _all_events(self) -> Iterator[tuple[JsonPath, Json]]:
+        key = spelt("agent_data", self._written)
+        for turn, _ in enumerate(list_at(self._written, (key, "turns"))):
+            for index, event in enumerate(list_at(self._written, (key, "turns", turn, "events"))):
+                yield (key, "turns", turn, "events", index), event
+
+    def _groups(self) -> dict[JsonPath, int]:
+        """The place of the conversation turn in `agent_data` that each message stands in."""
+        return {turn.path: turn.path[2] for turn in self._turns if len(turn.path) > 2}  # type: ignore[misc]
+
+    def _put_groups(self, groups: Iterable[tuple[int | None, list[Json]]]) -> None:
+        """Writes events as conversation turns; those that were in one stay in one."""
+        data = _holder(self._written, "agent_data")
+        old: list[Json] = data.get("turns") or []
+        new: list[Json] = []
+        current: int | None = None
+        waiting: list[Json] = []
+        for group, events in groups:
+            if not new and group is None and not events:
+                continue
+            if not new and group is None and old and self._turns:
+                waiting += events
+                continue
+            if new and group is not None and group == current:
+                new[-1]["events"] += events
+                continue
+            turn: Json = dict(old[group]) if group is not None else {"turn_index": len(new)}
+            turn["events"] = waiting + events
+            waiting = []
+            new.append(turn)
+            current = group
+        if [turn.get(spelt("turn_index", turn)) for turn in new] != [*range(len(new))]:
+            for index, turn in enumerate(new):
+                if spelt("turn_index", turn) in turn:
+                    turn[spelt("turn_index", turn)] = index
+        data["turns"] = new
+
+    def _events(self, turn: Json, pair: int | None, expected: Json, free: Collection[str] = ()) -> list[Json]:
+        """The message of a turn, and the events for what is expected there; equal ones keep other keys.
+
+        What events say of what is `free` does not count: it is expected elsewhere.
+        """
+        content = {"role": "user", "parts": turn["user"]}
+        message: Json = {"author": "user", "content": content}
+        if pair is not None:
+            source = self._messages[pair]
+            is_event = self._turns[pair].path[-1] != "prompt"
+            message = self._with_parts(source, turn["user"]) if is_event else message
+        sources = self._sources[pair] if pair is not None else []
+        if pair is not None:
+            old = self._turns[pair]
+            in_old = _meaning_of_turn(turn_of(old.content, old.events))
+            if all(in_old[name] == value for name, value in expected.items() if name not in ("user", *free)):
+                return [message, *sources]
+        return [message, *self._expected_events(expected, sources)]
+
+    def _expected_events(self, turn: Json, sources: Sequence[Json]) -> Iterator[Json]:
+        author = self._author()
+        new = [
+            *(
+                {"author": item["author"] or author, "content": _model([item["part"]])}
+                for item in turn["between"]
+            ),
+            *_events_of_lists({"tool_uses": turn["calls"], "tool_responses": turn["responses"]}, author),
+        ]
+        if turn["response"]:
+            new.append({"author": author, "content": _model(turn["response"])})
+        unused = list(sources)
+        for event in new:
+            same = next((item for item in unused if _says(item) == _says(event)), None)
+            if same is not None:
+                unused.remove(same)
+                yield same
+                continue
+            kind = _kind(event)
+            like = next((item for item in unused if _kind(item) == kind), None)
+            if like is not None:
+                unused.remove(like)
+                yield self._with_parts(like, event["content"]["parts"])
+            else:
+                yield event
+
+    def _with_parts(self, event: Json, parts: list[Json]) -> Json:
+        """An event with other parts; its other keys, and those of its content, stay."""
+        content = event.get("content")
+        if (content_of(content) or {}).get("parts") == parts:
+            return event
+        return {**event, "content": {**(content if isinstance(content, dict) else {}), "parts": parts}}
+
+    def _author(self) -> str:
+        authors = [event["author"] for turn in self._turns for event in turn.events]
+        agents = value_at(self._old, (spelt("agent_data", self._old), "agents"))
+        return next(iter([*reversed(authors), *(agents if isinstance(agents, dict) else ())]), "model")
+
+    def _put_prompt(self, turn: Json, pair: int | None) -> None:
+        before = self._old.get("prompt")
+        if pair is None or (content_of(before) or {}).get("parts") != turn["user"]:
+            self._written["prompt"] = _like(before, turn["user"], "user")
+
+    def _write_reference(self, turn: Json, names: Collection[str] = _REFERENCES) -> None:
+        """Writes what the last turn expects under these keys: the response, the calls."""
+        if "reference" in names:
+            self._write_response(turn["response"])
+        if "reference_trajectory" in names:
+            self._write_trajectory(turn["calls"])
+
+    def _write_response(self, response: list[Json] | None) -> None:
+        case = self._written
+        key = spelt("reference", case)
+        reference = case.get(key) if isinstance(case.get(key), dict) else None
+        stated = reference.get("response") if reference is not None else None
+        if response and (content_of(stated) or {}).get("parts") != response:
+            case[key] = {**(reference or {}), "response": _like(stated, response, "model")}
+        elif not response and reference is not None:
+            rest = {name: value for name, value in reference.items() if name != "response"}
+            if rest:
+                case[key] = rest
+            else:
+                del case[key]
+
+    def _write_trajectory(self, calls: list[Json] | None) -> None:
+        case = self._written
+        if calls is None:
+            case.pop(spelt("reference_trajectory", case), None)
+            return
+        steps = list(list_at(case, (spelt("reference_trajectory", case),)))
+        new = []
+        for call in calls:
+            same = next((step for step in steps if _plain(calls_of(step)) == [call]), None)
+            if same is not None:
+                steps.remove(same)
+            new.append(same or _model([{"function_call": call}]))
+        _put(case, "reference_trajectory", new)
+
+
+def _says(event: Json) -> list[Any]:
+    """The parts of an event in one shape, calls without ids."""
+    parts = (content_of(event.get("content")) or {"parts": []})["parts"]
+    plain: list[Any] = []
+    for part in parts:
+        call, response = (_getter(part)(name) for name in ("function_call", "function_response"))
+        if isinstance(call, dict):
+            plain.append(("call", *_plain([call])))
+        elif isinstance(response, dict):
+            plain.append(("response", response.get("name"), response.get("response")))
+        else:
+            plain.append(part)
+    return plain
+
+
+def _kind(event: Json) -> list[str]:
+    names = ("function_call", "function_response", "text")
+    parts = (content_of(event.get("content")) or {"parts": []})["parts"]
+    return [next((name for name in names if spelt(name, part) in part), "") for part in parts]
+
+
+def _plain(calls: Sequence[Json]) -> list[Json]:
+    return [{"name": call.get("name"), "args": call.get("args") or {}} for call in calls]
+
+
+def _model(parts: list[Json]) -> Json:
+    return {"role": "model", "parts": parts}
+
+
+def _like(before: Any, parts: list[Json], role: str) -> Any:
+    """A content written as it was before: as a text, or as an object whose other keys stay."""
+    if isinstance(before, str) and len(parts) == 1 and parts[0].keys() == {"text"}:
+        return parts[0]["text"]
+    return {**(before if isinstance(before, dict) else {"role": role}), "parts": parts}
+
+
+def _holder(data: Json, name: str) -> Json:
+    """The object under a name, which is made where there is none."""
+    key = spelt(name, data)
+    if not isinstance(data.get(key), dict):
+        data[key] = {}
+    holder: Json = data[key]
+    return holder
+
+
+def _put(data: Json, name: str, value: Any) -> None:
+    data[spelt(name, data)] = value
+
+
+def _getter(data: Mapping[str, Any]) -> Any:
+    return lambda name: data.get(spelt(name, data))

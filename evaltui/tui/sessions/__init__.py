@@ -1,1 +1,0 @@
-"""Sessions that are received or imported."""
