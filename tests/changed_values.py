@@ -15,9 +15,7 @@ from evaltui.documents.edits import (
     alike,
     at_path,
     check_index,
-    check_not_root,
     json_value,
-    text_value,
 )
 from evaltui.documents.values import copy_of, duplicate, edits_of, insert, move, put, remove, rename
 
@@ -65,22 +63,20 @@ def apply_to_data(data, edits):
             case Put(path=(), value=value):
                 copy = copy_of(json_value(value, ()))
             case PutText(path=(), text=text):
-                copy = copy_of(text_value(text, ()))
+                copy = copy_of(json.loads(text))
             case Put(path, value):
                 put(copy, path, value)
             case PutText(path, text):
-                put(copy, path, text_value(text, path))
+                put(copy, path, json.loads(text))
             case Insert(path, index, value):
                 check_index(at_path(copy, path), path, index, at_end=True)
                 insert(copy, path, index, value)
             case Remove(path):
-                check_not_root(path)
                 remove(copy, path)
             case Move(path, index, to):
                 move(copy, path, index, to)
             case Duplicate(path, index):
                 duplicate(copy, path, index)
             case Rename(path, key):
-                check_not_root(path)
                 rename(copy, path, key)
     return json_value(copy, ())

@@ -16,6 +16,7 @@ import hypothesis
 import platformdirs
 import pytest
 from forked_hosts import ForkedHosts, can_fork
+from gemini_server import GeminiServer
 
 from evaltui.runner import host as host_module
 from evaltui.runner.starting import WarmHosts
@@ -207,3 +208,11 @@ def write_agent(tmp_path: Path) -> WriteAgent:
         return folder
 
     return write
+
+
+@pytest.fixture
+def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[GeminiServer]:
+    """A Gemini API on this machine, which google-genai talks to in this process and in its children."""
+    with GeminiServer() as server:
+        server.use(monkeypatch)
+        yield server

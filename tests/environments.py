@@ -5,7 +5,7 @@ the Python of each in a variable; a test that needs one asks `environment_python
 
     python3 -m venv .venv-old-adk
     .venv-old-adk/bin/pip install 'google-adk==2.0.0' 'google-genai==1.72.0' 'pydantic==2.12.0'
-    EVALTUI_OLD_ADK_PYTHON=$PWD/.venv-old-adk/bin/python python -m pytest tests/runner/test_other_adk.py
+    EVALTUI_OLD_ADK_PYTHON=$PWD/.venv-old-adk/bin/python python -m pytest tests/agents/test_other_adk.py
 
 A new environment is a line in `ENVIRONMENTS`, and in `.ci/run` a line that installs it and a variable.
 """

@@ -31,7 +31,7 @@ from evaltui.pytest_plugin import pytest_addoption
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in
 from evaltui.workbench.cases.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
-from tests.runner.conformance import kinds_of_agents
+from tests.agents.conformance import kinds_of_agents
 
 ROOT = Path(evaltui.__file__).parents[1]
 README = ROOT / "README.md"

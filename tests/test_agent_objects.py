@@ -304,8 +304,8 @@ async def test_an_agent_of_google_adk_is_its_owners_again():
     from google.adk.tools.base_toolset import BaseToolset
     from google.adk.tools.function_tool import FunctionTool
 
-    from tests.runner.adapters.adk_scripted import ScriptedLlm, say
-    from tests.runner.adapters.adk_scripted import call as calls
+    from tests.agents.adapters.adk_scripted import ScriptedLlm, say
+    from tests.agents.adapters.adk_scripted import call as calls
 
     class Tools(BaseToolset):
         closed = 0

@@ -9,7 +9,7 @@ from concerning import concerning
     [
         ("evaltui/core/metrics/trajectory.py", "tests/core/metrics/test_trajectory.py"),
         ("evaltui/reports/junit.py", "tests/golden/test_golden_transcripts.py"),
-        ("evaltui/agents/adapters/langgraph/turn.py", "tests/runner/test_langgraph.py"),
+        ("evaltui/agents/adapters/langgraph/turn.py", "tests/agents/test_langgraph.py"),
         ("evaltui/guide/ci.md", "tests/test_ci_jobs.py"),
         ("evaltui/tui/matrix/screen.py", "tests/tui/test_matrix_screen.py"),
         ("tests/core/test_diff.py", "tests/core/test_diff.py"),

@@ -105,6 +105,7 @@ async def test_a_failure_names_the_differing_argument_and_no_secret(write_agent,
 async def test_nothing_evaluated_has_not_passed(write_agent):
     result = evaltui.RunResult((), evaltui.Status.NOT_EVALUATED)
     assert not result.passed
+    assert not result
     with pytest.raises(CasesFailedError, match="no case was run"):
         result.raise_if_failed()
 
@@ -120,6 +121,7 @@ def test_without_a_loop_by_its_dotted_name(write_agent, monkeypatch):
     monkeypatch.chdir(agent.parent)
     result = evaluate_sync("my_agent", write_set(agent, GOOD), runs=2)
     assert result.passed
+    assert result
     assert len(result.case("good").repeats) == 2
     assert evaluate_sync("my_agent.agent", agent / "basics.test.json").passed
 

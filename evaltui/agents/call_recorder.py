@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from ..core.model.errors import ErrorKind
 from ..core.model.events import Json
@@ -109,12 +109,6 @@ class CallRecorder:
         self._missed: list[NotRecordedError] = []
         self.turn = 0
         """The turn that the case is in."""
-        self._stubbed: dict[str, str] = {}
-
-    def stub_mark(self, call_id: str) -> Json:
-        """Data of the result of a stubbed call: `{"stubbed": "recording" or "case"}`; none of others."""
-        source = self._stubbed.get(call_id)
-        return {} if source is None else {"stubbed": source}
 
     def check(self) -> None:
         """Raises NotRecordedError where an entry was missing: an agent may have caught it, and gone on."""
@@ -244,7 +238,7 @@ class CallRecorder:
         ids = set(self._call_ids.values())
         return next(free for n in itertools.count(1) if (free := f"recorded-{n}") not in ids)
 
-    def tool_call(self, tool: str, args: Json, call_id: str) -> ToolExchange | None:
+    def tool_call(self, tool: str, args: Json) -> ToolExchange | None:
         """The exchange for a call; None where it is simply made."""
         mode = self.modes.of_tool(tool)
         if mode == "live":
@@ -260,16 +254,17 @@ class CallRecorder:
             return None
         if mode == "record":
             return ToolExchange(keep=lambda outcome: self._keep_tool(place, tool, plain, outcome))
-        for playback, source in ((self._playback, "recording"), (self._case_stubs, "case")):
+        sources: tuple[tuple[Playback, Literal["recording", "case"]], ...]
+        sources = (self._playback, "recording"), (self._case_stubs, "case")
+        for playback, source in sources:
             # The case has its calls as they are made, a recording has them without secrets.
             match = playback.tool_call(tool, args, plain)
             if match is not None:
-                self._stubbed[call_id] = source
                 if source == "recording":
                     self._send({"at": place, "used": match})
                 entry = playback.entries[match]
                 assert isinstance(entry, ToolCall)
-                return ToolExchange(copy.deepcopy(entry))
+                return ToolExchange(copy.deepcopy(entry), source)
         why = self._playback.why_no_result(tool, plain)
         called = f"tool {tool} was called with {show_value(plain, 200)} and is stubbed, but the call is in"
         neither = f"{called} neither the case's own tool responses nor"
@@ -339,13 +334,6 @@ class ModelExchange:
             raise self.missed
 
     @property
-    def response(self) -> Json:
-        """The only recorded response. Raises NotRecordedError for a recording without one."""
-        if not self.responses:
-            raise NotRecordedError("the recorded model call has no response; use --record record")
-        return self.responses[0]
-
-    @property
     def mark(self) -> Json:
         """Data of the events of a request; none where a model answers."""
         return {"replayed": True} if self.is_replayed else {"missed": True} if self.missed else {}
@@ -369,9 +357,11 @@ class ToolOutcome:
 
 @dataclass(frozen=True)
 class ToolExchange:
-    """The recorded call, or `keep`, which records a new outcome, or `missed`, the error to raise."""
+    """The recorded call and its source, or `keep`, which records a new outcome, or `missed`, the error to
+    raise."""
 
     recorded: ToolCall | None = None
+    source: Literal["", "recording", "case"] = ""
     missed: NotRecordedError | None = None
     keep: Callable[[ToolOutcome], None] = lambda outcome: None
 
@@ -379,13 +369,6 @@ class ToolExchange:
         """Raises the error of a missing entry."""
         if self.missed is not None:
             raise self.missed
-
-    def end(self) -> Any:
-        """The recorded result. Raises the recorded error."""
-        assert self.recorded is not None
-        if self.recorded.error is not None:
-            raise error_from_json(self.recorded.error)
-        return self.recorded.result
 
 
 # The call recorder of the current task, if its run of a case is recorded.

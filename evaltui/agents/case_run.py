@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from ..core.conversation.waiting import WaitingCalls, responses_in
+from ..core.conversation.waiting import CallPlace, NotWaitingError, WaitingCalls
 from ..core.model.events import Event, Json, Step
 from ..text.figures import counted, show_size
 from .adapters.base import (
     AgentAdapter,
+    AgentInfo,
     AgentInput,
     AgentSession,
     Reporter,
     SessionSpec,
-    addressed,
     recording,
 )
-from .call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
+from .call_recorder import (
+    CallRecorder,
+    CaseRecording,
+    NotRecordedError,
+    current_call_recorder,
+    recording_calls,
+)
 from .protocol import Message, places_of
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
@@ -65,37 +71,70 @@ class EventLine:
         self._events += 1
 
 
+class Conversation:
+    """An open conversation with an agent."""
+
+    def __init__(self, agent: LoadedAgent, line: EventLine, on_event: Callable[[Event], None]) -> None:
+        self.line = line
+        self.reporter = Reporter(self._on_event, sees_calls=not agent.info.unrecorded)
+        self.session: AgentSession
+        self._agent_input = agent.adapter.input
+        self._listener = on_event
+        # A callable gets each response in `session.content` itself.
+        self._waiting = None if agent.info.framework == "function" else WaitingCalls()
+
+    def _on_event(self, event: Event) -> None:
+        self.line.send(event)
+        self._listener(event)
+        if self._waiting is not None:
+            self._waiting.on_event(event)
+
+    async def open(self, adapter: AgentAdapter, spec: SessionSpec, past: Sequence[Step]) -> None:
+        """Opens the session. Raises ValueError for input that this kind of agent cannot take."""
+        if self._waiting is not None:
+            self._waiting.on_past(past)
+        self._agent_input.require_session(spec, past)
+        self.session = await adapter.new_session(spec, self.reporter, past)
+
+    async def send(self, places: Mapping[str, CallPlace], turn: int, content: Json) -> None:
+        """Runs a turn, counted from 0; `places` are those of the calls that its responses name."""
+        if self._waiting is not None:
+            try:
+                content = self._waiting.resolved(content, turn, places)
+            except NotWaitingError:
+                self.reporter.turn = turn
+                self.reporter.event("user", content, data={"timestamp": time.time()})
+                raise
+        await run_turn(self.session, self._agent_input, self.reporter, turn, content)
+
+
 class LoadedAgent:
     """A loaded agent with its adapter."""
 
     def __init__(self, adapter: AgentAdapter) -> None:
         self.adapter = adapter
-        self._framework = self._unrecorded = ""
+        self.info: AgentInfo
 
     async def open(self) -> Json:
         """Opens the adapter and returns the AgentInfo as JSON. Called once, in the task that will also close
         the adapter."""
-        info = asdict(await self.adapter.open()) | {
+        self.info = await self.adapter.open()
+        return asdict(self.info) | {
             "not_passed_on": self.adapter.input.not_passed_on,
             "python": sys.version.split()[0],
         }
-        self._framework, self._unrecorded = info["framework"], info["unrecorded"]
-        return info
 
-    def reporter(self, on_event: Callable[[Event], None]) -> Reporter:
-        return Reporter(on_event, sees_calls=not self._unrecorded)
-
-    async def new_session(
-        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
-    ) -> AgentSession:
-        """Opens a session on the adapter. Raises ValueError for input that this kind of agent cannot take."""
-        self.adapter.input.require_session(spec, past)
-        return await self.adapter.new_session(spec, reporter, past)
-
-    def waiting_calls(self) -> WaitingCalls | None:
-        """A tracker of the calls that wait for a response; None for a callable, which gets each response in
-        `session.content` itself."""
-        return None if self._framework == "function" else WaitingCalls()
+    async def open_conversation(
+        self,
+        session: Json,
+        line: EventLine,
+        past: Sequence[Step] = (),
+        on_event: Callable[[Event], None] = lambda event: None,
+    ) -> Conversation:
+        """Opens a conversation. Raises ValueError for input that this kind of agent cannot take."""
+        conversation = Conversation(self, line, on_event)
+        await conversation.open(self.adapter, SessionSpec(**session), past)
+        return conversation
 
     async def run(self, request: Message, line: EventLine, on_recorded: Callable[[Json], None]) -> Message:
         """Runs the conversation of a request `run` and returns the final state.
@@ -104,31 +143,20 @@ class LoadedAgent:
         """
         simulated = request.get("simulated_user")
         turn_events: list[Event] = []
-        places = places_of(request)
-        # Only needed to address responses.
-        waiting = self.waiting_calls() if any(map(responses_in, request.get("turns", ()))) else None
-
-        def on_event(event: Event) -> None:
-            line.send(event)
-            if simulated:
-                turn_events.append(event)
-            if waiting is not None:
-                waiting.on_event(event)
-
-        reporter = self.reporter(on_event)
-        recorder = self._call_recorder(request, on_recorded)
-        with recording_calls(recorder):
-            session = await self.new_session(SessionSpec(**request["session"]), reporter)
-            send_turn = partial(_recorded_turn, session, self.adapter.input, reporter, recorder)
+        with recording_calls(self._call_recorder(request, on_recorded)):
+            conversation = await self.open_conversation(
+                request["session"], line, on_event=turn_events.append if simulated else lambda event: None
+            )
+            send_turn = partial(conversation.send, places_of(request))
             try:
                 if simulated:
-                    await _simulate(simulated, reporter, turn_events, send_turn)
+                    await _simulate(simulated, conversation.reporter, turn_events, send_turn)
                 else:
                     for turn, content in enumerate(request["turns"]):
-                        await send_turn(turn, addressed(content, turn, waiting, places, reporter))
-                return {"state": await session.state()}
+                        await send_turn(turn, content)
+                return {"state": await conversation.session.state()}
             finally:
-                await session.close()
+                await conversation.session.close()
 
     def _call_recorder(self, request: Message, on_recorded: Callable[[Json], None]) -> CallRecorder | None:
         """The recorder of a run of a case; None where calls are neither recorded nor replayed. Raises
@@ -136,8 +164,8 @@ class LoadedAgent:
         if "recorded" not in request:
             return None
         recorded = CaseRecording.from_json(request["recorded"])
-        if self._unrecorded and recorded.modes.stubs:
-            what = f"{self._unrecorded}; evaltui cannot replay or stub them"
+        if self.info.unrecorded and recorded.modes.stubs:
+            what = f"{self.info.unrecorded}; evaltui cannot replay or stub them"
             raise NotRecordedError(f"{what}. Run it with --record off and --tools live")
         return CallRecorder(recorded, on_recorded)
 
@@ -159,30 +187,19 @@ async def _simulate(
     ).converse()
 
 
-async def _recorded_turn(
-    session: AgentSession,
-    agent_input: AgentInput,
-    reporter: Reporter,
-    recorder: CallRecorder | None,
-    turn: int,
-    content: Json,
-) -> None:
-    if recorder is None:
-        await run_turn(session, agent_input, reporter, turn, content)
-        return
-    recorder.turn = turn
-    try:
-        await run_turn(session, agent_input, reporter, turn, content)
-    finally:
-        recorder.check()
-
-
 async def run_turn(
     session: AgentSession, agent_input: AgentInput, reporter: Reporter, turn: int, content: Json
 ) -> None:
     """Runs a turn to its end and reports the user's message and all that follows. `turn` counts from 0."""
+    recorder = current_call_recorder.get()
+    if recorder is not None:
+        recorder.turn = turn
     reporter.turn = turn
-    with recording(reporter):
-        reporter.event("user", content, data={"timestamp": time.time()})
-        agent_input.require_message(content)
-        await session.send(content)
+    try:
+        with recording(reporter):
+            reporter.event("user", content, data={"timestamp": time.time()})
+            agent_input.require_message(content)
+            await session.send(content)
+    finally:
+        if recorder is not None:
+            recorder.check()

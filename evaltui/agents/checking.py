@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,15 +47,6 @@ def main() -> None:
 
 def _version_of_adk() -> str:
     """The version of the google-adk that would be imported; "" where there is none."""
-    package = _find("google.adk")
-    if package is None:
-        return ""
-    if package.name == "google.adk" and package.origin is not None:
-        for folder in Path(package.origin).parents[2].glob("google_adk-*.dist-info"):
-            return folder.stem.partition("-")[2]
-    # Installed in another way. This import takes as long as all others here together.
-    from importlib import metadata
-
     try:
         return metadata.version("google-adk")
     except metadata.PackageNotFoundError:

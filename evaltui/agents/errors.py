@@ -6,8 +6,7 @@ import json
 import re
 import sys
 import traceback
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,8 +22,6 @@ _PACKAGE = __name__.partition(".")[0]
 # Characters.
 _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 100_000
-# Exceptions that were raised while others were handled, which a report has of one error.
-_MOST_EXCEPTIONS = 50
 
 
 class PlacedError(BaseException):
@@ -93,10 +90,10 @@ def cut_text(text: str, longest: int) -> str:
 def _traceback(error: BaseException) -> str:
     try:
         report = traceback.TracebackException.from_exception(error, compact=True)
-        for nearest in _nearest(report):
-            nearest.stack[:] = [frame for frame in nearest.stack if not _is_our_frame(frame)]
+        for each in _reports(report):
+            each.stack[:] = [frame for frame in each.stack if not _is_our_frame(frame)]
         return "".join(report.format()).rstrip()
-    # The same; or there are thousands of exceptions in each other.
+    # The same; or there are too many exceptions in each other.
     except BaseException:
         stack = traceback.extract_tb(error.__traceback__)
         frames = [frame for frame in stack if not _is_our_frame(frame)]
@@ -113,19 +110,12 @@ def _is_our_frame(frame: traceback.FrameSummary) -> bool:
     )
 
 
-def _nearest(report: traceback.TracebackException) -> list[traceback.TracebackException]:
-    """A report and those of the exceptions behind it and in it; exceptions further away are cut off."""
-    reports: list[traceback.TracebackException] = []
-    waiting = deque([report])
-    while waiting:
-        current = waiting.popleft()
-        reports.append(current)
-        if len(reports) + len(waiting) < _MOST_EXCEPTIONS:
-            waiting.extend(link for link in (current.__cause__, current.__context__) if link is not None)
-            waiting.extend(current.exceptions or ())
-        else:
-            current.__cause__ = current.__context__ = None
-    return reports
+def _reports(report: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    """A report and those of the exceptions behind it and in it."""
+    yield report
+    for inner in (report.__cause__, report.__context__, *(report.exceptions or ())):
+        if inner is not None:
+            yield from _reports(inner)
 
 
 def _where(error: BaseException) -> str:
@@ -180,34 +170,16 @@ def error_from_json(data: Json) -> Exception:
     for attribute in name.split("."):
         kind = getattr(kind, attribute, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
-        made = _made(_without_init, kind, data) or _made(_with_init, kind, data)
-        if made is not None:
-            return made
+        try:
+            made = kind.__new__(kind, *data.get("args", (data["message"],)))
+            vars(made).update(data.get("fields", {}))
+            if str(made) == data["message"]:
+                return made
+        except Exception:  # noqa: S110
+            # Some classes make their exceptions in ways of their own.
+            pass
     stand_in: RecordedError = type(name.rpartition(".")[2], (RecordedError,), {})(data["message"])
     return stand_in
-
-
-def _made(
-    make: Callable[[type[Exception], Json], Exception], kind: type[Exception], data: Json
-) -> Exception | None:
-    """The exception; None where its message is not the recorded one."""
-    try:
-        made = make(kind, data)
-        vars(made).update(data.get("fields", {}))
-        return made if str(made) == data["message"] else None
-    except Exception:
-        # Some classes make their exceptions in ways of their own.
-        return None
-
-
-def _without_init(kind: type[Exception], data: Json) -> Exception:
-    made = kind.__new__(kind)
-    made.args = tuple(data.get("args", (data["message"],)))
-    return made
-
-
-def _with_init(kind: type[Exception], data: Json) -> Exception:
-    return kind(*data.get("args", (data["message"],)))
 
 
 class CallNotMadeError(RuntimeError):

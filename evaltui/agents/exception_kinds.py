@@ -199,10 +199,11 @@ def asked_wait(error: BaseException) -> float | None:
         if match := re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay"))):
             return float(match[1])
     headers = attribute(attribute(error, "response"), "headers")
-    return None if headers is None else _from_headers(headers)
+    return None if headers is None else wait_in_headers(headers)
 
 
-def _from_headers(headers: Any) -> float | None:
+def wait_in_headers(headers: Any) -> float | None:
+    """The seconds of the header Retry-After, which may be a date; None without a valid one."""
     try:
         milliseconds, after = (headers.get(name) for name in ("retry-after-ms", "Retry-After"))
         if milliseconds is not None:

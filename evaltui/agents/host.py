@@ -20,29 +20,20 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..core.conversation.waiting import WaitingCalls
-from ..core.model.events import Event, Json, Step
-from .adapters.base import (
-    AgentLoadError,
-    AgentSession,
-    Reporter,
-    SessionSpec,
-    addressed,
-)
-from .adapters.changes import AppliedChanges
-from .case_run import EventLine, LoadedAgent, run_turn
+from ..core.model.events import Json, Step
+from .adapters.base import AgentLoadError
+from .case_run import Conversation, EventLine, LoadedAgent
 from .errors import describe_error
 from .loading import load_agent, make_adapter
 from .opened_files import OpenedFiles
 from .own_code import own_modules
 from .preloading import Environment, Preloaded, PreloadStep
-from .protocol import LineBuffer, Message, encode, encode_event, places_of
-from .variants import apply_environment, sets_environment
+from .protocol import Lines, Message, decode_message, encode, encode_event, places_of
+from .variants import AppliedChanges, apply_environment, sets_environment
 
 if TYPE_CHECKING:
     from .model_gate import ModelGate
@@ -97,11 +88,11 @@ class Channel:
     def receive_forever(self) -> NoReturn:
         """Receives messages, and ends the process when the parent is gone or sends something unreadable,
         whatever the agent is doing."""
-        lines = LineBuffer()
+        lines = Lines()
         try:
             while chunk := self._socket.recv(1 << 18):
-                for message in lines.feed(chunk):
-                    self.on_message(message)
+                for line in lines.feed(chunk):
+                    self.on_message(decode_message(line))
         finally:
             _exit(1)
 
@@ -189,16 +180,6 @@ def _load_error(error: BaseException, agent_dir: Path | None) -> Message:
     return described
 
 
-@dataclass
-class _Chat:
-    """A conversation that stays open between its turns."""
-
-    session: AgentSession
-    reporter: Reporter
-    line: EventLine
-    waiting: WaitingCalls | None
-
-
 class _Host:
     """Receives requests on the event loop and runs each in a task."""
 
@@ -219,7 +200,7 @@ class _Host:
         # The requests that the parent wants to be cancelled.
         self._unwanted: set[int] = set()
         self._serving: asyncio.Task[Any] | None = None
-        self._chats: dict[int, _Chat] = {}
+        self._chats: dict[int, Conversation] = {}
         # The gates of requests whose model calls are limited. The receiving thread lets calls go, because the
         # agent's code may block the event loop.
         self._gates: dict[int, ModelGate] = {}
@@ -350,29 +331,16 @@ class _Host:
     async def _open_chat(self, request: Message) -> Message:
         assert self._agent is not None
         line = EventLine(self._t0, partial(self._channel.send_event, request["id"]))
-        waiting = self._agent.waiting_calls()
         past = [Step.from_json(step) for step in request["past"]]
-        if waiting is not None:
-            waiting.on_past(past)
-
-        def on_event(event: Event) -> None:
-            line.send(event)
-            if waiting is not None:
-                waiting.on_event(event)
-
-        reporter = self._agent.reporter(on_event)
-        session = await self._agent.new_session(SessionSpec(**request["session"]), reporter, past)
-        state = await session.state()
-        self._chats[request["id"]] = _Chat(session, reporter, line, waiting)
+        chat = await self._agent.open_conversation(request["session"], line, past)
+        state = await chat.session.state()
+        self._chats[request["id"]] = chat
         return {"state": state}
 
     async def _send_turn(self, request: Message) -> Message:
-        assert self._agent is not None
         chat = self._chats[request["chat"]]
         chat.line.restart(partial(self._channel.send_event, request["id"]))
-        turn = request["turn"]
-        content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.reporter)
-        await run_turn(chat.session, self._agent.adapter.input, chat.reporter, turn, content)
+        await chat.send(places_of(request), request["turn"], request["content"])
         return {"state": await chat.session.state()}
 
     async def _end_chat(self, request: Message) -> Message:

@@ -6,19 +6,21 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.model.variants import Change
 from ..project.folders import agent_folder
 from ..project.packages import install_command
 from ..text.values import did_you_mean
 from .adapters.base import AgentAdapter, AgentLoadError
-from .adapters.changes import AppliedChanges
 from .own_modules import load_env_file, name_of, use_own_modules
 from .protocol import Message
-from .variants import change_agent
+from .variants import AppliedChanges, VariantError, field_of, with_field
+
+if TYPE_CHECKING:
+    from .native.agent import Agent
 
 
 def load_agent(load: Message) -> Any:
@@ -162,16 +164,9 @@ def _no_agent_message(agent_dir: Path) -> str:
     return f"{where} in {agent_dir} {verb} no root_agent, app or get_agent_async"
 
 
-@dataclass(frozen=True)
-class RemoteAgent:
-    """An agent behind a network: only its adapter, since nothing is imported."""
-
-    adapter: AgentAdapter
-
-
-def _remote_agent(load: Message) -> RemoteAgent:
-    """The agent at the `url` of a message `load`; the variables of its `headers` may be in the `.env` of its
-    folder.
+def _remote_agent(load: Message) -> AgentAdapter:
+    """The adapter of the agent at the `url` of a message `load`, since nothing is imported; the variables of
+    its `headers` may be in the `.env` of its folder.
 
     It sends no request yet. Raises AgentLoadError.
     """
@@ -179,10 +174,10 @@ def _remote_agent(load: Message) -> RemoteAgent:
     url: str = load["url"]
     headers = [(name, variable) for name, variable in load["headers"]]
     if url.startswith("a2a:"):
-        return RemoteAgent(_a2a_adapter(url.removeprefix("a2a:"), headers))
+        return _a2a_adapter(url.removeprefix("a2a:"), headers)
     from .adapters.remote.adk_api import AdkApiAdapter
 
-    return RemoteAgent(AdkApiAdapter(url, headers))
+    return AdkApiAdapter(url, headers)
 
 
 def _a2a_adapter(url: str, headers: Sequence[tuple[str, str]]) -> AgentAdapter:
@@ -204,10 +199,10 @@ async def make_adapter(
 
     Raises AgentLoadError where no framework can run it.
     """
-    if isinstance(agent, RemoteAgent):
+    if isinstance(agent, AgentAdapter):
         if agent_name is not None:
             raise AgentLoadError(f"--agent {agent_name}: an agent behind a network is run as it is served")
-        return agent.adapter
+        return agent
     if inspect.isroutine(agent) and agent.__name__ == "get_agent_async":
         agent = agent()
         agent = await agent if inspect.isawaitable(agent) else agent
@@ -282,3 +277,45 @@ def _framework_of(agent: Any) -> _Framework | None:
             if is_of_it and (not framework.method or hasattr(kind, framework.method)):
                 return framework
     return None
+
+
+def change_agent(applied: AppliedChanges, agent: Any, framework: str) -> None:
+    """Applies the variant's changes of model, config and instruction to the agent object. Raises VariantError
+    where the agent has no such setting."""
+    of_object = [
+        change for change in applied.variant.changes if change.kind in ("model", "config", "instruction")
+    ]
+    if of_object and framework == "adk":
+        from .adapters.adk.agents import change_agents
+
+        change_agents(agent, of_object, applied)
+    elif of_object and framework == "native":
+        _change_native_agent(agent, of_object, applied)
+    elif of_object:
+        what = f"an agent of {framework}" if framework else "a function"
+        raise VariantError(
+            f"{of_object[0].key} cannot be changed in {what}, only env, git and agent can: read the model or "
+            "prompt from an environment variable"
+        )
+    applied.require_some()
+
+
+def _change_native_agent(agent: Agent, changes: Sequence[Change], applied: AppliedChanges) -> None:
+    """Applies changes to a native agent. Raises VariantError for an unknown agent or field name."""
+    for change in changes:
+        if change.kind != "config" and change.name not in ("", agent.name):
+            hint = did_you_mean(change.name, [agent.name]) or f". The agent is {agent.name}"
+            raise VariantError(f"{change.key}: no agent {change.name!r}{hint}")
+        match change.kind:
+            case "model":
+                before = agent.model if isinstance(agent.model, str) else agent.model.name
+                if applied.set(f"{agent.name}.model", before, str(change.value)):
+                    agent.model = str(change.value)
+            case "config":
+                config = with_field(agent.config, change.name, change.value)
+                before, after = (field_of(side, change.name) for side in (agent.config, config))
+                if applied.set(f"{agent.name}.{change.key}", before, after):
+                    agent.config = config
+            case _:
+                if applied.set(f"{agent.name}.instruction", agent.instruction, str(change.value)):
+                    agent.instruction = str(change.value)

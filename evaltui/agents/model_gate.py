@@ -11,7 +11,7 @@ import concurrent.futures
 import itertools
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -106,11 +106,6 @@ class ModelGate:
         for number in list(self._waiting):
             self.on_go(number, goes=False)
 
-    @staticmethod
-    def not_made(refused: Exception | None) -> Exception:
-        """The error of a call that is not let go: its refusal, if it had one."""
-        return refused or CallNotMadeError("the run makes no more model calls")
-
     def leave(self, number: int, usage: Json | None = None, refusal: Refusal | None = None) -> None:
         """A call is over. `usage` is genai's usage metadata, None where it is unknown."""
         if (model := self._models.pop(number, None)) is not None:
@@ -161,65 +156,32 @@ async def through_gate(
     waits: Waits,
     may_repeat: Callable[[], bool] = lambda: True,
 ) -> Response:
-    """The only response of `ask`; see `gated`."""
-
-    async def once() -> AsyncIterator[Response]:
-        yield await ask()
-
-    (response,) = [response async for response in gated(model, size, once, usage, waits, may_repeat)]
-    return response
-
-
-async def gated(
-    model: str | None,
-    size: Callable[[], int],
-    ask: Callable[[], AsyncIterator[Response]],
-    usage: Callable[[Response], Json | None],
-    waits: Waits,
-    may_repeat: Callable[[], bool] = lambda: True,
-) -> AsyncGenerator[Response]:
-    """The responses of `ask`, made when the gate lets it go, and again while the model refuses for too many,
-    has not begun to respond, and it `may_repeat`; without a model there is no gate.
+    """The response of `ask`, made when the gate lets it go, and again while the model refuses for too many
+    and it `may_repeat`.
 
     Raises what `ask` raises, a refusal too once waiting is in vain.
     """
-    gate = None if model is None else gate_for(model)
+    gate = gate_for(model)
+    if gate is None:
+        return await ask()
     refused: Exception | None = None
     refusal: Refusal | None = None
     while True:
-        number = None
-        if gate is not None and model is not None:
-            number = await gate.enter(model, size(), waits, refusal)
-            if number is None:
-                raise gate.not_made(refused)
-        responses, spent, is_begun = ask(), None, False
+        number = await gate.enter(model, size(), waits, refusal)
+        if number is None:
+            raise refused or CallNotMadeError("the run makes no more model calls")
+        spent = refusal = None
         try:
-            async for response in responses:
-                is_begun = True
-                spent = usage(response) or spent
-                yield response
+            response = await ask()
+            spent = usage(response)
+            return response
         except Exception as error:
-            refusal = refusal_of(error) if gate is not None else None
-            _leave(gate, number, spent, refusal)
-            if refusal is None or refusal.is_lasting or is_begun or not may_repeat():
+            refusal = refusal_of(error)
+            if refusal is None or refusal.is_lasting or not may_repeat():
                 raise
             refused = error
-        except BaseException:
-            _leave(gate, number, spent)
-            raise
-        else:
-            _leave(gate, number, spent)
-            return
         finally:
-            if isinstance(responses, AsyncGenerator):
-                await responses.aclose()
-
-
-def _leave(
-    gate: ModelGate | None, number: int | None, usage: Json | None, refusal: Refusal | None = None
-) -> None:
-    if gate is not None and number is not None:
-        gate.leave(number, usage, refusal)
+            gate.leave(number, spent, refusal)
 
 
 def size_of(value: Any) -> int:

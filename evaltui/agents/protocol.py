@@ -89,7 +89,7 @@ def encode_event(request: int, event: Message) -> bytes:
 
 def decode_event(text: str) -> Message:
     """The event of a message `event`. Raises DisturbedChannelError."""
-    return _decoded(text)
+    return decode_message(text)
 
 
 def _finite(value: Any) -> Any:
@@ -122,23 +122,12 @@ class Lines:
         return whole
 
 
-class LineBuffer:
-    """Puts chunks of a stream together to messages of any length."""
-
-    def __init__(self) -> None:
-        self._lines = Lines()
-
-    def feed(self, chunk: bytes) -> Iterator[Message]:
-        for line in self._lines.feed(chunk):
-            yield _read(line.decode())
-
-
 class DisturbedChannelError(ValueError):
     """Another writer has written into the middle of a message."""
 
 
 class SealedLines:
-    """A `LineBuffer` of a stream to which others write too: `on_stray` gets all bytes without the seal."""
+    """Reads messages from a stream to which others write too: `on_stray` gets all bytes without the seal."""
 
     def __init__(self, seal: str, on_stray: Callable[[bytes], None]) -> None:
         self._seal = seal.encode("ascii")
@@ -157,7 +146,7 @@ class SealedLines:
 
 def _message(line: bytes) -> Message:
     if not line.startswith(_EVENT):
-        return _decoded(line)
+        return decode_message(line)
     request, _, event = line[len(_EVENT) :].partition(b" ")
     try:
         return {"op": "event", "id": int(request), "event": event.decode("ascii")}
@@ -165,7 +154,8 @@ def _message(line: bytes) -> Message:
         raise DisturbedChannelError("an event of the host cannot be read") from error
 
 
-def _decoded(text: str | bytes) -> Message:
+def decode_message(text: str | bytes) -> Message:
+    """The message in a line without events. Raises DisturbedChannelError."""
     try:
         message: Message = _read(text if isinstance(text, str) else text.decode())
     except ValueError as error:

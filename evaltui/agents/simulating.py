@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,11 @@ from ..core.played_users import (
 )
 from ..core.recordings.entry import JsonRequest
 from ..text.figures import counted
-from .adapters.base import Reporter
-from .call_recorder import ModelExchange, NotRecordedError, current_call_recorder
+from .adapters.base import Reporter, new_event_id, recording
+from .adapters.calls import Described, ModelCall, ResponseFormat, ask_model
+from .call_recorder import NotRecordedError
 from .errors import message_of
 from .model_client import ask
-from .model_gate import Waits
 from .protocol import Reply
 
 SendTurn = Callable[[int, Json], Awaitable[None]]
@@ -76,97 +75,74 @@ class Simulation:
         options = {} if ":" in user.model else user.options
         prompt = user.prompt(history)
         contents = [_content("user", prompt)]
-        recorder = current_call_recorder.get()
-        request = JsonRequest(model=user.model, contents=contents, config=options)
-        exchange = recorder.model_call(request, SIMULATED_USER) if recorder else None
-        mark = exchange.mark if exchange else {}
-        data = {
-            "model": user.model,
-            "prompt": user.prompt_id,
-            "config": options,
-            "contents": contents,
-            "contents_before": 0,
-            **mark,
-        }
-        request_id = self.reporter.event("model_request", agent=SIMULATED_USER, data=data)
-        started, waits = time.monotonic(), Waits()
+        call = ModelCall(
+            user.model,
+            SIMULATED_USER,
+            lambda: JsonRequest(model=user.model, contents=contents, config=options),
+            (user, contents),
+            # `ask` goes through the gate with each attempt.
+            is_gated=False,
+            id=new_event_id(),
+            data={"prompt": user.prompt_id},
+        )
+
+        async def answer() -> Reply:
+            try:
+                reply = await ask(
+                    user.model,
+                    prompt,
+                    options or None,
+                    self.agent_folder,
+                    call.waits,
+                    setting="`model` of user_simulator_config",
+                )
+                if reply.cut_off:
+                    raise _CutOffError(reply)
+            except Exception as error:
+                self._report_retried(getattr(error, "usages", ()), call.id)
+                raise
+            self._report_retried(reply.usages, call.id)
+            return reply
+
         try:
-            setting = "`model` of user_simulator_config"
-            reply = await _answer(
-                exchange,
-                lambda: _whole(
-                    ask(user.model, prompt, options or None, self.agent_folder, waits, setting=setting)
-                ),
-            )
+            with recording(self.reporter):
+                return (await ask_model(call, answer, _FORMAT)).text
         except NotRecordedError:
             raise
         except Exception as error:
-            self.reporter.event(
-                "error",
-                agent=SIMULATED_USER,
-                data={"type": type(error).__name__, "message": message_of(error), **mark, **waits.mark},
-                usage=self._last_usage(getattr(error, "usages", ()), request_id),
-                duration=time.monotonic() - started - waits.seconds,
-                parent=request_id,
-            )
             raise SimulatedUserError(
                 f"the simulated user has no next message: {message_of(error)}"
             ) from error
-        self.reporter.event(
-            "model_response",
-            _content("model", reply.text),
-            agent=SIMULATED_USER,
-            data=mark | waits.mark,
-            usage=self._last_usage(reply.usages, request_id),
-            duration=time.monotonic() - started - waits.seconds,
-            parent=request_id,
-        )
-        return reply.text
 
-    def _last_usage(self, usages: Sequence[Json], request_id: str) -> Json | None:
-        """The tokens of the last attempt; those of earlier attempts are reported as errors that are
-        retried."""
+    def _report_retried(self, usages: Sequence[Json], request_id: str) -> None:
+        """Reports the tokens of all attempts but the last, whose tokens are those of the response."""
         for usage in usages[:-1]:
             data = {"type": "FailedAttempt", "message": "no whole response; retrying", "retrying": True}
             self.reporter.event("error", agent=SIMULATED_USER, data=data, usage=usage, parent=request_id)
-        return usages[-1] if usages else None
 
 
 class _CutOffError(Exception):
-    """The message of a simulated user was cut off."""
+    """The message of a simulated user was cut off: the agent would get half of it."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(f"its message was cut off ({reply.cut_off}); raise max_output_tokens")
         self.usages = reply.usages
 
 
-async def _whole(pending: Awaitable[Reply]) -> Reply:
-    """Waits for a reply. Raises _CutOffError for a reply that was cut off: the agent would get half a
-    message."""
-    reply = await pending
-    if reply.cut_off:
-        raise _CutOffError(reply)
-    return reply
-
-
-async def _answer(exchange: ModelExchange | None, ask_model: Callable[[], Awaitable[Reply]]) -> Reply:
-    """The recorded answer, or the answer of the model, which is recorded. Raises NotRecordedError, and any
-    error of the model."""
-    if exchange is None:
-        return await ask_model()
-    exchange.check()
-    if exchange.is_replayed:
-        exchange.end()
-        recorded = exchange.response
-        return Reply(recorded["parts"][0]["text"], usages=[recorded["usage"]] if "usage" in recorded else [])
-    try:
-        reply = await ask_model()
-    except Exception as error:
-        exchange.keep([], error)
-        raise
+def _reply_to_json(reply: Reply) -> Json:
     usage = {"usage": reply.usages[-1]} if reply.usages else {}
-    exchange.keep([_content("model", reply.text) | usage], None)
-    return reply
+    return _content("model", reply.text) | usage
+
+
+def _reply_from_json(data: Json) -> Reply:
+    return Reply(data["parts"][0]["text"], usages=[data["usage"]] if "usage" in data else [])
+
+
+def _described(reply: Reply) -> Described:
+    return Described(_content("model", reply.text), reply.usages[-1] if reply.usages else None)
+
+
+_FORMAT = ResponseFormat(_reply_to_json, _reply_from_json, _described)
 
 
 def _content(role: str, text: str) -> Json:

@@ -15,8 +15,7 @@ from typing import ClassVar
 from evaltui.commands.command_table import COMMAND_NAMES
 from evaltui.commands.output import UsageError, complain, write_stdout
 from evaltui.commands.parser import parser_of
-from evaltui.project.guide import GROUPS, TOPICS, topic, written_pages
-from evaltui.project.guide_search import search
+from evaltui.project.guide import GROUPS, TOPICS, search, topic, written_pages
 from evaltui.text.figures import counted
 from evaltui.text.values import nearest
 

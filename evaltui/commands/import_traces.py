@@ -29,10 +29,8 @@ from evaltui.project.settings import secrets_of
 from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible
-from evaltui.traces.conversations import RecordedConversation
-from evaltui.traces.drafting import chosen_turns, turn_events, unusable
-from evaltui.traces.found import FoundConversation, FoundConversations
-from evaltui.traces.missing import not_expected
+from evaltui.traces.conversations import Conversations, RecordedConversation
+from evaltui.traces.drafting import chosen_turns, not_expected, turn_events, unusable
 
 _LONGEST_USER = 60
 
@@ -42,7 +40,7 @@ class _Imported:
     """A case that is made of a conversation."""
 
     draft: CaseDraft
-    conversation: FoundConversation
+    conversation: RecordedConversation
     turns: Sequence[int]
     """Indexes of its turns in the conversation."""
     notes: Sequence[str]
@@ -57,8 +55,8 @@ def import_traces(options: argparse.Namespace) -> int:
     """Add the cases and print what they are; 2 where nothing is added."""
     try:
         path = find_set(options.agent_dir, options.into)
-        with some_conversations(options.traces) as read:
-            cases, already = _cases(options, _chosen(options, read), path)
+        read = some_conversations(options.traces)
+        cases, already = _cases(options, _chosen(options, read), path)
         if not cases:
             raise UsageError("\n".join(already))
         if path.exists():
@@ -75,7 +73,7 @@ def import_traces(options: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(options: argparse.Namespace, read: FoundConversations) -> Sequence[FoundConversation]:
+def _chosen(options: argparse.Namespace, read: Conversations) -> Sequence[RecordedConversation]:
     by_id = {conversation.id: conversation for conversation in read.conversations}
     for conversation_id in options.conversation:
         if conversation_id not in by_id:
@@ -93,15 +91,14 @@ def _chosen(options: argparse.Namespace, read: FoundConversations) -> Sequence[F
 
 
 def _cases(
-    options: argparse.Namespace, chosen: Sequence[FoundConversation], path: Path
+    options: argparse.Namespace, chosen: Sequence[RecordedConversation], path: Path
 ) -> tuple[list[_Imported], list[str]]:
     """The cases to add, and a sentence for each conversation that is in the set already."""
     secrets = secrets_of(options.agent_dir)
     stored = list(read_eval_set_file(path, "given", path.parent).cases) if path.exists() else []
     imported: list[_Imported] = []
     already: list[str] = []
-    for unread in chosen:
-        conversation = unread.read()
+    for conversation in chosen:
         turns, notes = _turns(conversation, options.turns)
         named = options.case or conversation.named_case
         stored_ids = [case.eval_id for case in stored]
@@ -115,7 +112,7 @@ def _cases(
             already.append(_already(conversation, twin, path))
             continue
         stored.append(StoredCase.of_data(draft.case))
-        imported.append(_Imported(draft, unread, turns, [*notes, *_alike(twin)]))
+        imported.append(_Imported(draft, conversation, turns, [*notes, *_alike(twin)]))
     return imported, already
 
 

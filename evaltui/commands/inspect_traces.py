@@ -16,9 +16,8 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, visible
-from evaltui.traces.conversations import RecordedConversation, RecordedTurn
-from evaltui.traces.found import FoundConversations
-from evaltui.traces.missing import missing_content
+from evaltui.traces.conversations import Conversations, RecordedConversation, RecordedTurn
+from evaltui.traces.drafting import missing_content
 from evaltui.traces.reading import files_in, read_file
 from evaltui.traces.span import Recorded
 
@@ -41,21 +40,21 @@ def inspect_traces(options: argparse.Namespace) -> int:
     """Prints the content of the files."""
     files: list[_File] = []
     try:
-        with conversations_of(_recorded(options.traces, files)) as read:
-            if options.format == "json":
-                write_stdout("".join(json_pieces(_document(files, read))))
-            else:
-                write_lines(_lines(files, read))
+        read = conversations_of(_recorded(options.traces, files))
+        if options.format == "json":
+            write_stdout("".join(json_pieces(_document(files, read))))
+        else:
+            write_lines(_lines(files, read))
     except UsageError as error:
         return complain("inspect", error)
     return 0
 
 
-def _document(files: Sequence[_File], read: FoundConversations) -> Json:
+def _document(files: Sequence[_File], read: Conversations) -> Json:
     return {
         "version": VERSION,
         "files": [_file_json(file) for file in files],
-        "conversations": [_conversation_json(conversation.read()) for conversation in read.conversations],
+        "conversations": [_conversation_json(conversation) for conversation in read.conversations],
         "warnings": list(read.warnings),
     }
 
@@ -120,7 +119,7 @@ def _response(events: Sequence[Event]) -> str | None:
     return "\n".join(texts) if texts else None
 
 
-def _lines(files: Sequence[_File], read: FoundConversations) -> Iterator[Line]:
+def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
     for file in files:
         held = [counted(file.spans, "span"), *([counted(file.logs, "log record")] if file.logs else [])]
         facts = "   ".join([", ".join(file.formats) or "empty", *held])
@@ -131,7 +130,7 @@ def _lines(files: Sequence[_File], read: FoundConversations) -> Iterator[Line]:
         yield [("No conversation of an agent", "warning")]
     for conversation in read.conversations:
         yield []
-        yield from _conversation(conversation.read())
+        yield from _conversation(conversation)
 
 
 def _conversation(conversation: RecordedConversation) -> Iterator[Line]:

@@ -27,7 +27,7 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import case_path
 from evaltui.project.run_settings import ConfigChoice
 from evaltui.project.settings import secrets_of
-from evaltui.reports.matrix_report import changes_in
+from evaltui.reports.matrix_report import changes_in, notes_in
 from evaltui.reports.stored import stored_report
 from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.runner.plan import Noted
@@ -194,6 +194,7 @@ class FinishedVariant:
     comparison: Comparison | None
     stopped: str = ""
     """The sentence why some of its cases have no result; "" where it was not stopped."""
+    notes: tuple[str, ...] = ()
 
 
 class Job:
@@ -250,6 +251,7 @@ class Job:
                 changes_in(executed.file),
                 report.comparison,
                 executed.file.header.stopped,
+                notes_in(executed.file),
             )
         all_written = write_reports(report, self._ending.targets, self._command) & self._store_durations(
             report

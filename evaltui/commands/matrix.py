@@ -18,13 +18,13 @@ from evaltui.commands.job import FinishedVariant, job_of, read_for_matrix
 from evaltui.commands.matrix_output import matrix_targets, write_matrix
 from evaltui.commands.output import UsageError
 from evaltui.commands.variants import refusing_variant, with_variant
-from evaltui.core.compare.matrix import matrix_of
+from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.settings import secrets_of
 from evaltui.project.variants import without_secrets
-from evaltui.reports.matrix_report import MatrixReport, stops
+from evaltui.reports.matrix_report import MatrixReport, notes_on_runs
 from evaltui.runner.gate.gate import SharedByGates
 from evaltui.runner.starting import HostSettings, StartedHost, require_variant, start_host
 from evaltui.runs.matrices import usual_base
@@ -179,34 +179,35 @@ def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
     return start_host(HostSettings(agent, settings.timeout))
 
 
-def _notes(matrix: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:
-    yield from stops((run.summary, run.stopped) for run in runs.finished)
+def _notes(matrix: Matrix, matrix_id: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:
+    yield from notes_on_runs(matrix, [run.notes for run in runs.finished])
     if runs.not_started and shared.ledger is not None:
         names = some_of([variant.name for variant in runs.not_started])
         yield f"not run: {names}: budget of {shared.ledger.budget} reached, {shared.ledger} spent"
     if runs.left:
         yield f"interrupted: not run: {some_of([variant.name for variant in runs.left])}"
     if INTERRUPTED in runs.codes:
-        yield f"`--resume {matrix}` runs the rest"
+        yield f"`--resume {matrix_id}` runs the rest"
     elif shared.is_used_up and (runs.not_started or any(run.stopped for run in runs.finished)):
-        yield f"`--resume {matrix}` with a higher --budget runs the rest"
+        yield f"`--resume {matrix_id}` with a higher --budget runs the rest"
 
 
 def _report(
-    matrix: str, runs: _Runs, started: datetime, seconds: float, shared: SharedByGates
+    matrix_id: str, runs: _Runs, started: datetime, seconds: float, shared: SharedByGates
 ) -> MatrixReport:
     done = runs.finished
     summaries = [run.summary for run in done]
     not_run = [variant.name for variant in (*runs.not_started, *runs.left)]
     comparisons = tuple(run.comparison for run in done)
+    matrix = matrix_of(summaries, usual_base(summaries), not_run)
     return MatrixReport(
+        matrix_id,
         matrix,
-        matrix_of(summaries, usual_base(summaries), not_run),
         next(run.agent for run in done),
         started,
         seconds,
         tuple(run.log for run in done),
         tuple(run.changes for run in done),
         comparisons if any(comparisons) else (),
-        tuple(_notes(matrix, runs, shared)),
+        tuple(_notes(matrix, matrix_id, runs, shared)),
     )

@@ -20,6 +20,7 @@ from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.variants import hidden_in
+from evaltui.reports.matrix_report import notes_in
 from evaltui.runner.gate.gate import SharedByGates
 from evaltui.runner.starting import HostSettings, StartedHost, start_host
 from evaltui.runs.baselines import stored_run
@@ -134,14 +135,16 @@ class _Rest:
     def _finished(self, variant: Variant) -> tuple[FinishedVariant, int]:
         """The entry of a run that was complete before."""
         path = self._logs[variant.name].path
-        run = open_run(path).summary
+        opened = open_run(path)
+        run = opened.summary
         base = baseline_of(self._options, stored_run(self.store, path))
         comparison = compare(base.run, run, alpha_of(self._options)) if base else None
         if comparison is not None and self._options.fail_on_regression:
             code = comparison_exit_code(comparison)
         else:
             code = exit_code(case.verdict for case in run.cases.values())
-        finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison)
+        notes = notes_in(opened.file)
+        finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison, notes=notes)
         return finished, 0 if self._options.exit_zero else code
 
     def _start_host(self, agent: AgentAddress) -> StartedHost:

@@ -10,9 +10,9 @@ from pathlib import Path
 from evaltui.commands.output import UsageError, complain, write_stderr
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import NameKind, Renaming, new_name_problem
+from evaltui.documents.formats import read_any_text
 from evaltui.documents.line_changes import diff_lines
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
-from evaltui.documents.whole_text import read_any_text
 from evaltui.project.folders import RECORDING_SUFFIX
 from evaltui.runner.renaming import RenamedFiles, files_with_names, names_like, rename_in_files
 from evaltui.text.figures import some_of

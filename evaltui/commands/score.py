@@ -67,18 +67,18 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     agent, settings = agent_of(options), settings_of(options)
     trace_options = _resumed(options, settings) if _resumes(options) else _named(options)
     attributes = (trace_options.case_from,) if trace_options.case_from else ()
-    with conversations_of(read_files(trace_options.files), attributes) as read:
-        require_some(read, trace_options.named)
-        traces = TracesToScore(
-            read.conversations,
-            trace_options.named,
-            trace_options.case_from,
-            trace_options.only_paired,
-            read.warnings,
-            trace_options.digests,
-        )
-        job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
-        return await job.run(None)
+    read = conversations_of(read_files(trace_options.files), attributes)
+    require_some(read, trace_options.named)
+    traces = TracesToScore(
+        read.conversations,
+        trace_options.named,
+        trace_options.case_from,
+        trace_options.only_paired,
+        read.warnings,
+        trace_options.digests,
+    )
+    job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
+    return await job.run(None)
 
 
 def _resumes(options: argparse.Namespace) -> bool:

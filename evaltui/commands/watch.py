@@ -176,8 +176,10 @@ class _Lines:
             case ReactionStep.DONE if reaction.run is None:
                 stale = list(self._stale())
                 done = f"{reaction.rescored} rescored without the agent" if reaction.rescored else ""
-                done = done or ("no case run" if stale else "nothing to run")
+                problems = list(self._problems())
+                done = done or ("no case run" if stale or problems else "nothing to run")
                 yield [(f"{what}: {done}", "bold"), (f"  {after}", "muted")]
+                yield from problems
                 yield from self._verdicts()
                 yield from stale
             case ReactionStep.DONE:
@@ -210,12 +212,25 @@ class _Lines:
 
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench
-        results = (workbench.outcomes.get(case) for case in workbench.sets.every_case())
+        stale = workbench.outcomes.stale()
+        current = (case for case in workbench.sets.every_case() if case not in stale)
+        results = (workbench.outcomes.get(case) for case in current)
         line = counts(Counter(scored.status for scored in results if scored is not None)) or [
             ("no case run", "warning")
         ]
         yield [*line, (f"  {when}", "muted")]
         yield from self._stale()
+
+    def _problems(self) -> Iterator[Line]:
+        """Why chosen sets cannot be run."""
+        sets = self._workbench.sets
+        chosen = (eval_set for eval_set in sets.listed if eval_set.case_path in self._chosen)
+        reasons = (
+            problem.stops(eval_set.path) for eval_set in chosen for problem in sets.errors(eval_set)[:1]
+        )
+        # A config stops all of its sets.
+        for reason in dict.fromkeys(map(self._plain, reasons)):
+            yield [("! ", "error"), (visible(reason), "error")]
 
     def _stale(self) -> Iterator[Line]:
         """The number of stale results that are not renewed by themselves."""

@@ -26,7 +26,6 @@ from evaltui.documents.edits import (
     Remove,
     at_path,
     missing,
-    text_value,
 )
 
 
@@ -143,7 +142,7 @@ class DatasetDocument:
                 edit = Remove((key, number))
             case PutText((_, number), text):
                 # The text of a case is that of the file.
-                if has_error(from_dataset_case(text_value(text, path), "")[1]):
+                if has_error(from_dataset_case(json.loads(text), "")[1]):
                     raise EditError("not a case of an EvaluationDataset", path)
                 edit = PutText((key, number), text)
             case Put((_, int(number)), value):

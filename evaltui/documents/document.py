@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from evaltui.core.model.json_values import camel, spelt
 from evaltui.core.model.problems import JsonPath
@@ -19,11 +20,16 @@ from evaltui.documents.edits import (
     EditError,
     Insert,
     Move,
-    check_index,
-    missing,
+    Put,
+    PutText,
+    Remove,
+    Rename,
+    alike,
+    json_value,
 )
-from evaltui.documents.nodes import BOM, decode_at, parse_nodes, skip_space
-from evaltui.documents.splicing import edited_text
+from evaltui.documents.nodes import BOM, Node, decode_at, parse_nodes, skip_space
+from evaltui.documents.style import Style, Verbatim, margin_at, model_for
+from evaltui.documents.values import edits_between
 
 # Cases on each side whose form new text may take.
 _AROUND = 5
@@ -117,8 +123,6 @@ class JsonDocument:
                 editor.perform(edit)
             except RecursionError:
                 raise EditError("nested too deeply", edit.path) from None
-            except json.JSONDecodeError as error:
-                raise EditError(f"the edited text would not be valid JSON: {error}", edit.path) from error
             is_moved = is_moved or (isinstance(edit, Move) and edit.index != edit.to)
         document = editor.document()
         return self if document.has_text_of(self) and not is_moved else document
@@ -279,7 +283,6 @@ class _Editor:
         return self._frame.with_chunks(self._chunks)
 
     def perform(self, edit: Edit) -> None:
-        """Do an edit. Raises EditError where it cannot be done."""
         key, path = self._frame.key, edit.path
         is_of_list = isinstance(edit, Insert | Move | Duplicate)
         if key is None or not path or (path == (key,) and not is_of_list):
@@ -287,21 +290,14 @@ class _Editor:
         elif path[0] != key:
             self._perform_in(0, min(len(self._chunks), _AROUND), edit, edit)
         elif len(path) > 1:
-            number = path[1]
-            if not isinstance(number, int) or not 0 <= number < len(self._chunks):
-                raise missing(path[:2])
-            low, high = self._around(number)
-            local = replace(edit, path=(key, number - low, *path[2:]))
-            self._perform_in(low, high, edit, local)
+            low, high = self._around(number := int(path[1]))
+            self._perform_in(low, high, edit, replace(edit, path=(key, number - low, *path[2:])))
         elif isinstance(edit, Move):
-            check_index(self._chunks, path, edit.index)
-            check_index(self._chunks, path, edit.to)
             cases = [chunk.case for chunk in self._chunks]
             cases.insert(edit.to, cases.pop(edit.index))
             for at in range(min(edit.index, edit.to), max(edit.index, edit.to) + 1):
                 self._chunks[at] = Chunk(self._chunks[at].lead, cases[at])
         elif isinstance(edit, Insert | Duplicate):
-            check_index(self._chunks, path, edit.index, at_end=not isinstance(edit, Duplicate))
             low, high = self._around(edit.index)
             self._perform_in(low, high, edit, replace(edit, index=edit.index - low))
 
@@ -320,13 +316,7 @@ class _Editor:
             # The first one in a list has no comma before it.
             window[0] = Chunk(window[0].lead.replace(",", " ", 1), window[0].case)
         before = self._frame.with_chunks(window)
-        try:
-            text = edited_text(before.text, local, lambda: (chunk.case.text for chunk in self._chunks))
-        except EditError as error:
-            path = error.path
-            if low and len(path) > 1 and path[0] == self._frame.key and isinstance(path[1], int):
-                raise EditError(error.message, (path[0], path[1] + low, *path[2:])) from None
-            raise
+        text = edited_text(before.text, local, lambda: (chunk.case.text for chunk in self._chunks))
         after = JsonDocument(text, before)
         if after.key != self._frame.key:
             # Another list is that of the cases now, or none.
@@ -337,3 +327,151 @@ class _Editor:
             chunks[0] = Chunk(self._chunks[low].lead, chunks[0].case)
         self._frame = after
         self._chunks[low:high] = chunks
+
+
+class Splice(NamedTuple):
+    """The replacement of the text from `start` to before `end` by `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def edited_text(text: str, edit: Edit, beyond: Callable[[], Iterable[str]] = tuple) -> str:
+    """A JSON text after an edit; `beyond` gives further texts of the file that show how it is written."""
+    if isinstance(edit, Put) and isinstance(edit.value, dict | list):
+        way = parse_nodes(text).deepest_way(edit.path)
+        if len(way) > len(edit.path):
+            smaller = edits_between(way[-1].value, json_value(edit.value, edit.path), edit.path)
+            return reduce(lambda text, edit: _spliced(text, edit, beyond), smaller, text)
+    return _spliced(text, edit, beyond)
+
+
+def _spliced(text: str, edit: Edit, beyond: Callable[[], Iterable[str]]) -> str:
+    position, parts = 0, list[str]()
+    for splice in sorted(_Splicing(text, beyond).splices(edit), key=lambda splice: splice[:2]):
+        parts += (text[position : splice.start], splice.new)
+        position = splice.end
+    return "".join((*parts, text[position:]))
+
+
+class _Splicing:
+    """The splices that do an edit in a text; they do not overlap."""
+
+    def __init__(self, text: str, beyond: Callable[[], Iterable[str]]) -> None:
+        self._text = text
+        self._beyond = beyond
+        self._root = parse_nodes(text)
+
+    def splices(self, edit: Edit) -> Iterator[Splice]:
+        match edit:
+            case Put(path, value):
+                return self._put(path, json_value(value, path))
+            case PutText(path, text):
+                return self._put(path, Verbatim(text.strip(" \t\r\n")))
+            case Insert(path, index, value):
+                return self._insert(path, index, json_value(value, path))
+            case Remove(path):
+                return self._remove(path)
+            case Move(path, index, to):
+                return self._move(path, index, to)
+            case Duplicate(path, index):
+                twin = self._root.way_to((*path, index))[-1]
+                return self._insert(path, index + 1, Verbatim(twin.own_text))
+            case Rename(path, key):
+                return self._rename(path, key)
+
+    def _put(self, path: JsonPath, value: Any) -> Iterator[Splice]:
+        way = self._root.deepest_way(path)
+        if len(way) > len(path):
+            if isinstance(value, Verbatim) or not alike(way[-1].value, value):
+                yield self._filled(way, path, value)
+        else:
+            yield self._added(way, path[:-1], len(way[-1].children), path[-1], value)
+
+    def _insert(self, path: JsonPath, index: int, value: Any) -> Iterator[Splice]:
+        yield self._added(self._root.way_to(path), path, index, index, value)
+
+    def _remove(self, path: JsonPath) -> Iterator[Splice]:
+        holder = self._root.way_to(path)[-2]
+        step = path[-1]
+        # All members of that key: were one left, it would be the one that counts.
+        yield from _removals(
+            holder, [index for index, node in enumerate(holder.children) if step in (index, node.key)]
+        )
+
+    def _move(self, path: JsonPath, index: int, to: int) -> Iterator[Splice]:
+        """The splices that exchange the texts of elements; the text between them stays."""
+        array = self._root.way_to(path)[-1]
+        places = array.children[min(index, to) : max(index, to) + 1]
+        texts = [node.own_text for node in places]
+        texts.insert(len(texts) if to > index else 0, texts.pop(0 if to > index else -1))
+        for node, text in zip(places, texts, strict=True):
+            yield Splice(node.start, node.end, text)
+
+    def _rename(self, path: JsonPath, key: str) -> Iterator[Splice]:
+        way = self._root.way_to(path)
+        text = self._style(way[:-1], key).key(key)
+        for node in way[-2].children:
+            if node.key == path[-1] != key:
+                end = node.text.rindex('"', node.item_start, node.start) + 1
+                yield Splice(node.item_start, end, text)
+
+    def _filled(self, way: list[Node], path: JsonPath, value: Any) -> Splice:
+        """The splice that writes the value at the end of a way anew."""
+        node, holders = way[-1], way[:-1]
+        model = model_for(holders, path, value)
+        if not holders and value and isinstance(value, dict | list) and type(value) is type(node.value):
+            model = node if node.value else None
+        style = self._style(holders, value, model)
+        margin = margin_at(self._text, node.item_start) if style.newline else ""
+        return Splice(node.start, node.end, style.written(value, margin, model))
+
+    def _added(self, way: list[Node], path: JsonPath, index: int, step: str | int, value: Any) -> Splice:
+        """A new item before the one with this index in the last node of a way."""
+        holder = way[-1]
+        if not holder.children:
+            return self._filled(way, path, {step: value} if isinstance(step, str) else [value])
+        # A new element looks like the one before it rather than the one that it pushes on.
+        like = index - 1 if isinstance(step, int) and index else step
+        model = model_for(way, (*path, like), value)
+        style = self._style(way, {step: value} if isinstance(step, str) else value, model)
+        separator, margin = _separator(holder, index, style), ""
+        beside = holder.children[index - 1 if index else 0]
+        if index and "\n" in separator:
+            margin = margin_at(separator, len(separator))
+        elif style.newline:
+            margin = margin_at(self._text, beside.end if index else beside.item_start)
+        key = style.key(step) + style.colon if isinstance(step, str) else ""
+        text = key + style.written(value, margin, model)
+        if index:
+            return Splice(beside.end, beside.end, separator + text)
+        return Splice(beside.item_start, beside.item_start, text + separator)
+
+    def _style(self, way: Sequence[Node], value: Any, model: Node | None = None) -> Style:
+        return Style(self._text, way, value, model, self._beyond)
+
+
+def _separator(holder: Node, index: int, style: Style) -> str:
+    """The separator for a new item, as between its neighbours."""
+    children = holder.children
+    if len(children) == 1:
+        lead = holder.text[holder.start + 1 : children[0].item_start]
+        return "," + lead if "\n" in lead else style.comma
+    place = min(max(index, 1), len(children) - 1)
+    return holder.text[children[place - 1].end : children[place].item_start]
+
+
+def _removals(holder: Node, indexes: Collection[int]) -> Iterator[Splice]:
+    """The splices that remove items, each run of them with its separators."""
+    children = holder.children
+    if indexes and len(indexes) == len(children):
+        yield Splice(holder.start + 1, holder.end - 1, "")
+        return
+    for _, group in groupby(enumerate(indexes), key=lambda pair: pair[1] - pair[0]):
+        run = [index for _, index in group]
+        first, last = run[0], run[-1]
+        if last < len(children) - 1:
+            yield Splice(children[first].item_start, children[last + 1].item_start, "")
+        else:
+            yield Splice(children[first - 1].end, children[last].end, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -101,11 +100,6 @@ def has_step(data: Any, step: str | int) -> bool:
     return isinstance(data, list) and 0 <= step < len(data)
 
 
-def check_not_root(path: JsonPath) -> None:
-    if not path:
-        raise EditError("The document itself cannot be removed or renamed")
-
-
 def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
     """Raises EditError where what is at a path is no member, or its object has another one with this key."""
     if not isinstance(holder, dict):
@@ -123,16 +117,6 @@ def check_index(array: Any, path: JsonPath, index: int, *, at_end: bool = False)
     else:
         return
     raise EditError(why if path else f"the document: {why}", path)
-
-
-def text_value(text: str, path: JsonPath) -> Any:
-    """The value of a JSON text that is to be taken over verbatim. Raises EditError where it is not JSON."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise EditError("the new text is nested too deeply", path) from None
-    except ValueError as error:
-        raise EditError(f"the new text is not valid JSON: {error}", path) from None
 
 
 def json_value(value: Any, path: JsonPath) -> Any:

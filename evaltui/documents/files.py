@@ -7,7 +7,6 @@ import hashlib
 import os
 import stat
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,10 +18,6 @@ import platformdirs
 # Seconds. A save holds the lock for some milliseconds.
 _LONGEST_WAIT = 10.0
 _WAIT = 0.005
-
-_PREFIX, _SUFFIX = ".evaltui-", ".tmp"
-# Seconds after which the temporary file of a save is that of one that was killed.
-_OLD = 3600.0
 
 
 @contextmanager
@@ -64,6 +59,15 @@ def _lock_folder() -> Path:
 def target_of(path: Path) -> Path:
     """The file that a path means, behind symbolic links."""
     return Path(os.path.realpath(path))
+
+
+Stamp = tuple[int, int, int, int]
+
+
+def stamp_in(status: os.stat_result) -> Stamp:
+    """A value that changes when a file is written or replaced, even by one of its size and time; the third
+    number is its size."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def read_regular(path: Path) -> bytes:
@@ -128,7 +132,7 @@ def replace_all(contents: dict[Path, bytes], compare: Callable[[Path], None] = l
         for path, (target, temporary) in zip(contents, temporaries.items(), strict=True):
             before = read_regular(target) if target.exists() else None
             compare(path)
-            _replace(temporary, target)
+            temporary.replace(target)
             replaced[path] = before
     except BaseException:
         for path, before in replaced.items():
@@ -139,26 +143,7 @@ def replace_all(contents: dict[Path, bytes], compare: Callable[[Path], None] = l
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
     for folder in {target.parent for target in temporaries}:
-        _clean(folder)
         sync_folder(folder)
-
-
-def _clean(folder: Path) -> None:
-    """Remove the temporary files of saves that were killed."""
-    for left in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
-        with suppress(OSError):
-            if time.time() - left.stat(follow_symlinks=False).st_mtime > _OLD:
-                left.unlink()
-
-
-def _replace(temporary: Path, target: Path) -> None:
-    try:
-        temporary.replace(target)
-    except OSError as error:
-        if error.errno not in (errno.EBUSY, errno.EXDEV):
-            raise
-        message = f"{target.name} is mounted and cannot be replaced; save it under another name"
-        raise OSError(error.errno, message) from error
 
 
 def _restore(target: Path, written: bytes, before: bytes | None) -> None:
@@ -177,7 +162,7 @@ def _temporary_copy(target: Path, data: bytes) -> Path:
 
     Raises OSError where the other file cannot be replaced, with a sentence about it.
     """
-    temporary = target.with_name(f"{_PREFIX}{uuid.uuid4().hex}{_SUFFIX}")
+    temporary = target.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
     like = target.stat() if target.exists() else None
     if like is not None:
         _require_regular(like.st_mode)
@@ -233,18 +218,16 @@ def written_at_once(path: Path) -> Iterator[TextIO]:
     """A text file of any length: whoever reads it meanwhile finds what was there. Left by an exception, it is
     as it was.
 
-    A pipe or a device is written as it is, and so is a file in a folder that takes no new ones: left by an
-    exception, that one is empty. Raises OSError.
+    A pipe or a device is written as it is. Raises OSError.
     """
     target = Path(os.path.realpath(path))
     if path.exists() and not target.exists():
         # An open pipe such as /dev/fd/63 is a link to no path.
         target = path
-    if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
-        with _in_place(target) as file:
+    if target.exists() and not target.is_file():
+        with target.open("w", encoding="utf-8", errors=_ERRORS) as file:
             yield file
         return
-    # Of another name than those that a save cleans up.
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         try:
@@ -258,18 +241,7 @@ def written_at_once(path: Path) -> Iterator[TextIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _replace(temporary, target)
+        temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(target.parent)
-
-
-@contextmanager
-def _in_place(target: Path) -> Iterator[TextIO]:
-    with target.open("w", encoding="utf-8", errors=_ERRORS) as file:
-        try:
-            yield file
-        except BaseException:
-            if target.is_file():
-                file.truncate(0)
-            raise

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
-from itertools import groupby
-from typing import Literal, NamedTuple
+from itertools import groupby, pairwise
+from typing import Literal
 
-from evaltui.documents.case_file import CaseFile
+from evaltui.documents.case_file import CaseFile, is_same
 from evaltui.documents.edits import common_ends
-from evaltui.documents.nodes import Node, parse_nodes
 
-# Beyond this many pairs of items, finding those that are equal takes longer than reading all of them.
+# Beyond this many pairs of lines, finding those that are equal takes longer than reading all of them.
 _MOST_COMPARISONS = 1_000_000
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -27,118 +26,72 @@ class LineChange:
     text: str
 
 
-class _Region(NamedTuple):
-    """A stretch of characters of the old text, and its replacement in the new text."""
-
-    old: tuple[int, int]
-    new: tuple[int, int]
-
-
 def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
     """The lines that differ, in order; in each place the removed lines come first."""
-    old, new = before.text, after.text
-    if old == new:
-        return ()
+    old, new = _lines(before.text), _lines(after.text)
     changes: list[LineChange] = []
-    old_at, new_at, old_line, new_line = 0, 0, 1, 1
-    for region in _by_lines(_regions_of_texts(old, new), old, new):
-        old_line += old.count("\n", old_at, region.old[0])
-        new_line += new.count("\n", new_at, region.new[0])
-        old_at, new_at = region.old[0], region.new[0]
-        removed, added = _lines(old, region.old), _lines(new, region.new)
-        head, tail = common_ends(removed, added)
-        removed, added = removed[head : len(removed) - tail], added[head : len(added) - tail]
-        changes += [LineChange("-", old_line + head + at, line) for at, line in enumerate(removed)]
-        changes += [LineChange("+", new_line + head + at, line) for at, line in enumerate(added)]
+    for (i, j), (i_end, j_end) in pairwise(_bounds(before, after, len(old), len(new))):
+        for start, end, to, to_end in _differences(old, new, (i, i_end), (j, j_end)):
+            changes += [LineChange("-", at + 1, old[at]) for at in range(start, end)]
+            changes += [LineChange("+", at + 1, new[at]) for at in range(to, to_end)]
     return tuple(changes)
 
 
-def _regions_of_texts(before: str, after: str) -> Iterator[_Region]:
-    try:
-        old, new = parse_nodes(before), parse_nodes(after)
-    except ValueError:
-        # Of another format.
-        yield _Region((0, len(before)), (0, len(after)))
-        return
-    yield _Region((0, old.start), (0, new.start))
-    yield from _regions(old, new)
-    yield _Region((old.end, len(before)), (new.end, len(after)))
+def _lines(text: str) -> list[str]:
+    return [line.removesuffix("\n").removesuffix("\r") for line in lines_of(text)]
 
 
-def _regions(old: Node, new: Node) -> Iterator[_Region]:
-    """The stretches of two values that may differ, in order: between their common items and inside them."""
-    if old.own_text == new.own_text:
-        return
-    if old.text[old.start] != new.text[new.start] or not (old.children and new.children):
-        yield _Region((old.start, old.end), (new.start, new.end))
-        return
-    ends = old.start + 1, new.start + 1
-    for old_child, new_child in _pairs(old.children, new.children):
-        yield _Region((ends[0], old_child.item_start), (ends[1], new_child.item_start))
-        yield _Region((old_child.item_start, old_child.start), (new_child.item_start, new_child.start))
-        yield from _regions(old_child, new_child)
-        ends = old_child.end, new_child.end
-    yield _Region((ends[0], old.end), (ends[1], new.end))
+def _bounds(before: CaseFile, after: CaseFile, old: int, new: int) -> list[tuple[int, int]]:
+    """The lines on which cases begin that both have, with the first line and the end of both."""
+    head, tail = len(before.chunks), 0
+    if head != len(after.chunks):
+        head, tail = common_ends(before.chunks, after.chunks, is_same)
+    starts, starts_now = before.lines_of_cases, after.lines_of_cases
+    pairs = [*zip(starts[:head], starts_now[:head], strict=True)]
+    pairs += zip(starts[len(starts) - tail :], starts_now[len(starts_now) - tail :], strict=True)
+    return [(0, 0), *((line - 1, line_now - 1) for line, line_now in pairs), (old, new)]
 
 
-def _pairs(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
-    """The pairs of items on both sides, members by key, elements by text or else by index."""
-    labels = [[node.own_text if node.key is None else node.key for node in nodes] for nodes in (old, new)]
-    for tag, i, i_end, j, j_end in _opcodes(*labels):
-        if tag == "equal" or (tag == "replace" and old[0].key is None and i_end - i == j_end - j):
-            yield from zip(old[i:i_end], new[j:j_end], strict=True)
-
-
-def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """The opcodes of difflib, which compares only the items between the common start and the common end."""
-    head, tail = common_ends(old, new)
-    old_end, new_end = len(old) - tail, len(new) - tail
-    yield "equal", 0, head, 0, head
-    if (old_end - head) * (new_end - head) > _MOST_COMPARISONS:
-        yield "replace", head, old_end, head, new_end
+def _differences(
+    old: Sequence[str], new: Sequence[str], of_old: tuple[int, int], of_new: tuple[int, int]
+) -> Iterator[tuple[int, int, int, int]]:
+    """The lines from which to which two stretches differ, on both sides."""
+    (i, i_end), (j, j_end) = of_old, of_new
+    head, tail = common_ends(old[i:i_end], new[j:j_end])
+    i, i_end, j, j_end = i + head, i_end - tail, j + head, j_end - tail
+    if (i_end - i) * (j_end - j) <= _MOST_COMPARISONS:
+        matcher = SequenceMatcher(None, old[i:i_end], new[j:j_end], autojunk=False)
+        codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+        ends = [-head, *(code[2] for code in codes[:-1])]
+        starts = [*(code[1] for code in codes[1:]), i_end - i + tail]
+        for (tag, start, end, to, to_end), above, below in zip(codes, ends, starts, strict=False):
+            room = start - above, below - end
+            by = _slide(old, i + start, i + end, *room) if tag == "delete" else 0
+            by = _slide(new, j + to, j + to_end, *room) if tag == "insert" else by
+            yield i + start + by, i + end + by, j + to + by, j + to_end + by
+    elif i_end - i == j_end - j:
+        yield from (
+            (i + n, i + n + 1, j + n, j + n + 1) for n in range(i_end - i) if old[i + n] != new[j + n]
+        )
     else:
-        matcher = SequenceMatcher(None, old[head:old_end], new[head:new_end], autojunk=False)
-        for tag, i, i_end, j, j_end in matcher.get_opcodes():
-            yield tag, head + i, head + i_end, head + j, head + j_end
-    yield "equal", old_end, len(old), new_end, len(new)
+        yield i, i_end, j, j_end
 
 
-def _by_lines(regions: Iterator[_Region], old: str, new: str) -> Iterator[_Region]:
-    """The regions that differ, of whole lines; those that share a line are one."""
-    waiting: _Region | None = None
-    for region in regions:
-        if old[slice(*region.old)] == new[slice(*region.new)]:
-            continue
-        whole = _whole_lines(region, old, new)
-        if waiting and (whole.old[0] < waiting.old[1] or whole.new[0] < waiting.new[1]):
-            ends = max(waiting.old[1], whole.old[1]), max(waiting.new[1], whole.new[1])
-            waiting = _Region((waiting.old[0], ends[0]), (waiting.new[0], ends[1]))
-            continue
-        if waiting:
-            yield waiting
-        waiting = whole
-    if waiting:
-        yield waiting
+def _slide(lines: Sequence[str], start: int, end: int, above: int, below: int) -> int:
+    """By how many lines a block can begin later among equal ones: its first line is indented least then.
 
-
-def _whole_lines(region: _Region, old: str, new: str) -> _Region:
-    """The region from the start of its first line to the end of its last one, with the line break.
-
-    A line of which both sides have nothing but the margin is no part of it: it begins the next item.
+    `above` and `below` are the numbers of lines around it that do not change.
     """
-    starts = [text.rfind("\n", 0, start) + 1 for text, (start, _) in ((old, region.old), (new, region.new))]
-    last = [text.rfind("\n", start, end) + 1 for text, (start, end) in ((old, region.old), (new, region.new))]
-    margins = old[last[0] : region.old[1]], new[last[1] : region.new[1]]
-    if all(last) and margins[0] == margins[1] and not margins[0].strip():
-        return _Region((starts[0], last[0]), (starts[1], last[1]))
-    ends = [text.find("\n", end) + 1 for text, (_, end) in ((old, region.old), (new, region.new))]
-    return _Region((starts[0], ends[0] or len(old)), (starts[1], ends[1] or len(new)))
+    down = up = 0
+    while down < below and lines[start + down] == lines[end + down]:
+        down += 1
+    while up < above and lines[start - 1 - up] == lines[end - 1 - up]:
+        up += 1
+    return min(range(down, -up - 1, -1), key=lambda by: _indent(lines[start + by]))
 
 
-def _lines(text: str, stretch: tuple[int, int]) -> list[str]:
-    lines = text[slice(*stretch)].split("\n")
-    # A text after the last line break is a line, an empty one is none.
-    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def lines_of(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CASES, CaseFile, Chunk
 from evaltui.documents.edits import Edit, Insert, Put, PutText, Remove, same
-from evaltui.documents.whole_text import WholeText
+from evaltui.documents.formats import WholeText
 
 Side = Literal["mine", "theirs"]
 

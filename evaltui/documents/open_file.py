@@ -15,12 +15,12 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CASES, CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import alike
+from evaltui.documents.formats import TextLines, read_any_text
 from evaltui.documents.json_text import parse
 from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.recovery import Draft, Recovered, RecoveryFile
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
-from evaltui.documents.whole_text import TextLines, read_any_text
 from evaltui.text.values import in_words
 
 _OF_LINES = ".jsonl"

@@ -24,9 +24,9 @@ import platformdirs
 
 from evaltui.documents.case_file import CaseFile, Change
 from evaltui.documents.files import private
+from evaltui.documents.formats import read_any_text
 from evaltui.documents.own_folder import OWN_FOLDER, make_own_folder, make_private_folder, path_inside
 from evaltui.documents.saving import Fingerprint, fingerprint, fingerprint_of
-from evaltui.documents.whole_text import read_any_text
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -14,6 +14,7 @@ from stat import S_ISREG
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.own_folder import OWN_FOLDER
 from evaltui.project.eval_sets import set_kind
 from evaltui.project.folders import (
@@ -61,7 +62,6 @@ _WRITTEN_BY_EVALTUI = re.compile(
 )
 _HEAD = 4096
 
-_Stamp = tuple[int, int, int, int]
 _Name = TypeVar("_Name", bound=Hashable)
 
 
@@ -70,20 +70,20 @@ class FileReader(Generic[_Name]):
 
     def __init__(self, large: int = _LARGE) -> None:
         self._large = large
-        self._cache: dict[_Name, tuple[_Stamp | None, str]] = {}
+        self._cache: dict[_Name, tuple[Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
         """Digests of the files by name, equal for equal content.
 
         Files that cannot be read, that are not regular, and that evaltui wrote are left out.
         """
-        seen: dict[_Name, tuple[_Stamp | None, str]] = {}
+        seen: dict[_Name, tuple[Stamp | None, str]] = {}
         for name, path in files:
             try:
                 stat = path.stat()
                 if not S_ISREG(stat.st_mode):
                     continue
-                stamp = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+                stamp = stamp_in(stat)
                 stamp_before, content = self._cache.get(name, (None, ""))
                 if stamp_before != stamp:
                     content = _digest(path, stamp, self._large)
@@ -96,7 +96,7 @@ class FileReader(Generic[_Name]):
         return {name: content for name, (_, content) in seen.items() if content}
 
 
-def _digest(path: Path, stamp: _Stamp, large: int) -> str:
+def _digest(path: Path, stamp: Stamp, large: int) -> str:
     with path.open("rb") as file:
         head = file.read(_HEAD)
         if _WRITTEN_BY_EVALTUI.match(head):
@@ -276,9 +276,11 @@ def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
 
 
 def was_written_since(path: Path, moment: float) -> bool:
-    """Whether a file was written after a moment, in seconds since the epoch, or is gone."""
+    """Whether a file was written, or put there, after a moment, in seconds since the epoch, or is gone."""
     try:
-        return path.stat().st_mtime > moment
+        stat = path.stat()
+        # A file that is moved, copied or unpacked may keep an older time.
+        return max(stat.st_mtime, stat.st_ctime) > moment
     except OSError:
         return True
 

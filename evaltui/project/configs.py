@@ -21,6 +21,7 @@ from evaltui.core.model.problems import (
     errors_in,
     problems_of,
 )
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, text_or_problem
 from evaltui.project.eval_sets import data_of, read_data, set_kind
 from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
@@ -110,7 +111,7 @@ def is_config(path: Path) -> bool:
     except OSError:
         # Who reads it says why it cannot be: it may have been meant to apply.
         return os.path.lexists(path)
-    return stat.st_size <= _LARGEST and _has_criteria(path, stat.st_mtime_ns, stat.st_size)
+    return stat.st_size <= _LARGEST and _has_criteria(path, stamp_in(stat))
 
 
 def _folders_of(set_path: Path) -> Iterator[Path]:
@@ -147,7 +148,7 @@ def _candidates(folder: Path, modified: int) -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=1_000)
-def _has_criteria(path: Path, modified: int, size: int) -> bool:
+def _has_criteria(path: Path, stamp: Stamp) -> bool:
     try:
         text = read_text(path)
     except OSError:

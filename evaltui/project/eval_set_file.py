@@ -17,18 +17,18 @@ from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.documents.case_file import CaseFile
 from evaltui.documents.dataset import DatasetDocument
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import locate
 from evaltui.documents.problems import at_cases, located, validate_document
 from evaltui.documents.saving import Fingerprint, read_source
-from evaltui.project.eval_sets import SetData, loaded_set, read_set_data, set_data, set_name
+from evaltui.project.eval_sets import SetData, read_set_data, set_data, set_name, with_model
 from evaltui.project.folders import case_path
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
     from evaltui.project.configs import ConfigInUse
 
-Stamp = tuple[int, int] | None
 """A value that changes with each write of a file; None without a file."""
 
 
@@ -51,7 +51,7 @@ class EvalSetFile:
     and those of its config."""
     document: CaseFile | None = None
     """The text, to be edited; None where it is not cut into cases: no eval set, or another format."""
-    stamp: Stamp = None
+    stamp: Stamp | None = None
     """Stamp of the file before it was read; None without a file, and after an edit."""
     fingerprint: Fingerprint | None = None
     """Fingerprint of the text that was read; None without a `document`, and after an edit."""
@@ -130,12 +130,11 @@ class EvalSetFile:
         )
 
 
-def stamp_of(path: Path) -> Stamp:
+def stamp_of(path: Path) -> Stamp | None:
     try:
-        stat = path.stat()
+        return stamp_in(path.stat())
     except OSError:
         return None
-    return stat.st_mtime_ns, stat.st_size
 
 
 def read_eval_set_file(
@@ -170,7 +169,7 @@ def _listed(
     file: EvalSetFile,
     read: SetData,
     document: CaseFile | None = None,
-    stamp: Stamp = None,
+    stamp: Stamp | None = None,
     fingerprint: Fingerprint | None = None,
 ) -> EvalSetFile:
     """The eval set of a file that was read again, as a list shows it."""
@@ -221,7 +220,7 @@ def _model_of(
 
 
 def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
-    loaded = loaded_set(file.path, read)
+    loaded = with_model(file.path, read)
     cases = tuple(map(StoredCase.of, loaded.eval_set.eval_cases)) if loaded.eval_set else file.cases
     return replace(file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True)
 

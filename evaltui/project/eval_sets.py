@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from evaltui.core.model.problems import (
     errors_in,
     has_error,
 )
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys, locate, parse, text_or_problem
 from evaltui.project.folders import SET_SUFFIXES
 from evaltui.text.values import in_words
@@ -60,11 +62,12 @@ def set_kind(path: Path) -> SetKind | None:
     except OSError:
         return None
     # Whoever opens a pipe waits for what writes to it.
-    return _set_kind(path, stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else None
+    return _set_kind(path, stamp_in(stat)) if S_ISREG(stat.st_mode) else None
 
 
 @lru_cache(maxsize=10_000)
-def _set_kind(path: Path, modified: int, size: int) -> SetKind | None:
+def _set_kind(path: Path, stamp: Stamp) -> SetKind | None:
+    _, _, size, _ = stamp
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -148,9 +151,6 @@ def recognised(path: Path) -> FileKind | None:
 
 
 def _has_sessions(path: Path) -> bool:
-    # Few files are databases, and a run need not wait for what reads them.
-    import sqlite3
-
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -163,27 +163,20 @@ InitialSession = str | Path | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
-class LoadedSet:
-    """The eval set in a file. `eval_set` is None where there are errors, `format` where it is unknown."""
-
-    path: Path
-    eval_set: EvalSet | None
-    format: Format | None
-    problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True)
 class SetData:
-    """A file as JSON data in the shape of the EvalSet schema, without models.
+    """A file as JSON data in the shape of the EvalSet schema.
 
     `data` is None where the file cannot be read as any format. `text` is what the lines of paths are
     counted in; the paths of problems are those of the file's own format.
     """
 
     format: Format | None
+    """None where it is unknown."""
     data: Any
     text: str
     problems: tuple[Problem, ...]
+    eval_set: EvalSet | None = None
+    """The set as a model; None before it is validated, and where there are errors."""
 
 
 def load_eval_set(path: str | Path, initial_session: InitialSession = None) -> EvalSet:
@@ -200,17 +193,17 @@ def load_eval_set(path: str | Path, initial_session: InitialSession = None) -> E
 
 def read_eval_set(
     path: Path, initial_session: InitialSession = None, mend: Callable[[Any], Any] | None = None
-) -> LoadedSet:
+) -> SetData:
     """The eval set of a file and every problem it has; never raises for what is in the file.
 
     `mend` may change its JSON data before they are read, not where things are in them.
     """
     session, problems = _read_session(initial_session)
-    return loaded_set(path, read_set_data(path, session, mend), problems)
+    return with_model(path, read_set_data(path, session, mend), problems)
 
 
-def loaded_set(path: Path, read: SetData, problems: Sequence[Problem] = ()) -> LoadedSet:
-    """The eval set of a file that was read, with `problems` that are known already."""
+def with_model(path: Path, read: SetData, problems: Sequence[Problem] = ()) -> SetData:
+    """The data of a file, validated, with `problems` that are known already."""
     from evaltui.core.model.validation import validate_eval_set
 
     problems = [*problems, *read.problems]
@@ -222,7 +215,7 @@ def loaded_set(path: Path, read: SetData, problems: Sequence[Problem] = ()) -> L
         elif eval_set is None:
             # Paths into converted data are not paths of the file.
             problems += [_at_file(path, Problem.error((), str(problem))) for problem in set_problems]
-    return LoadedSet(path, eval_set, read.format, tuple(problems))
+    return replace(read, eval_set=eval_set, problems=tuple(problems))
 
 
 def read_set_data(

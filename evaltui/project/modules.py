@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
@@ -14,16 +13,15 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.project.agents import agents_in, workspace_members
 from evaltui.project.folders import agent_folder, is_entered, project_root, subfolders
-from evaltui.project.import_names import full_name
+from evaltui.project.import_names import full_name, import_name
 from evaltui.project.packages import site_packages
 from evaltui.text.figures import some_of
 from evaltui.text.values import did_you_mean
 
 _DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
-# The line of the finder that setuptools writes for an editable install.
-_MAPPING = re.compile(r"^MAPPING\s*(?::[^=]+)?=\s*(\{.*\})\s*$", re.MULTILINE)
 # Seconds.
 _PATIENCE = 10.0
 _ASK = """\
@@ -55,7 +53,6 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
     search_path = map(Path, sys.path) if python is None else ()
     installed = [*search_path, *_installed_roots(executable)]
     path = _found_in(roots, parts) or _found_in(installed, parts)
-    path = path or _found_in_mappings(executable, parts)
     if path is None and (starts or python is None):
         path = _located_by_python(executable, parts)
     if path is not None:
@@ -101,18 +98,6 @@ def _found_in(roots: Sequence[Path], parts: list[str]) -> Path | None:
             return file
         plain += [path] if path.is_dir() else []
     return plain[0] if plain else None
-
-
-def _found_in_mappings(python: Path, parts: list[str]) -> Path | None:
-    """The package or module in an editable install of setuptools, which maps packages to folders."""
-    for packages in site_packages(python):
-        for finder in sorted(packages.glob("__editable__*_finder.py")):
-            with suppress(OSError, ValueError, SyntaxError):
-                written = _MAPPING.search(finder.read_text(encoding="utf-8"))
-                mapping = ast.literal_eval(written[1]) if written else {}
-                if isinstance(folder := mapping.get(parts[0]), str):
-                    return _below([folder], parts[1:])
-    return None
 
 
 def _located_by_python(python: Path, parts: list[str]) -> Path | None:
@@ -191,7 +176,7 @@ class ImportedFiles:
 
     def __init__(self, agent_dir: Path) -> None:
         self._agent_dir = agent_dir
-        self._imports: dict[Path, tuple[tuple[int, int], list[_Import]]] = {}
+        self._imports: dict[Path, tuple[Stamp, list[_Import]]] = {}
 
     def outside(self, inside: Iterable[Path]) -> list[Path]:
         """The files outside of the agent's folder, sorted; `inside` are the modules in it."""
@@ -217,8 +202,7 @@ class ImportedFiles:
 
     def _imports_of(self, module: Path) -> list[_Import]:
         try:
-            stat = module.stat()
-            stamp = stat.st_mtime_ns, stat.st_size
+            stamp = stamp_in(module.stat())
             before, imports = self._imports.get(module, (None, []))
             if before != stamp:
                 text = module.read_text(encoding="utf-8", errors="replace")[:_MOST_CHARACTERS]
@@ -231,8 +215,6 @@ class ImportedFiles:
     @cached_property
     def _folders(self) -> Sequence[Path]:
         """The folders of the project's modules, and of those of other projects in its workspace."""
-        from evaltui.project.import_names import import_name
-
         own = import_name(self._agent_dir).folders
         root = project_root(agent_folder(self._agent_dir)) or Path()
         members = [member for base in (root, *root.parents) for member in workspace_members(base)]

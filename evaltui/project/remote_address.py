@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from evaltui.project.settings import env_values, keep_secret
+
 _URL = re.compile(r"(a2a:)?https?://|a2a:", re.IGNORECASE)
 _NO_SCHEME = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+|\[[0-9a-fA-F:]+\]):\d+(/\S*)?")
 # As RFC 9110 has the names of headers.
@@ -66,8 +68,6 @@ def checked_headers(texts: Iterable[str], home: Path) -> tuple[tuple[str, str], 
     headers = tuple(_header(text) for text in texts)
     if not headers:
         return ()
-    from evaltui.project.settings import env_values, keep_secret
-
     values = env_values(home) | dict(os.environ)
     for name, variable in headers:
         value = values.get(variable)

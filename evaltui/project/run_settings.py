@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -170,8 +172,6 @@ def warning_of(scheduler: str) -> str:
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
-    from ipaddress import ip_address
-
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -335,8 +335,6 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         # A broken file of somebody else is not ours to complain about.
         if "evaltui" not in text:
             return None, []
-        import tomllib
-
         tables = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return None, []
@@ -416,8 +414,6 @@ def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, 
 def _line(text: str, keys: tuple[str, ...]) -> int | None:
     """The line, from 1, at whose end the table has a key; None where the value goes on in further lines."""
     name = keys[-1] if keys else "evaltui"
-    import tomllib
-
     lines = text.split("\n")
     for number in (number for number, line in enumerate(lines, 1) if name in line):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,7 @@ def config_file(name: str) -> Path:
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; none where there is no such file. Raises ValueError with a sentence."""
     try:
-        text = path.read_text(encoding="utf-8")
-        # Most start without such files.
-        import tomllib
-
-        return tomllib.loads(text)
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:

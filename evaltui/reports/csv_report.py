@@ -11,6 +11,7 @@ from functools import lru_cache
 from evaltui.core.compare.explain import crash_text
 from evaltui.core.compare.judged import Finding, findings_in
 from evaltui.core.compare.matrix import Cell, Row
+from evaltui.core.compare.run_summary import CaseSummary, summarize
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import (
     Call,
@@ -272,12 +273,21 @@ def _rows(report: MatrixReport, row: Row) -> Iterator[dict[str, str | float | No
             "eval_set_id": row.eval_set_id,
             "eval_id": row.case.eval_id,
             "path": row.case.path,
-            **_values(cell),
+            **_values(matrix.columns[place].cases.get(row.case), cell),
+        }
+    for name in matrix.not_run:
+        yield {
+            "matrix": report.id,
+            "variant": name,
+            "eval_set_id": row.eval_set_id,
+            "eval_id": row.case.eval_id,
+            "path": row.case.path,
+            **_values(summarize(CaseResult.not_run(row.case, row.eval_set_id)), Cell(None)),
         }
 
 
-def _values(cell: Cell) -> dict[str, str | float | None]:
-    case = cell.case
+def _values(case: CaseSummary | None, cell: Cell) -> dict[str, str | float | None]:
+    """The figures of a case in a variant; none where it was not selected."""
     if case is None:
         return {}
     cost = case.costs.get("agent")

@@ -14,6 +14,7 @@ from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.compare.run_comparison import Paired
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.base_model import Seconds
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Outcome
 from evaltui.core.model.spending import KnownCost
 from evaltui.core.schemas.generating import Schema, schema_of
@@ -79,7 +80,8 @@ class MatrixCell:
 
     variant: str
     status: Outcome | None
-    """None where the case has no result in the variant; nothing else is there then."""
+    """NOT_EVALUATED of no runs where the case did not run; None where it was not selected in the variant, and
+    nothing else is there then."""
     runs: int | None = field(default=None, metadata=_WITH_RESULT)
     passed_runs: int | None = field(default=None, metadata=_WITH_RESULT)
     score: float | None = field(default=None, metadata=_WITH_RESULT)
@@ -179,12 +181,12 @@ def _variant(report: MatrixReport, place: int) -> MatrixVariant:
 
 
 def _row(matrix: Matrix, row: Row) -> MatrixCase:
-    cells = tuple(_cell(matrix.name(place), cell) for place, cell in enumerate(row.cells))
+    cells = tuple(_cell(matrix, place, row.case, cell) for place, cell in enumerate(row.cells))
     return MatrixCase(row.eval_set_id, row.case.eval_id, row.case.path, row.differs, cells)
 
 
-def _cell(variant: str, cell: Cell) -> MatrixCell:
-    case = cell.case
+def _cell(matrix: Matrix, place: int, case_id: CaseId, cell: Cell) -> MatrixCell:
+    variant, case = matrix.name(place), matrix.columns[place].cases.get(case_id)
     if case is None:
         return MatrixCell(variant, None)
     return MatrixCell(

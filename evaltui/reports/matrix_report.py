@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from evaltui.core.compare.matrix import Matrix
 from evaltui.core.compare.run_comparison import Comparison
-from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.secrets import Secrets
 from evaltui.runs.matrices import OpenMatrix
 from evaltui.runs.run_file import RunFile
 from evaltui.text.figures import plural, some_of
+from evaltui.views.matrix import changed_between
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
         seconds=sum(seconds) if len(seconds) == len(runs) else None,
         logs=tuple(str(path) for path in opened.stored.paths),
         changes=tuple(changes_in(run.file) for run in runs),
-        notes=(*stops((run.summary, run.file.header.stopped) for run in runs if run.file), *not_run),
+        notes=(*notes_on_runs(matrix, [notes_in(run.file) for run in runs]), *not_run),
     )
     # Logs of earlier versions may hold secrets.
     return secrets.masked(report)
@@ -62,8 +62,22 @@ def changes_in(file: RunFile | None) -> tuple[Mapping[str, str], ...]:
     return () if file is None else tuple(file.agent.get("changes", ()))
 
 
-def stops(runs: Iterable[tuple[RunSummary, str]]) -> Iterator[str]:
-    """Notes on the runs that were stopped; of each run its variant and why, "" where it was not stopped."""
-    for run, reason in runs:
-        if reason:
-            yield f"{run.variant.name if run.variant else ''}: {reason}"
+def notes_in(file: RunFile | None) -> tuple[str, ...]:
+    """The notes of a run, and why it was stopped."""
+    return () if file is None else tuple(filter(None, dict.fromkeys((*file.notes, file.header.stopped))))
+
+
+def notes_on_runs(matrix: Matrix, notes: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The notes of its runs, by column, those of some of them with their names; and what changed between
+    them."""
+    if changed := changed_between(matrix):
+        yield changed
+    names: dict[str, list[str]] = {}
+    for place, of_run in enumerate(notes):
+        name = matrix.name(place)
+        for note in of_run:
+            # The report lists the changes of a variant.
+            if not note.startswith(f"variant {name}: "):
+                names.setdefault(note, []).append(name)
+    for note, of_note in names.items():
+        yield note if len(of_note) == len(notes) else f"{some_of(of_note)}: {note}"

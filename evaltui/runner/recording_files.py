@@ -21,6 +21,7 @@ from stat import S_ISREG
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.renaming import Renaming
 from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
+from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys
 from evaltui.documents.own_folder import refuse_link
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, read_source, save
@@ -72,13 +73,13 @@ def _label(file: Path) -> str:
     """The id of a set, without reading all of what it holds; "" where it cannot be read."""
     try:
         stat = file.stat()
-        return _label_in(file, stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else ""
+        return _label_in(file, stamp_in(stat)) if S_ISREG(stat.st_mode) else ""
     except (OSError, ValueError):
         return ""
 
 
 @lru_cache(maxsize=1024)
-def _label_in(file: Path, modified: int, size: int) -> str:
+def _label_in(file: Path, stamp: Stamp) -> str:
     match = _SET_ID.search(file.read_bytes())
     return str(json.loads(match[1])) if match else set_name(file)
 

@@ -18,10 +18,10 @@ from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.json_paths import cases_path
 from evaltui.documents.editing.renaming import names_of, rename_in_config, rename_in_set
+from evaltui.documents.formats import TextLines
 from evaltui.documents.line_changes import lines_of
 from evaltui.documents.nodes import BOM
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.documents.whole_text import TextLines
 from evaltui.project.folders import RECORDING_SUFFIX
 from evaltui.project.lint import files_to_lint, is_config_by_content
 from evaltui.runner.recording_files import parse_recordings, recordings_of

@@ -110,7 +110,7 @@ def name_run(store: RunStore, ref: str, name: str) -> str:
     """
     path = find_run(store, ref)
     ids = {run_id(path) for path in [*adk_results(store.agent_dir), *store.files()]}
-    if name in ("", "last") or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
+    if name in ("", "last") or name.isdecimal() or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
         raise SelectionError(f"{name!r} is not a valid run name")
     store.name(run_id(path), name)
     return run_id(path)

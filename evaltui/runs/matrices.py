@@ -81,7 +81,7 @@ def stored_matrices(store: RunStore, agent: RunKind | None = None) -> list[Store
         if log is not None and agent in (None, log.header.kind.agent._replace(variant="")):
             variants.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
     matrices = [_stored(key, tuple(map(_last, logs.values()))) for key, logs in variants.items()]
-    return sorted(matrices, key=lambda matrix: matrix.started, reverse=True)
+    return sorted(matrices, key=lambda matrix: min(path.name for path in matrix.paths), reverse=True)
 
 
 def _stored(matrix: str, logs: tuple[VariantLog, ...]) -> StoredMatrix:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from evaltui.core.compare.run_summary import CaseSummary
@@ -39,6 +39,7 @@ from evaltui.runs.run_tables import (
 from evaltui.runs.store import SUFFIX, RunStore
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
 _EVENT = "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)"
 _EVAL_CASE = "INSERT OR REPLACE INTO eval_cases VALUES (?, ?)"
 _NO_FILE = Path("this run")
@@ -81,10 +82,20 @@ def _begin_run(
 ) -> RunWriter:
     with _locked(folder):
         number = max(header.number or 0, next_number(store))
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
-        path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
+        path = folder / f"{_stamp(store)}-{uuid.uuid4().hex[:6]}{SUFFIX}"
         numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
         return RunWriter(path, numbered, secrets, cases, or_in_memory=or_in_memory)
+
+
+def _stamp(store: RunStore) -> str:
+    """The moment in the id of the run that begins now: after all others, even if the clock went back."""
+    now = datetime.now(UTC)
+    for path in reversed(store.files()):
+        with suppress(ValueError):
+            newest = datetime.strptime(path.name.partition("-")[0], _STAMP).replace(tzinfo=UTC)
+            now = max(now, newest + timedelta(milliseconds=1))
+            break
+    return f"{now.strftime('%Y%m%dT%H%M%S.%f')[:-3]}Z"
 
 
 def next_number(store: RunStore) -> int:

@@ -18,7 +18,7 @@ from evaltui.text.figures import counted, plural, show_number
 from evaltui.text.values import cut, visible
 
 if TYPE_CHECKING:
-    from evaltui.traces.found import FoundConversation
+    from evaltui.traces.conversations import RecordedConversation
     from evaltui.traces.pairing import Pairing, Unpaired
 import hashlib
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ _MOST_NAMED = 20
 class TracesToScore:
     """Conversations to be scored, and how they are paired with cases."""
 
-    conversations: tuple[FoundConversation, ...]
+    conversations: tuple[RecordedConversation, ...]
     files: tuple[str, ...]
     """Where they are from, as the user named it."""
     case_from: str = ""
@@ -158,10 +158,9 @@ def _user_contents(case: EvalCase) -> list[Json]:
     return [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation]
 
 
-def _held(case: EvalCase, source: FoundConversation) -> HeldConversation:
+def _held(case: EvalCase, conversation: RecordedConversation) -> HeldConversation:
     from evaltui.traces.pairing import aligned, aligned_events
 
-    conversation = source.read()
     events: Sequence[Event] = conversation.events
     places: Sequence[int | None] = range(len(conversation.turns))
     expected = _user_contents(case)

@@ -23,8 +23,7 @@ from evaltui.runs.sets import FileSets
 from evaltui.text.figures import counted
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
-from evaltui.traces.found import FoundConversation
-from evaltui.traces.missing import missing_content
+from evaltui.traces.drafting import missing_content
 from evaltui.traces.pairing import CaseToPair, pair
 from evaltui.traces.receiver.sessions import CompletedSession
 
@@ -117,8 +116,7 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         return ScoredSession(session.id, (), 0, problem=session.problem, remarks=session.warnings)
     conversation = session.conversation
     cases = await asyncio.to_thread(_cases_of, request)
-    in_memory = FoundConversation.in_memory(conversation)
-    pairing = pair(cases.to_pair, [in_memory])
+    pairing = pair(cases.to_pair, [conversation])
     case = next(iter(pairing.pairs), None)
     unpaired = next(iter(pairing.unpaired), None)
     session_result = ScoredSession(
@@ -139,7 +137,7 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
     asking = replace(
         request,
         cases={cases.files[session_result.case.path]: (session_result.case.eval_id,)},
-        traces=TracesToScore((in_memory,), ("evaltui listen",)),
+        traces=TracesToScore((conversation,), ("evaltui listen",)),
         session=session.id,
     )
     eval_case, config = (

@@ -8,6 +8,7 @@ files: a span that several of them have is one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -21,9 +22,9 @@ from evaltui.traces.events import TurnEvents, error_of
 from evaltui.traces.layouts.limits import limit_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in, texts
-from evaltui.traces.own_events import EVENTS, FINAL_STATE, own_events, own_final_state
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
 from evaltui.traces.tree import TraceTurn, Work, operation_of, turns_of, user_parts
+from evaltui.traces.writing.turn import EVENTS, FINAL_STATE
 
 
 def split_turn(turn: TraceTurn) -> list[TraceTurn]:
@@ -191,34 +192,21 @@ class RecordedConversation:
     @property
     def named_case(self) -> str:
         """The case that it says it is of; "" for none."""
-        return named_case(self.attributes)
+        return next((str(self.attributes[name]) for name in CASE_ATTRIBUTES if self.attributes.get(name)), "")
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Messages of the user, by turn; "" where a message is unknown."""
+        return tuple(turn.user for turn in self.turns)
+
+    @property
+    def agent(self) -> str:
+        """The one that speaks first; "" where none is named."""
+        return next((event.agent for event in self.events if event.agent), "")
 
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(event for turn in self.turns for event in turn.events)
-
-
-@dataclass(frozen=True)
-class PassedOver:
-    """How much of what was read is in no conversation."""
-
-    twins: int = 0
-    """Spans beside others with the same id."""
-    logs: int = 0
-    """Log records with messages whose span is not there."""
-    traces: int = 0
-    """Traces of no agent."""
-
-    def __add__(self, other: PassedOver) -> PassedOver:
-        return PassedOver(self.twins + other.twins, self.logs + other.logs, self.traces + other.traces)
-
-    def in_words(self) -> Iterator[str]:
-        if self.twins:
-            yield f"{counted(self.twins, 'span')} left out: another span of the trace has the same id"
-        if self.logs:
-            yield f"{counted(self.logs, 'log record')} with messages left out: of no span that is here"
-        if self.traces:
-            yield f"{counted(self.traces, 'trace')} of no agent left out"
 
 
 @dataclass(frozen=True)
@@ -227,19 +215,8 @@ class Conversations:
 
     conversations: tuple[RecordedConversation, ...]
     """Conversations in the order in which they began."""
-    read_warnings: tuple[str, ...] = ()
-    """Warnings of reading: parts that were left out, a sentence each."""
-    passed_over: PassedOver = PassedOver()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """All that was passed over, a sentence each."""
-        return (*self.read_warnings, *self.passed_over.in_words())
-
-
-def named_case(attributes: Mapping[str, Any]) -> str:
-    """The case that the attributes of a conversation name; "" for none."""
-    return next((str(attributes[name]) for name in CASE_ATTRIBUTES if attributes.get(name)), "")
+    warnings: tuple[str, ...] = ()
+    """Parts that were left out, a sentence each."""
 
 
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
@@ -264,11 +241,15 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
             groups.setdefault(key, []).extend((trace_id, piece) for piece in split_turn(turn))
             _keep(values.setdefault(key, {}), names, turn.spans)
     conversations = [_conversation_of(key, turns, values[key]) for key, turns in groups.items()]
-    passed_over = PassedOver(twins, lost, empty)
+    if twins:
+        warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
+    if lost:
+        warnings.append(f"{counted(lost, 'log record')} with messages left out: of no span that is here")
+    if empty:
+        warnings.append(f"{counted(empty, 'trace')} of no agent left out")
     return Conversations(
         tuple(sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))),
         tuple(warnings),
-        passed_over,
     )
 
 
@@ -340,13 +321,13 @@ def _conversation_of(
         tuple(dict.fromkeys(trace for trace, _ in ordered)),
         attributes,
         zero / _SECOND,
-        own_final_state(joined[-1].span.attributes.get(FINAL_STATE)),
+        _own_final_state(joined[-1].span.attributes.get(FINAL_STATE)),
     )
 
 
 def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
     made = TurnEvents(turn, number, zero)
-    own = own_events(turn.span.attributes.get(EVENTS), number)
+    own = _own_events(turn.span.attributes.get(EVENTS), number)
     if own is None and _is_our_own(turn.span):
         # The spans alone do not say what the agent did not send.
         turn.lost = turn.lost or limit_of(turn.span)
@@ -417,3 +398,28 @@ def _goes_on(before: TraceTurn, turn: TraceTurn) -> bool:
 
 def _ids(calls: Sequence[Json]) -> set[str]:
     return {str(call["id"]) for call in calls if call.get("id")}
+
+
+def _own_events(text: Any, turn: int) -> list[Event] | None:
+    """The events of a turn, which is number `turn` of its conversation; None where they cannot be read.
+
+    They are no longer of a case: its names and its repeat are left out.
+    """
+    try:
+        data = json.loads(text) if isinstance(text, str) else None
+        if not isinstance(data, list) or not data:
+            return None
+        events = [Event.from_json(event) for event in data]
+        return [replace(event, path="", set="", case="", repeat=0, turn=turn) for event in events]
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        # Something on the way has cut it: the spans say nearly as much.
+        return None
+
+
+def _own_final_state(text: Any) -> Json | None:
+    """The session state after the last turn; None where it is unknown."""
+    try:
+        data = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

@@ -1,13 +1,13 @@
-"""Turns of recorded conversations for eval cases: what was recorded of them, without ids."""
+"""Turns of recorded conversations for eval cases: what was recorded, without ids, and what is missing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from evaltui.core.model.events import ARGUMENTS, CALLS, USER_MESSAGE, Event, Json
-from evaltui.text.figures import counted
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE, Event, Json
+from evaltui.text.figures import counted, plural
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
 
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:(-)\s*(\d{1,9})?)?\s*")
@@ -74,3 +74,34 @@ def _without_id(value: Json, responded_ids: set[str]) -> Json:
     if not isinstance(value, dict) or str(value.get("id")) in responded_ids:
         return value
     return {name: member for name, member in value.items() if name != "id"}
+
+
+_WORDS = {ANSWERS: "response"}
+_EXPECTED = (CALLS, ARGUMENTS, ANSWERS)
+
+
+def missing_content(turns: Sequence[RecordedTurn]) -> Iterator[tuple[str, str]]:
+    """`arguments (turns 1, 3), response`, with what brings it; turns where it is missing in some only."""
+    by_remedy: dict[str, dict[str, list[int]]] = {}
+    for number, turn in enumerate(turns, start=1):
+        for what, remedy in turn.untold.items():
+            by_remedy.setdefault(remedy, {}).setdefault(_WORDS.get(what, what), []).append(number)
+    for remedy, numbers in by_remedy.items():
+        named = (what + _of_turns(some, len(turns)) for what, some in numbers.items())
+        yield ", ".join(named), remedy
+
+
+def _of_turns(numbers: Sequence[int], count: int) -> str:
+    if len(numbers) == count:
+        return ""
+    return f" ({plural(len(numbers), 'turn')} {', '.join(map(str, numbers))})"
+
+
+def not_expected(turn: RecordedTurn) -> Iterator[str]:
+    """Parts of a turn that a case cannot expect, since the trace does not hold them, with their remedies."""
+    by_remedy: dict[str, list[str]] = {}
+    for what in _EXPECTED:
+        if what in turn.untold:
+            by_remedy.setdefault(turn.untold[what], []).append(_WORDS.get(what, what))
+    for remedy, named in by_remedy.items():
+        yield f"{', '.join(named)} not recorded, so not expected: {remedy}"

@@ -15,7 +15,6 @@ from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event, Jso
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_json_text
 from evaltui.traces.conversations import SET_ATTRIBUTE, RecordedConversation, RecordedTurn
-from evaltui.traces.found import FoundConversation
 from evaltui.traces.layouts.messages import NOT_RECORDED
 
 # A case whose message shares less of it is none to suggest.
@@ -39,7 +38,7 @@ class CaseToPair:
 class Unpaired:
     """A conversation that no case is for."""
 
-    conversation: FoundConversation
+    conversation: RecordedConversation
     nearest: CaseId | None
     """The case whose user says something most like it; None where none is."""
     reason: str = ""
@@ -50,12 +49,12 @@ class Unpaired:
 class Pairing:
     """Conversations by case; several of one case are its repeats, in the order in which they began."""
 
-    pairs: dict[CaseId, list[FoundConversation]] = field(default_factory=dict)
+    pairs: dict[CaseId, list[RecordedConversation]] = field(default_factory=dict)
     unpaired: list[Unpaired] = field(default_factory=list)
 
 
 def pair(
-    cases: Sequence[CaseToPair], conversations: Iterable[FoundConversation], attribute: str = ""
+    cases: Sequence[CaseToPair], conversations: Iterable[RecordedConversation], attribute: str = ""
 ) -> Pairing:
     """Pair conversations with cases: by what names the case, `attribute` first, by their ids, then by text.
 
@@ -90,7 +89,7 @@ def pair(
     return pairing
 
 
-def _named_set(conversation: FoundConversation) -> str:
+def _named_set(conversation: RecordedConversation) -> str:
     return str(conversation.attributes.get(SET_ATTRIBUTE) or "")
 
 
@@ -105,7 +104,7 @@ class _Index:
             if case.messages and (text := _plain(case.messages[0])):
                 self._by_text.setdefault(text, []).append(case)
 
-    def find(self, conversation: FoundConversation, named: str) -> tuple[list[CaseToPair], str]:
+    def find(self, conversation: RecordedConversation, named: str) -> tuple[list[CaseToPair], str]:
         """The cases that it may be of, and why these are not exactly one."""
         if named:
             hits = self._by_name.get(named, [])
@@ -119,7 +118,7 @@ class _Index:
             return [], "the user's message is not in the trace"
         return hits, f"{counted(len(hits), 'case')} begin like it" if len(hits) > 1 else ""
 
-    def nearest(self, conversation: FoundConversation) -> CaseId | None:
+    def nearest(self, conversation: RecordedConversation) -> CaseId | None:
         first_message = _plain(conversation.messages[0])[:_COMPARED] if conversation.messages else ""
         best, likeness = None, 0.0
         matcher = SequenceMatcher(b=first_message, autojunk=False)
@@ -136,7 +135,7 @@ def _why(hits: Sequence[CaseToPair], named: str) -> str:
     return f"several sets have a {named}" if hits else f"no set has a {named}"
 
 
-def _decided(hits: list[CaseToPair], conversation: FoundConversation) -> list[CaseToPair]:
+def _decided(hits: list[CaseToPair], conversation: RecordedConversation) -> list[CaseToPair]:
     """The cases among several that are most like the conversation."""
     if len(hits) < 2:
         return hits

@@ -10,7 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase, BufferedReader, BytesIO
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from evaltui.traces.formats.console import is_printed_span, read_printed_span
 from evaltui.traces.formats.dataset import read_dataset
 from evaltui.traces.formats.jaeger import is_jaeger, read_jaeger
 from evaltui.traces.formats.otlp import is_bare_span, is_otlp, read_otlp, read_span
-from evaltui.traces.formats.protobuf import LENGTH, NO_MESSAGE, read_protobuf
+from evaltui.traces.formats.protobuf import NO_MESSAGE, read_protobuf
 from evaltui.traces.receiver.spool import is_spool, read_spool
 from evaltui.traces.span import Recorded, UnreadableTraceError
 
@@ -32,9 +32,11 @@ OpenFile = BufferedReader | gzip.GzipFile
 """A file as it is, or what gzip made of it."""
 
 LONGEST_DOCUMENT = 512 * 1024 * 1024
-"""Bytes of one JSON document or one message; the lines of a file are documents of their own."""
+"""Bytes of one JSON document or one message."""
 
 _CHUNK = 1024 * 1024
+# Bytes of the length before each of several messages.
+_LENGTH = 4
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 
@@ -54,23 +56,9 @@ def documents_in(file: BufferedIOBase, warnings: list[str]) -> Iterator[Any]:
 
     To `warnings`, sentences on what was left out are added. Raises UnreadableTraceError.
     """
-    first = line = file.readline(LONGEST_DOCUMENT + 1)
-    # A message of protobuf may begin with what looks like an empty line.
-    while line and not line.strip():
-        line = file.readline(LONGEST_DOCUMENT + 1)
-        first += line
-    _check_length(len(first))
-    if not _may_be_json(first):
-        yield from _messages(file, first, warnings)
-        return
-    try:
-        document = _parsed(first)
-    except ValueError:
-        yield from _Text(file, first, warnings).documents()
-        return
-    del first
-    yield document
-    yield from _lines(file, warnings)
+    prefix = file.read(_CHUNK)
+    is_json = prefix.removeprefix(_BOM).lstrip()[:1] in (b"{", b"[")
+    yield from _Text(file, prefix, warnings).documents() if is_json else _messages(file, prefix, warnings)
 
 
 def _messages(file: BufferedIOBase, prefix: bytes, warnings: list[str]) -> Iterator[Recorded]:
@@ -85,12 +73,12 @@ def _messages(file: BufferedIOBase, prefix: bytes, warnings: list[str]) -> Itera
             yield read_protobuf(data)
         return
     has_messages = False
-    while head := _read_bytes(file, prefix, LENGTH):
-        prefix = prefix[LENGTH:]
+    while head := _read_bytes(file, prefix, _LENGTH):
+        prefix = prefix[_LENGTH:]
         size = int.from_bytes(head, "big")
         data = _read_bytes(file, prefix, size)
         prefix = prefix[size:]
-        if len(head) < LENGTH or len(data) < size:
+        if len(head) < _LENGTH or len(data) < size:
             if not has_messages:
                 raise UnreadableTraceError(NO_MESSAGE)
             warnings.append("the last message is cut off and was left out")
@@ -102,27 +90,6 @@ def _messages(file: BufferedIOBase, prefix: bytes, warnings: list[str]) -> Itera
 def _read_bytes(file: BufferedIOBase, prefix: bytes, size: int) -> bytes:
     """Reads as many bytes, of which the first ones, `prefix`, were read already."""
     return prefix[:size] if len(prefix) >= size else prefix + file.read(size - len(prefix))
-
-
-def _lines(file: BufferedIOBase, warnings: list[str]) -> Iterator[Any]:
-    number = 1
-    line = file.readline(LONGEST_DOCUMENT + 1)
-    while line:
-        number += 1
-        _check_length(len(line))
-        following = file.readline(LONGEST_DOCUMENT + 1)
-        if line.strip():
-            try:
-                document = _parsed(line)
-            except json.JSONDecodeError as error:
-                if following:
-                    why = f"{error.msg} at column {error.colno}"
-                    raise UnreadableTraceError(f"line {number} is not JSON: {why}") from error
-                # Whoever writes the file was stopped, or is still writing.
-                warnings.append(f"line {number}, the last one, is cut off and was left out")
-            else:
-                yield document
-        line = following
 
 
 class _Text:
@@ -184,10 +151,6 @@ class _Text:
         self._warnings.append(f"{rest} is cut off and was left out")
 
 
-def _may_be_json(data: bytes) -> bool:
-    return data.removeprefix(_BOM).lstrip()[:1] in (b"{", b"[")
-
-
 def _as_protobuf(data: bytes, why: str) -> Recorded:
     """A message that begins like JSON. Raises UnreadableTraceError that says `why` it is no JSON."""
     try:
@@ -200,14 +163,6 @@ def _next(text: str, at: int) -> int:
     while at < len(text) and text[at] in " \t\r\n,":
         at += 1
     return at
-
-
-def _parsed(line: bytes) -> Any:
-    """Raises ValueError for what is no JSON."""
-    try:
-        return json.loads(line.removeprefix(_BOM).decode("utf-8", "replace"))
-    except RecursionError as error:
-        raise UnreadableTraceError("JSON nested too deeply") from error
 
 
 def _check_length(size: int) -> None:
@@ -248,14 +203,6 @@ def _in_file(file: OpenFile, path: Path) -> Iterator[Recorded]:
     warnings: list[str] = []
     yield from map(read_document, documents_in(file, warnings))
     yield Recorded(warnings=[f"{path}: {warning}" for warning in warnings])
-
-
-def read_bytes(data: bytes) -> Recorded:
-    """Reads data in memory, as `read_file` does."""
-    recorded = Recorded()
-    for document in documents_in(BytesIO(data), recorded.warnings):
-        recorded.add(read_document(document))
-    return recorded
 
 
 def read_document(document: Any) -> Recorded:

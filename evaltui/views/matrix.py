@@ -56,6 +56,12 @@ def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]
     return {label: text for label, text in facts.items() if text}
 
 
+def changed_between(matrix: Matrix) -> str:
+    """`agent.py changed between the variants`; "" where nothing did."""
+    changed = matrix.changed_files
+    return f"{some_of(list(changed))} changed between the variants" if changed else ""
+
+
 def _missing(matrix: Matrix) -> str:
     """`3 results, variant pro`; "" for a matrix that is complete."""
     missing = sum(totals.open_cases for totals in matrix.totals)
@@ -78,8 +84,13 @@ def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
 
 def rate_of(totals: Totals) -> str:
     """` of 3/16 cases`: how many a pass rate is of, where some have no result yet; "" where all have."""
-    every = counted(totals.cases + totals.open_cases, "case")
-    return f" of {totals.cases}/{every}" if totals.open_cases else ""
+    return _part(totals.cases, totals)
+
+
+def _part(cases: int, totals: Totals) -> str:
+    """` of 3/16 cases`; "" for all cases of a variant."""
+    every = totals.cases + totals.open_cases
+    return "" if cases == every else f" of {cases}/{counted(every, 'case')}"
 
 
 def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
@@ -87,7 +98,7 @@ def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
     against = "base" if paired is None else UNKNOWN
     if paired and paired.cases:
         # Cases that pass here only, and in the base only.
-        against = f"+{paired.better} −{paired.worse}, {show_p(paired.p)}"
+        against = f"+{paired.better} −{paired.worse}{_part(paired.cases, totals)}, {show_p(paired.p)}"
     return {
         "pass rate": f"{show_rate(rate.mean)}{rate_of(totals)}" if rate else UNKNOWN,
         "95% interval": show_interval(*rate.interval) if rate and rate.interval else UNKNOWN,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from closed_schemas import closed
@@ -82,6 +84,20 @@ def test_a_matrix_is_run_stored_reported_and_compared(agent, capsys):
     assert f"--baseline: matrix {document['matrix']} has no variant cold" in capsys.readouterr().err
 
 
+def test_an_edit_between_the_variants_is_told(agent, capsys):
+    """Else a variant is worse because of what it does not change."""
+    edit = ".with_name('word.txt').write_text('bad')"
+    source = (agent / "agent.py").read_text()
+    (agent / "agent.py").write_text(source.replace("    while", f"    Path(__file__){edit}\n    while"))
+    assert call("run", agent, *VARIANTS, "--report", "json") == 1
+    document = report_of(capsys)
+    assert document["notes"] == ["word.txt changed between the variants"]
+    # Each is as the agent was when it began.
+    (agent / "word.txt").write_text("good")
+    assert call("report", agent, document["matrix"], "--report", "json") == 0
+    assert report_of(capsys)["notes"] == document["notes"]
+
+
 def test_what_is_left_of_a_matrix_is_run(agent, capsys):
     assert call("run", agent, *VARIANTS, "--report", "json") == 1
     before = report_of(capsys)
@@ -91,6 +107,16 @@ def test_what_is_left_of_a_matrix_is_run(agent, capsys):
     # As a run that was interrupted in its first variant leaves it.
     warm.unlink()
     interrupt(base, 1)
+    assert call("report", agent, before["matrix"], "--report", "json", "--report", "csv=open.csv") == 0
+    base_cells = [("base", "PASSED", 1), ("base", "NOT_EVALUATED", 0)]
+    cases = report_of(capsys)["cases"]
+    assert [
+        (cell["variant"], cell["status"], cell["runs"]) for row in cases for cell in row["results"]
+    ] == base_cells
+    lines = csv.DictReader(Path("open.csv").read_text().splitlines())
+    cells = [(line["variant"], line["status"], int(line["runs"])) for line in lines]
+    not_run = ("warm", "NOT_EVALUATED", 0)
+    assert cells == [base_cells[0], not_run, base_cells[1], not_run]
     assert call("run", agent, "--resume", before["matrix"], "--report", "json") == 1
     after = report_of(capsys)
     statuses = [

@@ -168,6 +168,24 @@ def test_a_run_in_which_a_case_broke_without_evidence_is_not_the_last_baseline(a
     assert f"Skipped: {second} (1 case broken since {first}, without evidence)" in note
 
 
+def test_a_run_that_begins_after_the_clock_went_back_is_the_last_one(agent, monkeypatch, capsys):
+    write_eval_set(agent, "lights", make_case("a", turn("a")))
+    run_without_processes(monkeypatch, says("wrong"))
+    assert call("run", agent) == 1
+    store = RunStore(agent)
+    ahead = store.latest()
+    ahead.rename(ahead.with_name(f"2999{ahead.name[4:]}"))
+    run_without_processes(monkeypatch, says("right"))
+    for number in (2, 3):
+        assert call("run", agent, "--keep-runs", 1) == 0
+        capsys.readouterr()
+        assert call("runs", agent) == 0
+        assert capsys.readouterr().out.startswith(f"✓ run {number} ")
+        assert len(store.files()) == 1
+    assert call("report", agent, "last", "--report", "json") == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "PASSED"
+
+
 def test_scored_traces_stand_for_no_run_of_the_agent(agent):
     """A case that failed in them is not excused, and --failed leaves out none that passed in them."""
     store = RunStore(agent)

@@ -91,6 +91,8 @@ def test_a_save_is_followed_by_its_verdict_until_it_is_interrupted(agent, start)
     assert "agent.py:1: SyntaxError" in broken
     (agent / "agent.py").write_text(AGENT.format("yes"))
     said = watch.until("1 stale")
+    # The case that is not run again may fail now.
+    assert "1 passed  " in said
     assert "agent.py changed: runs 1 case, unknown number of live calls" in said
     assert "✓ agrees" in said
     assert "s after the save" in said
@@ -107,6 +109,24 @@ def test_a_save_that_runs_no_case_says_which_results_are_stale(agent, start):
     watch.until("2 passed")
     (agent / "agent.py").write_text(AGENT.format("yes"))
     assert "agent.py changed: no case run" in watch.until("2 stale (unknown number of live calls)")
+
+
+def test_files_that_cannot_be_read_are_told(agent, start):
+    """Else the last verdict seems to be that of the save."""
+    eval_set = agent / "talk.evalset.json"
+    text = eval_set.read_text()
+    watch = start("my_agent", folder=agent.parent)
+    watch.until("1 passed, 1 failed")
+    (agent / "test_config.json").write_text('{"criteria"')
+    assert "test_config.json changed: no case run" in watch.until(
+        "! Cannot run: test_config.json:1: not valid JSON"
+    )
+    (agent / "test_config.json").unlink()
+    watch.until("test_config.json changed: ")
+    eval_set.write_text(text[:-1])
+    watch.until("! Cannot run talk.evalset.json: line 1: not valid JSON")
+    eval_set.write_text(text)
+    assert "!" not in watch.until("talk.evalset.json changed: ")
 
 
 def test_the_cases_that_are_named_are_run_after_every_save(agent, start):

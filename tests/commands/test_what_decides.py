@@ -298,6 +298,17 @@ def test_a_database_that_the_agent_only_reads_is_part_of_it(desk):
     assert reopened(folder) == [("kb.db",)] * 2
 
 
+def test_a_file_that_another_program_reads_is_part_of_it_however_old_the_one_in_its_place(desk):
+    folder = desk("__import__('subprocess').run(['cat', HERE / 'kb.json'])")
+    (folder / "kb.json").write_text("1")
+    assert call("run", folder) == 0
+    older = folder.parent / "older.json"
+    older.write_text("2")
+    os.utime(older, (1e9, 1e9))
+    older.rename(folder / "kb.json")
+    assert reopened(folder) == [("kb.json",)] * 2
+
+
 def test_reports_in_the_agents_folder_are_no_part_of_it(desk):
     folder = desk()
     kinds = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html"}

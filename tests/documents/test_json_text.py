@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from json.decoder import py_scanstring
 from typing import Any
 
 import pytest
@@ -176,70 +174,6 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
     max_leaves=15,
 )
-_STYLES = st.sampled_from([None, 0, 2, "\t"])
-
-
-@given(_JSON, _STYLES, st.booleans(), st.booleans())
-def test_lines_agree_with_a_naive_reference(data, indent, ascii_only, crlf):
-    text = json.dumps(data, indent=indent, ensure_ascii=ascii_only)
-    if crlf:
-        text = text.replace("\n", "\r\n")
-    expected = dict(_naive_lines(text))
-    assert lines_of(text, expected) == expected
-    missing = {(*path, "not there", 0): line for path, line in expected.items()}
-    assert lines_of(text, missing) == missing
-
-
-def _naive_lines(text: str) -> Iterator[tuple[JsonPath, int]]:
-    """Every path with its line, by a scanner that knows one character at a time."""
-    position = 0
-
-    def line() -> int:
-        return text[:position].count("\n") + 1
-
-    def space() -> None:
-        nonlocal position
-        while position < len(text) and text[position] in " \t\r\n":
-            position += 1
-
-    def string() -> str:
-        nonlocal position
-        value, position = py_scanstring(text, position + 1)
-        return value
-
-    def value(path: JsonPath) -> Iterator[tuple[JsonPath, int]]:
-        nonlocal position
-        opening = text[position]
-        if opening == '"':
-            string()
-        elif opening in "{[":
-            position += 1
-            space()
-            index = 0
-            while text[position] not in "}]":
-                if text[position] == ",":
-                    position += 1
-                    space()
-                at = line()
-                if opening == "{":
-                    step: str | int = string()
-                    space()
-                    position += 1
-                    space()
-                else:
-                    step = index
-                yield (*path, step), at
-                yield from value((*path, step))
-                space()
-                index += 1
-            position += 1
-        else:
-            while position < len(text) and text[position] not in ",]} \t\r\n":
-                position += 1
-
-    space()
-    yield (), line()
-    yield from value(())
 
 
 @given(_JSON, st.data())

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import EditError, Insert, Move, Put, Remove
 from evaltui.documents.line_changes import changed_lines
+from tests.changed_values import apply_to_data
 
 CALLS = """{
   "calls": [
@@ -109,6 +110,7 @@ def test_the_changes_lead_from_the_old_lines_to_the_new_ones(steps, indent):
     before = after = JsonDocument(json.dumps({"name": "s", "eval_cases": cases}, indent=indent) + "\n")
     for edit in steps:
         with suppress(EditError):
+            apply_to_data(after.value, [edit])
             after = after.edited([edit])
     changes = changed_lines(before, after)
     old, new = before.text.splitlines(), after.text.splitlines()

@@ -42,13 +42,6 @@ def changed(*edits, text=BASE) -> str:
     return JsonDocument(text).edited(edits).text
 
 
-def test_changes_of_different_cases_and_members_are_merged():
-    mine = changed(Put(("eval_cases", 0, "n"), 2), Put(("name",), "mine"), Remove(("eval_cases", 2)))
-    theirs = changed(Put(("eval_cases", 1, "n"), 3), Put(("description",), "theirs"))
-    merged = written([case("a", n=2), case("b", n=3)], name="mine")
-    assert merge(BASE, mine, theirs) == Merged(changed(Put(("description",), "theirs"), text=merged))
-
-
 def test_one_side_alone_is_taken_to_the_byte():
     other = BASE.replace("1.0", "1.00   ") + "\n"
     assert merge(BASE, other, BASE) == Merged(other)
@@ -241,25 +234,6 @@ def ordered(text, order):
 
 
 FOUR = written([case(eval_id) for eval_id in "abcd"], name="old")
-
-
-@pytest.mark.parametrize(
-    ("mine", "theirs", "merged"),
-    [
-        ("bacd", "abcd", "bacd"),
-        ("abcd", "dabc", "dabc"),
-        ("dabc", "dabc", "dabc"),
-    ],
-)
-@pytest.mark.parametrize("renamed_outside", [True, False])
-def test_a_new_order_of_either_side_is_kept(mine, theirs, merged, renamed_outside):
-    other = ordered(FOUR, theirs)
-    if renamed_outside:
-        other = other.replace('"old"', '"new"')
-    result = merge(FOUR, ordered(FOUR, mine), other)
-    assert isinstance(result, Merged)
-    assert ids_of(result.text) == list(merged)
-    assert json.loads(result.text)["name"] == ("new" if renamed_outside else "old")
 
 
 def test_where_both_moved_cases_the_order_is_asked():

@@ -65,14 +65,7 @@ def test_a_module_of_another_member_of_the_workspace_is_found(tmp_path, environm
         assert where == tmp_path.resolve() / "packages/app/src/my_app/agents/desk"
 
 
-FINDER = """\
-from __future__ import annotations
-MAPPING: dict[str, str] = {'my_app': %r}
-NAMESPACES: dict[str, list[str]] = {}
-"""
-
-
-@pytest.mark.parametrize("kind", ["path", "mapping", "finder"])
+@pytest.mark.parametrize("kind", ["path", "finder"])
 def test_a_module_of_an_editable_install_elsewhere_is_found(kind, tmp_path, environment, packages):
     folder = nested_agents(tmp_path / "elsewhere")
     here = tmp_path / "here"
@@ -80,10 +73,8 @@ def test_a_module_of_an_editable_install_elsewhere_is_found(kind, tmp_path, envi
     source = tmp_path / "elsewhere" / "src"
     if kind == "path":
         write(packages / "my_app.pth", f"# of uv\nimport sys\n{source}\n")
-    if kind == "mapping":
-        write(packages / "__editable___my_app_1_finder.py", FINDER % str(source / "my_app"))
     if kind == "finder":
-        # As those of other build backends, which only Python itself can ask.
+        # As those of setuptools, which only Python itself can ask.
         write(packages / "loads.py", f"import sys\nsys.path.append({str(source)!r})\n")
         write(packages / "my_app.pth", "import loads\n")
     assert find_module("my_app.agents.desk", environment / "bin" / "python", here) == folder

@@ -154,12 +154,6 @@ def test_the_project_says_which(agent):
     assert (found.path, found.reason) == (executable, "pyproject.toml")
 
 
-def test_settings_may_be_written_as_any_toml(agent):
-    executable = environment(agent.parents[1] / "other")
-    (agent.parents[1] / "pyproject.toml").write_text('[tool]\nevaltui = { python = "other" }\n')
-    assert find_interpreter(agent).path == executable
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -85,14 +85,6 @@ def test_marks_on_turns_that_do_not_exist_are_warnings(agent):
     ]
 
 
-def test_a_set_that_cannot_be_read_hides_what_marks_may_mean(agent):
-    (agent / "broken.evalset.json").write_text("{")
-    turns = [{"set": "lights", "case": "off", "turn": 0, "mode": "skip"}]
-    config = agent / "test_config.json"
-    config.write_text(json.dumps({"criteria": {"safety_v1": 1}, "evaltui": {"turns": turns}}))
-    assert lint([config]) == []
-
-
 def test_a_config_is_known_by_its_content_too(tmp_path):
     config = tmp_path / "strict.json"
     config.write_text('{"criteria": {"m": "x"}}')

@@ -34,18 +34,23 @@ def test_rules_that_dangle(tmp_path):
         rule("find", set="order"),
         rule("find", set="orders", case="lat"),
         rule("pay", case="late"),
+        {**rule("find"), "match": "type"},
     ]
     config = write(tmp_path, rules, late="find", early="pay")
     problems = lint([config])
     assert {problem.severity for problem in problems} == {Severity.WARNING}
     assert sorted(problem.sentence for problem in problems) == [
+        "evaltui.rules[0]: never applies: rules[5] covers the same argument",
         "evaltui.rules[1].tool: no expected call of 'fimd'. Did you mean find?",
         "evaltui.rules[2].set: no eval set 'order' beside this config. Did you mean orders?",
         "evaltui.rules[3].case: no case 'lat' in orders. Did you mean late?",
         "evaltui.rules[4].tool: no expected call of 'pay'",
+        "evaltui.rules[5].arg: no expected call of find has 'query'",
     ]
     lines = config.read_text().splitlines()
     assert {lines[problem.line - 1].strip(" ,") for problem in problems} == {
+        "{",
+        '"arg": "query"',
         '"tool": "fimd"',
         '"set": "order"',
         '"case": "lat"',

@@ -33,7 +33,7 @@ def test_the_page_links_the_details_of_what_failed_and_has_no_script(tmp_path):
     assert "<script" not in page
     assert "script-src" not in page
     assert page.count("<circle") == 2
-    assert "+2 −0, p = 0.5" in page
+    assert "+2 −0 of 4/5 cases, p = 0.5" in page
     assert "no response within 30 s" in page
 
 
@@ -89,3 +89,10 @@ def test_an_open_matrix_and_one_without_differences_are_told(tmp_path):
     assert "All cases came out the same" in markdown_matrix(found)
     assert "2 results" in html_matrix(found)
     assert found.seconds is None
+
+
+def test_a_comparison_of_some_of_the_cases_says_so(tmp_path):
+    """A case that passes in the base and ends with an error is in neither count."""
+    write_variant(tmp_path, "base", {"lights": {"a": "p", "b": "p"}})
+    write_variant(tmp_path, "pro", {"lights": {"a": "p", "b": "e"}})
+    assert "| against base | base | +0 −0 of 1/2 cases, p = 1 |" in markdown_matrix(report(tmp_path))

@@ -95,7 +95,7 @@ def test_names(tmp_path):
     assert find_run(RunStore(tmp_path), "before") == second
     name_run(RunStore(tmp_path), "old", "before")
     assert find_run(RunStore(tmp_path), "before") == first
-    for name in ("", "last", second.stem, "x.sqlite"):
+    for name in ("", "last", "1", second.stem, "x.sqlite"):
         with pytest.raises(SelectionError, match="is not a valid run name"):
             name_run(RunStore(tmp_path), "last", name)
     (first.parent / "names.json").write_text("[1")

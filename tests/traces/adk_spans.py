@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from tests.runner.adapters.adk_scripted import ScriptedLlm, call, say
+from tests.agents.adapters.adk_scripted import ScriptedLlm, call, say
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 SCHEMA = "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN"

@@ -16,7 +16,6 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.pairing import aligned_events
-from evaltui.traces.reading import read_bytes
 from tests.changed_values import changed_case
 from tests.traces import written_traces
 from tests.traces.adk_spans import BARE, SPANS, run
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.adk
 def accepted(expected, messages, environment):
     """The case after all that was done is accepted, and what came of each turn."""
     told = run("tools", messages, environment)
-    (found,) = conversations_in([read_bytes(written_traces.otlp_json(told))]).conversations
+    (found,) = conversations_in([written_traces.read_bytes(written_traces.otlp_json(told))]).conversations
     said = [turn["user_content"] for turn in expected["conversation"]]
     actual = invocations_from_events(aligned_events(said, found)[0])
     result = asyncio.run(score_case(EvalCase.model_validate(expected), actual, EvalConfig.default()))

@@ -13,10 +13,9 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import Event, Step, split
 from evaltui.traces.conversations import conversations_in
-from evaltui.traces.own_events import EVENTS
-from evaltui.traces.reading import read_bytes, read_document
+from evaltui.traces.reading import read_document
 from evaltui.traces.writing.otlp import otlp_json
-from evaltui.traces.writing.turn import Held, spans_of_turns
+from evaltui.traces.writing.turn import EVENTS, Held, spans_of_turns
 
 HELD = Held("run/set/case", "shop", 1_700_000_000_000_000_000, {"evaltui.eval.case.id": "case"})
 
@@ -158,7 +157,7 @@ def test_what_google_adk_did_is_read_back_from_our_spans(agent, messages):
     from tests.traces.adk_spans import SPANS, run
 
     (held,) = conversations_in(
-        [read_bytes(written_traces.otlp_json(run(agent, messages, SPANS)))]
+        [written_traces.read_bytes(written_traces.otlp_json(run(agent, messages, SPANS)))]
     ).conversations
     errors = {
         str(number): {"type": turn.error.type, "message": turn.error.message}

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 pytest.importorskip("google.adk")
 
 from evaltui.traces.conversations import conversations_in
-from evaltui.traces.reading import read_bytes, read_file
+from evaltui.traces.reading import read_file
 from evaltui.traces.span import Recorded, UnreadableTraceError, normal_id
 from tests.traces import written_traces
 from tests.traces.adk_spans import SPANS, run
@@ -43,7 +43,7 @@ def told_by(recorded):
 
 
 def test_formats_are_told_by_their_content(told, tmp_path):
-    expected = told_by(read_bytes(written_traces.otlp_json(told)))
+    expected = told_by(written_traces.read_bytes(written_traces.otlp_json(told)))
     assert [kind for kind, *_ in expected].count("tool_call") == 2
     for write in written_traces.FORMATS:
         data = write(told)
@@ -51,7 +51,7 @@ def test_formats_are_told_by_their_content(told, tmp_path):
         for name, written in (("trace.xml", data), ("trace.txt", gzip.compress(data))):
             (tmp_path / name).write_bytes(written)
             assert told_by(read(tmp_path / name)) == expected, write.__name__
-        assert told_by(read_bytes(data)) == expected, write.__name__
+        assert told_by(written_traces.read_bytes(data)) == expected, write.__name__
     written_traces.sqlite(told, tmp_path / "spans.json")
     assert told_by(read(tmp_path / "spans.json")) == expected
 
@@ -60,23 +60,23 @@ def test_a_torn_last_line_is_left_out_and_said(told, tmp_path):
     path = tmp_path / "collector.json"
     path.write_bytes(written_traces.collector_lines(told))
     (warning,) = read(path).warnings
-    assert warning.startswith(f"{path}: line ")
+    assert warning.startswith(f"{path}: the rest after ")
     assert "cut off" in warning
     path.write_bytes(path.read_bytes() + b'\n{"resourceSpans": []}')
-    with pytest.raises(UnreadableTraceError, match=r"line 12 is not JSON: .* at column 27"):
+    with pytest.raises(UnreadableTraceError, match=r"is not JSON: .* at line 12, column 27"):
         read(path)
 
 
 def test_a_torn_stream_of_printed_spans_is_left_out_and_said(told):
     data = written_traces.console(told)
-    found = read_bytes(data[:-40])
+    found = written_traces.read_bytes(data[:-40])
     assert len(found.spans) == len(told.spans) - 1
     assert "cut off" in found.warnings[0]
 
 
 def test_spans_in_any_order_and_twice_are_one_conversation(told):
-    expected = told_by(read_bytes(written_traces.otlp_json(told)))
-    spans = list(read_bytes(written_traces.bare_list(told)).spans)
+    expected = told_by(written_traces.read_bytes(written_traces.otlp_json(told)))
+    spans = list(written_traces.read_bytes(written_traces.bare_list(told)).spans)
     shuffled = [*spans, *spans]
     random.Random(7).shuffle(shuffled)
     assert told_by(Recorded(shuffled)) == expected
@@ -127,7 +127,7 @@ def test_wrong_types_anywhere_never_raise_anything_else(told):
             changed = json.loads(json.dumps(document))
             _put(changed, place, choice.choice(wrong))
             try:
-                found = conversations_in([read_bytes(json.dumps(changed).encode())])
+                found = conversations_in([written_traces.read_bytes(json.dumps(changed).encode())])
             except UnreadableTraceError:
                 continue
             for one in found.conversations:
@@ -158,7 +158,7 @@ def test_formats_keep_how_much_was_dropped():
     tags = [{"key": "otel.dropped_attributes_count", "value": 4}]
     jaeger = {"data": [{"traceID": "1" * 32, "spans": [{"spanID": "2" * 16, "tags": tags}]}]}
     for data in (json.dumps(document).encode(), message, json.dumps(jaeger).encode()):
-        assert [one.dropped for one in read_bytes(data).spans] == [4]
+        assert [one.dropped for one in written_traces.read_bytes(data).spans] == [4]
 
 
 def test_ids():

@@ -9,7 +9,7 @@ from tests.eval_data import make_case, make_turn, write_eval_set
 pytest.importorskip("opentelemetry.proto")
 
 from tests.commands.command_line import call
-from tests.gemini_server import GeminiServer, says
+from tests.gemini_server import says
 
 AGENT = """
     from evaltui import Agent
@@ -41,13 +41,6 @@ CONFIG = {
         "tools": {"clock": "record"},
     },
 }
-
-
-@pytest.fixture
-def gemini(monkeypatch):
-    with GeminiServer() as server:
-        server.use(monkeypatch)
-        yield server
 
 
 def respond(verdict):

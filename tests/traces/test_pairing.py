@@ -9,7 +9,6 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
-from evaltui.traces.found import FoundConversation
 from evaltui.traces.pairing import CaseToPair, aligned, aligned_events, pair
 
 
@@ -39,7 +38,7 @@ CASES = [case("one", "Find a lamp"), case("two", "Hello", "Bye"), case("three", 
 
 
 def paired(*conversations, cases=CASES, attribute=""):
-    found = pair(cases, map(FoundConversation.in_memory, conversations), attribute)
+    found = pair(cases, conversations, attribute)
     return {key.eval_id: [one.id for one in some] for key, some in found.pairs.items()}, [
         (one.conversation.id, one.nearest and one.nearest.eval_id, one.reason) for one in found.unpaired
     ]
@@ -133,6 +132,6 @@ def test_a_thousand_conversations_are_paired_without_comparing_all_of_them():
     cases = [case(f"c{n}", f"question number {n}") for n in range(1000)]
     conversations = [conversation(f"question number {n}", id=f"x{n}") for n in range(1000)]
     random.Random(1).shuffle(conversations)
-    found = pair(cases, map(FoundConversation.in_memory, conversations))
+    found = pair(cases, conversations)
     assert not found.unpaired
     assert all(key.eval_id == f"c{one.id[1:]}" for key, (one,) in found.pairs.items())

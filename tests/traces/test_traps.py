@@ -13,7 +13,6 @@ from evaltui.core.trace.span_lines import what_line
 from evaltui.core.trace.spans import SpanTree
 from evaltui.text.lines import draw
 from evaltui.traces.conversations import conversations_in
-from evaltui.traces.reading import read_bytes
 from tests.traces import written_traces
 from tests.traces.adk_spans import BARE, EVENTS_ONLY, OLD, OLD_BARE, SPANS, run
 
@@ -23,7 +22,9 @@ CONTENT = pytest.mark.parametrize("environment", [SPANS, OLD], ids=["schema 2", 
 
 
 def conversation(agent, messages, environment, write=written_traces.otlp_json):
-    (found,) = conversations_in([read_bytes(write(run(agent, messages, environment)))]).conversations
+    (found,) = conversations_in(
+        [written_traces.read_bytes(write(run(agent, messages, environment)))]
+    ).conversations
     return found
 
 
@@ -203,7 +204,7 @@ def test_calls_at_once_are_in_the_order_in_which_they_were_asked_for(environment
         span["startTimeUnixNano"] = begin
     import json
 
-    (found,) = conversations_in([read_bytes(json.dumps(document).encode())]).conversations
+    (found,) = conversations_in([written_traces.read_bytes(json.dumps(document).encode())]).conversations
     assert turns(found) == [("Compare", calls, "The rug is cheaper.")]
     assert len(results(found)) == 3
     names = {

@@ -1,12 +1,23 @@
 """The same spans in every format that traces are kept in, as the tools of those formats write them."""
 
 import json
+from io import BytesIO
 
 from google.adk.telemetry._web_ui import ui_telemetry_from_otel
 from google.adk.telemetry.sqlite_span_exporter import SqliteSpanExporter
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from evaltui.traces.reading import documents_in, read_document
+from evaltui.traces.span import Recorded
+
+
+def read_bytes(data):
+    recorded = Recorded()
+    for document in documents_in(BytesIO(data), recorded.warnings):
+        recorded.add(read_document(document))
+    return recorded
 
 
 def _value(value):

@@ -9,8 +9,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.documents.line_changes import LineChange
 from evaltui.runs.score_table import Trial
 from evaltui.text.lines import cells, draw
-from evaltui.tui.criteria.lines import Group, columns_of, row_line
 from evaltui.tui.criteria.page import write_row
+from evaltui.tui.criteria.rows import Group, columns_of, row_line
 from evaltui.tui.theme import COLORS, FILLS
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.criteria.effect import Effect, Flip, Flips

@@ -43,8 +43,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.result.case_result import CaseShown, write_case_result
-from evaltui.tui.result.judged import write_all_findings
+from evaltui.tui.result.case_result import CaseShown, write_all_findings, write_case_result
 from evaltui.tui.widgets.writer import Folding, Page, fold_of
 from evaltui.views.cause import differences_of, judged_row
 from evaltui.views.difference import DifferenceAt
@@ -98,10 +97,62 @@ def part_of(lines, name):
     return lines[first : next((n for n in range(first, len(lines)) if not lines[n]), len(lines))]
 
 
-def test_a_metric_says_who_judged_it():
-    head = part_of(drawn(page_of(judged_metric(RUBRICS, [SHORT], [POLITE], lost=1))), "rubric_quality")[0]
-    assert head.split("  ")[0] == "▾ rubric_quality ✗ 0.50 < 0.80"
-    assert head.endswith("  judge gemini-2.5-flash, 1 of 2 answered")
+RATED = judged_metric(RATINGS, [], [Judgement("", "the answer", 5.0)], threshold=4.0)
+OF_USER = judged_metric("per_turn_user_simulator_quality_v1", [judged("", "Hello", 5, 0)])
+PARTS = {
+    "rubric_quality ✗ 0.50 < 0.80": (judged_metric(RUBRICS, [SHORT], [POLITE], lost=1), []),
+    # Votes against open what passed.
+    "rubric_quality ✓": (
+        judged_metric(RUBRICS, [SHORT], [SPLIT]),
+        [
+            "    ✓ yes 3/5  kind  Is kind",
+            "               It greets.",
+            "               ✗ no  It does not greet.",
+        ],
+    ),
+    "final_response_match": (
+        judged_metric(ANSWERS, [AGREES], [DISAGREES]),
+        ["  Turn 2  votes 1/5", "    ✗ invalid  19 is not 21.", "    ✓ valid    Both are cold."],
+    ),
+    "hallucinations": (
+        judged_metric(SENTENCES, [SUPPORTED], [SUPPORTED, INVENTED]),
+        [
+            "    ✓ supported      The kitchen is heated.",
+            "    ✗ contradictory  It is 30 °C there.",
+            "                     The thermostat says 19.",
+            '                     contradicting  {"degrees": 19}',
+        ],
+    ),
+    "multi_turn_task_success ✗ 0.00 < 0.80": (METRICS[2], ["  votes 0 0", "    ✗ 0  It is cold."]),
+    "response_evaluation": (
+        replace(
+            RATED,
+            per_invocation=(
+                InvocationScore(1.0, Status.FAILED, "no response text"),
+                RATED.per_invocation[1],
+            ),
+        ),
+        ["  Turn 1", "    no response text"],
+    ),
+    "per_turn_user_simulator_quality": (
+        replace(
+            OF_USER,
+            status=Status.FAILED,
+            per_invocation=(
+                replace(OF_USER.per_invocation[0], status=Status.FAILED, reason="not the starting prompt"),
+            ),
+        ),
+        ["  votes 5/5", "    not the starting prompt", "    ✓ yes 5/5  Hello"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_metric_says_what_its_judge_found(name):
+    metric, found = PARTS[name]
+    head, *lines = part_of(drawn(page_of(metric, turns=(SAME,) * len(metric.per_invocation))), name)
+    assert "\n".join(found) in "\n".join(lines)
+    assert found or head.endswith("  judge gemini-2.5-flash, 1 of 2 answered")
 
 
 def test_what_passed_is_folded_and_what_failed_is_open():
@@ -133,66 +184,11 @@ def test_where_all_of_the_page_fits_what_passed_is_open():
     assert len(page.lines) < 40
 
 
-def test_votes_against_open_what_passed():
-    lines = drawn(page_of(judged_metric(RUBRICS, [SHORT], [SPLIT])))
-    assert part_of(lines, "rubric_quality")[-3:] == [
-        "    ✓ yes 3/5  kind  Is kind",
-        "               It greets.",
-        "               ✗ no  It does not greet.",
-    ]
-
-
-def test_a_response_has_the_votes_of_both_sides():
-    lines = drawn(page_of(judged_metric(ANSWERS, [AGREES], [DISAGREES])))
-    assert part_of(lines, "final_response_match")[-3:] == [
-        "  Turn 2  votes 1/5",
-        "    ✗ invalid  19 is not 21.",
-        "    ✓ valid    Both are cold.",
-    ]
-
-
-def test_sentences_have_labels_and_evidence():
-    lines = drawn(page_of(judged_metric(SENTENCES, [SUPPORTED], [SUPPORTED, INVENTED])))
-    assert part_of(lines, "hallucinations")[-4:] == [
-        "    ✓ supported      The kitchen is heated.",
-        "    ✗ contradictory  It is 30 °C there.",
-        "                     The thermostat says 19.",
-        '                     contradicting  {"degrees": 19}',
-    ]
-
-
-def test_the_whole_conversation_stands_behind_its_turns():
-    page = page_of(*METRICS)
-    head, *found = part_of(drawn(page), "multi_turn_task_success")
-    assert head.startswith("▾ multi_turn_task_success ✗ 0.00 < 0.80")
-    assert found == ["  votes 0 0", "    ✗ 0  It is cold."]
-
-
 def test_the_whole_conversation_says_nothing_of_single_turns():
     lines = drawn(page_of(judged_metric(WHOLE, [], [judged("", "", 0, 2)])))
     assert [line.split("  ")[0] for line in lines if line[2:].startswith("Turn")] == [
         "▸ Turn 1 ·",
         "▸ Turn 2 ·",
-    ]
-
-
-def test_a_turn_that_failed_without_a_question_says_why():
-    metric = judged_metric(RATINGS, [], [Judgement("", "the answer", 5.0)], threshold=4.0)
-    silent = InvocationScore(1.0, Status.FAILED, "no response text")
-    lines = drawn(page_of(replace(metric, per_invocation=(silent, metric.per_invocation[1]))))
-    assert part_of(lines, "response_evaluation")[1:3] == ["  Turn 1", "    no response text"]
-
-
-def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
-    metric = judged_metric("per_turn_user_simulator_quality_v1", [judged("", "Hello", 5, 0)])
-    begun = replace(
-        metric.per_invocation[0], status=Status.FAILED, reason="first message is not the starting prompt"
-    )
-    lines = drawn(page_of(replace(metric, status=Status.FAILED, per_invocation=(begun,)), turns=(SAME,)))
-    assert part_of(lines, "per_turn_user_simulator_quality")[1:] == [
-        "  votes 5/5",
-        "    first message is not the starting prompt",
-        "    ✓ yes 5/5  Hello",
     ]
 
 
@@ -250,26 +246,6 @@ def test_every_sample_in_full():
         "  Says please and thank you",
         "    1  ✓ yes  It is so.",
         *[f"    {number}  ✗ no   It shouts\\x1b[2J at the user." for number in range(2, 6)],
-    ]
-
-
-def test_every_finding_of_every_metric():
-    page = Page(78)
-    for metric in (*METRICS, judged_metric(SENTENCES, [INVENTED])):
-        write_all_findings(page, metric)
-    lines = drawn(page)
-    assert [line for line in lines if line in ("Turn 1", "Turn 2", "Whole conversation")] == [
-        "Turn 1",
-        "Turn 2",
-        "Turn 1",
-        "Turn 2",
-        "Whole conversation",
-        "Turn 1",
-    ]
-    assert lines[-3:] == [
-        "✗ contradictory  It is 30 °C there.",
-        "    1  ✗ contradictory  The thermostat says 19.",
-        '  contradicting  {"degrees": 19}',
     ]
 
 

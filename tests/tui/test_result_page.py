@@ -16,8 +16,7 @@ from evaltui.core.scoring import score_case
 from evaltui.text.lines import cells, draw
 from evaltui.tui.result import rows as rows_page
 from evaltui.tui.result.case_result import CaseShown, write_case_result
-from evaltui.tui.result.live import LiveCase, write_live
-from evaltui.tui.result.running import InFlight
+from evaltui.tui.result.running import InFlight, LiveCase, write_live
 from evaltui.tui.widgets.writer import Folding, Page
 from evaltui.views.cause import differences_of, failing_differences
 from evaltui.workbench.result.stored_results import ResultInMemory
@@ -130,28 +129,8 @@ def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(mo
 
 @pytest.mark.parametrize("width", range(60, 180, 7))
 def test_no_line_of_a_wrapped_text_is_cut(width):
-    words = [
-        "Hello,",
-        "I",
-        "look",
-        "after",
-        "the",
-        "lights",
-        "and",
-        "the",
-        "heating",
-        "of",
-        "your",
-        "house,",
-        "and",
-        "I",
-        "am",
-        "glad",
-        "to",
-        "be",
-        "of",
-        "help",
-    ]
+    text = "Hello, I look after the lights and the heating of your house, and I am glad to be of help"
+    words = text.split()
     said = [turn("hi", " ".join(words[:count])) for count in range(1, len(words) + 1)]
     other = [turn("hi", " ".join(["Well,", *words[:count]])) for count in range(1, len(words) + 1)]
     unlike = [

@@ -18,7 +18,7 @@ from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.result.running import FailedCase, InFlight, waiting, write_running
-from evaltui.tui.result.set_result import write_set_results
+from evaltui.tui.result.selected import write_set_results
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.set_results import results_of_set
 from evaltui.workbench.result.stored_results import ResultInMemory

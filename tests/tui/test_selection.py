@@ -8,7 +8,7 @@ from textual.selection import Selection
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
 from evaltui.tui.pane import PagePane
-from evaltui.tui.result.sides import BESIDE, Sides, write_sides
+from evaltui.tui.result.rows import BESIDE, Sides, write_sides
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.messages import Messages
 

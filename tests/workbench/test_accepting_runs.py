@@ -66,6 +66,14 @@ def house(write_agent):
     return folder
 
 
+@pytest.fixture
+def many(house):
+    cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
+    data = {"eval_set_id": "lights", "eval_cases": cases}
+    (house / "lights.evalset.json").write_text(json.dumps(data, indent=2), encoding="utf-8")
+    return house
+
+
 async def ran(folder, until, select="dark"):
     workbench = Workbench(folder)
     await workbench.open()
@@ -111,15 +119,6 @@ async def test_from_the_selected_difference_to_every_failing_case(house, until):
     ]
     workbench.navigation.set_filter("dark")
     assert titles(choices_in_result(workbench.editing))[-1] == "Whole case"
-
-
-async def test_a_whole_case_passes_without_the_agent(house, until):
-    workbench, path = await ran(house, until)
-    (house / "agent.py").write_text("raise RuntimeError('nobody may run this')")
-    proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
-    assert accept(workbench.editing, proposal)
-    await until(lambda: workbench.outcomes.status(CaseId(path.name, "dark")) == "PASSED")
-    assert refuses_in_result(workbench.editing) == "No difference in calls, response or state"
 
 
 async def test_a_set_that_was_broken_meanwhile_is_named(house, until):
@@ -259,41 +258,17 @@ async def test_a_run_whose_log_is_gone_cannot_be_accepted(house, until):
     assert not workbench.editing.is_dirty(path)
 
 
-async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, write_set, until):
-    folder = write_agent(
-        """
-        import itertools
-        numbers = itertools.count()
-
-        def root_agent(message, session):
-            return "hello" if next(numbers) % 2 else "goodbye"
-        """
-    )
-    path = write_set(folder, one=("hello", "hello"))
-    config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"runs": 2}}}
-    (folder / "test_config.json").write_text(json.dumps(config))
-    workbench, _ = await ran(folder, until, select="one")
-    assert workbench.outcomes.status(CaseId(path.name, "one")) == "FLAKY"
-    proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
-    (remark,) = proposal.remarks
-    assert remark.startswith("1 of 2 repeats passed; accepting run ")
-    assert "goodbye" in changed(proposal)[-1]
-
-
-async def test_of_many_cases_each_is_validated_once(house, until, monkeypatch):
+async def test_of_many_cases_each_is_validated_once(many, until, monkeypatch):
     from evaltui.core.model import validation
 
-    wrong = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
-    path = house / "lights.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": wrong}, indent=2), encoding="utf-8")
-    workbench, path = await ran(house, until, "case_0")
+    workbench, path = await ran(many, until, "case_0")
     validated, check = [], validation.validate_case
     monkeypatch.setattr(
         validation, "validate_case", lambda raw: validated.append(raw["eval_id"]) or check(raw)
     )
     proposal = await propose(workbench.editing, chosen(workbench, "All 40 failing in view"))
     assert accept(workbench.editing, proposal)
-    assert sorted(validated) == sorted(case["eval_id"] for case in wrong)
+    assert sorted(validated) == sorted(f"case_{number}" for number in range(40))
     await until(lambda: workbench.outcomes.counts_of() == {"PASSED": 40})
     accepted = workbench.editing.document(path).text
     validated.clear()
@@ -304,11 +279,8 @@ async def test_of_many_cases_each_is_validated_once(house, until, monkeypatch):
     assert validated == []
 
 
-async def test_what_is_taken_back_before_it_was_scored_is_not_scored(house, until):
-    cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
-    path = house / "lights.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}, indent=2), encoding="utf-8")
-    workbench, path = await ran(house, until, "case_0")
+async def test_what_is_taken_back_before_it_was_scored_is_not_scored(many, until):
+    workbench, path = await ran(many, until, "case_0")
     proposal = await propose(workbench.editing, chosen(workbench, "All 40 failing in view"))
     assert accept(workbench.editing, proposal)
     # Some of them are scored, one is being scored.
@@ -318,11 +290,8 @@ async def test_what_is_taken_back_before_it_was_scored_is_not_scored(house, unti
     assert workbench.outcomes.counts_of() == {"FAILED": 40}
 
 
-async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(house, until, monkeypatch):
-    cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
-    path = house / "lights.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}, indent=2), encoding="utf-8")
-    workbench, path = await ran(house, until, "case_0")
+async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(many, until, monkeypatch):
+    workbench, path = await ran(many, until, "case_0")
     read, events_of, go_on = [], workbench.outcomes.traces.events_of, threading.Event()
 
     def held(case):

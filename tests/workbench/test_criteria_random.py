@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.problems import Severity
 from evaltui.workbench.criteria.criteria import Criteria
-from evaltui.workbench.criteria.rows import MetricRow, OptionRow, RubricRow
-from evaltui.workbench.criteria.values import text_of
+from evaltui.workbench.criteria.rows import MetricRow, OptionRow, RubricRow, text_of
 from evaltui.workbench.workbench import Workbench
 
 STARTS = (

@@ -184,11 +184,11 @@ async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, unt
     workbench, path = await opened(echo)
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
-    from evaltui.core import scoring
     from evaltui.core.model import validation
+    from evaltui.workbench.result import rescoring
 
     validated, scored = [], []
-    check, score = validation.validate_case, scoring.score_repeat
+    check, score = validation.validate_case, rescoring.score_repeat
 
     async def counted_score(expected, *args, **kwargs):
         scored.append(expected.case.eval_id)
@@ -197,7 +197,7 @@ async def test_only_what_was_edited_is_validated_and_scored(echo, write_set, unt
     monkeypatch.setattr(
         validation, "validate_case", lambda raw: validated.append(raw["eval_id"]) or check(raw)
     )
-    monkeypatch.setattr(scoring, "score_repeat", counted_score)
+    monkeypatch.setattr(rescoring, "score_repeat", counted_score)
     workbench.editing.do("answer", path, answer(7, "goodbye"))
     await until(lambda: workbench.outcomes.status(CaseId(path.name, "case_7")) == "FAILED")
     assert validated == ["case_7"]

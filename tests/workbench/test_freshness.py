@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -114,11 +115,30 @@ async def run(request, sets, on_update, start_host):
     return await execution.run(request, sets, on_update, lambda: NoHost(settings))
 
 
-async def opened(folder):
+async def open_workbench(folder):
     workbench = Workbench(folder, run_service=run)
     await workbench.open()
     await workbench.outcomes.restore()
     return workbench
+
+
+@pytest.fixture
+async def opened():
+    """Opens a folder until the test ends."""
+    workbenches = []
+
+    async def open_until_the_end(folder):
+        workbenches.append(await open_workbench(folder))
+        return workbenches[-1]
+
+    yield open_until_the_end
+    for workbench in workbenches:
+        await workbench.close()
+
+
+@pytest.fixture
+def folder(as_run, tmp_path):
+    return shutil.copytree(as_run, tmp_path / "desk")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +150,7 @@ def as_run(tmp_path_factory):
         write(folder, name, content)
 
     async def run_all():
-        workbench = await opened(folder)
+        workbench = await open_workbench(folder)
         workbench.runs.run_all()
         await workbench.runs.finished()
         await workbench.close()
@@ -176,39 +196,35 @@ async def stand(workbench):
 
 
 @pytest.mark.parametrize(("change", "where"), list(rows()))
-async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as_run, tmp_path):
+async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(folder, opened, change, where):
     name, content, expected = CHANGES[change]
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     before = (folder / name).read_text() if (folder / name).exists() else None
     if where == "between":
         write(folder, name, content)
     workbench = await opened(folder)
-    try:
-        if where == "workbench":
-            edit(workbench, folder, name, content)
-        elif where == "outside":
-            write(folder, name, content)
-            await workbench.open()
-        if change == "renamed" and where == "workbench":
-            expected = "rescored PASSED"
-        if change == "no case any more" and where == "outside":
-            expected = "stale: set, case"
-        assert await stand(workbench) == expected
-        assert workbench.outcomes.counts().total() == len(list(workbench.sets.every_case()))
-        if where == "workbench":
-            workbench.editing.undo()
-        elif before is None:
-            (folder / name).unlink()
-        else:
-            (folder / name).write_text(before)
+    if where == "workbench":
+        edit(workbench, folder, name, content)
+    elif where == "outside":
+        write(folder, name, content)
         await workbench.open()
-        if change == "removed" and where == "workbench":
-            assert await stand(workbench) == "fresh"
-        elif name in (SET, CONFIG) and expected != "none":
-            # Of what it was changed from between two starts, a run has only fingerprints.
-            assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
-    finally:
-        await workbench.close()
+    if change == "renamed" and where == "workbench":
+        expected = "rescored PASSED"
+    if change == "no case any more" and where == "outside":
+        expected = "stale: set, case"
+    assert await stand(workbench) == expected
+    assert workbench.outcomes.counts().total() == len(list(workbench.sets.every_case()))
+    if where == "workbench":
+        workbench.editing.undo()
+    elif before is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(before)
+    await workbench.open()
+    if change == "removed" and where == "workbench":
+        assert await stand(workbench) == "fresh"
+    elif name in (SET, CONFIG) and expected != "none":
+        # Of what it was changed from between two starts, a run has only fingerprints.
+        assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
 
 
 @pytest.mark.parametrize("between", [False, True])
@@ -224,74 +240,62 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
     ],
 )
 async def test_a_verdict_is_by_the_marks_of_the_set_that_the_case_is_in(
-    change, named, outcome, between, as_run, tmp_path
+    folder, opened, change, named, outcome, between
 ):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     write(folder, CONFIG, config(turns=[{"set": named, "case": "a", "turn": 0, "mode": "context"}]))
     (folder / "u.evalset.json").write_text(json.dumps({"eval_set_id": "u", "eval_cases": []}))
     workbench = await opened(folder)
-    try:
-        await workbench.outcomes.rescored([])
-        if change == "rename":
-            assert set_editing.rename_set(workbench.editing, folder / SET, "t")
-        elif change == "move":
-            workbench.navigation.select(Selection(SET, "a"))
-            set_editing.copy(workbench.editing, cut=True)
-            workbench.navigation.select(Selection("u.evalset.json"))
-            set_editing.paste(workbench.editing)
-        elif change == "rename outside":
-            data = json.loads((folder / SET).read_text()) | {"eval_set_id": "t"}
-            (folder / SET).write_text(json.dumps(data))
-            await workbench.open()
-        if between:
-            await workbench.editing.save_all()
-            await workbench.close()
-            workbench = await opened(folder)
-        await workbench.outcomes.rescored([])
-        moved = CaseId("u.evalset.json" if change == "move" else SET, "a")
-        now = workbench.outcomes.freshness(moved)
-        assert (now.state, workbench.outcomes.status(moved)) == ("rescored", outcome)
-        if between:
-            return
-        workbench.editing.undo()
-        await workbench.outcomes.rescored([])
-        if named == "s" and change != "rename outside":
-            assert workbench.outcomes.status(CaseId(SET, "a")) == "NOT_EVALUATED"
-    finally:
+    await workbench.outcomes.rescored([])
+    if change == "rename":
+        assert set_editing.rename_set(workbench.editing, folder / SET, "t")
+    elif change == "move":
+        workbench.navigation.select(Selection(SET, "a"))
+        set_editing.copy(workbench.editing, cut=True)
+        workbench.navigation.select(Selection("u.evalset.json"))
+        set_editing.paste(workbench.editing)
+    elif change == "rename outside":
+        data = json.loads((folder / SET).read_text()) | {"eval_set_id": "t"}
+        (folder / SET).write_text(json.dumps(data))
+        await workbench.open()
+    if between:
+        await workbench.editing.save_all()
         await workbench.close()
+        workbench = await opened(folder)
+    await workbench.outcomes.rescored([])
+    moved = CaseId("u.evalset.json" if change == "move" else SET, "a")
+    now = workbench.outcomes.freshness(moved)
+    assert (now.state, workbench.outcomes.status(moved)) == ("rescored", outcome)
+    if between:
+        return
+    workbench.editing.undo()
+    await workbench.outcomes.rescored([])
+    if named == "s" and change != "rename outside":
+        assert workbench.outcomes.status(CaseId(SET, "a")) == "NOT_EVALUATED"
 
 
-async def test_a_run_that_is_opened_is_shown_as_it_came_out_whatever_its_set_is_called(as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_a_run_that_is_opened_is_shown_as_it_came_out_whatever_its_set_is_called(folder, opened):
     write(folder, CONFIG, config(turns=[{"set": "t", "case": "a", "turn": 0, "mode": "context"}]))
     data = json.loads((folder / SET).read_text()) | {"eval_set_id": "t"}
     (folder / SET).write_text(json.dumps(data))
     workbench = await opened(folder)
-    try:
-        await workbench.outcomes.rescored([])
-        last = {"PASSED": 1, "NOT_EVALUATED": 1}
-        assert workbench.outcomes.counts() == last
-        (log,) = workbench.agent.store.files()
-        assert await workbench.outcomes.open_run(log, "run 1")
-        assert workbench.outcomes.counts() == {"PASSED": 2}
-        workbench.outcomes.leave_previous_run()
-        await workbench.outcomes.rescored([])
-        assert workbench.outcomes.counts() == last
-    finally:
-        await workbench.close()
+    await workbench.outcomes.rescored([])
+    last = {"PASSED": 1, "NOT_EVALUATED": 1}
+    assert workbench.outcomes.counts() == last
+    (log,) = workbench.agent.store.files()
+    assert await workbench.outcomes.open_run(log, "run 1")
+    assert workbench.outcomes.counts() == {"PASSED": 2}
+    workbench.outcomes.leave_previous_run()
+    await workbench.outcomes.rescored([])
+    assert workbench.outcomes.counts() == last
 
 
-async def test_cases_without_a_result_are_counted_beside_a_set_that_cannot_be_read(as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_cases_without_a_result_are_counted_beside_a_set_that_cannot_be_read(folder, opened):
     workbench = await opened(folder)
-    try:
-        more = {"eval_set_id": "u", "eval_cases": [case("new"), case("newer")]}
-        (folder / "u.evalset.json").write_text(json.dumps(more))
-        (folder / SET).write_text("{oops")
-        await workbench.open()
-        assert workbench.outcomes.counts() == {"STALE": 2, "NOT_RUN": 2}
-    finally:
-        await workbench.close()
+    more = {"eval_set_id": "u", "eval_cases": [case("new"), case("newer")]}
+    (folder / "u.evalset.json").write_text(json.dumps(more))
+    (folder / SET).write_text("{oops")
+    await workbench.open()
+    assert workbench.outcomes.counts() == {"STALE": 2, "NOT_RUN": 2}
 
 
 @pytest.fixture
@@ -309,151 +313,130 @@ def waiting_run(monkeypatch):
     return begun, go_on
 
 
-async def test_cases_of_a_set_that_is_deleted_during_their_run_are_not_counted(as_run, tmp_path, waiting_run):
+async def test_cases_of_a_set_that_is_deleted_during_their_run_are_not_counted(folder, opened, waiting_run):
     begun, go_on = waiting_run
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     more = {"eval_set_id": "u", "eval_cases": [case("new")]}
     (folder / "u.evalset.json").write_text(json.dumps(more))
     workbench = await opened(folder)
-    try:
-        workbench.runs.run_all()
-        await begun.wait()
-        (folder / "u.evalset.json").unlink()
-        await workbench.open()
-        go_on.set()
-        await workbench.runs.finished()
-        assert len(workbench.runs.current.done) == 3
-        assert workbench.outcomes.counts() == {"PASSED": 2}
-        assert workbench.outcomes.get(CaseId("u.evalset.json", "new")) is None
-    finally:
-        await workbench.close()
+    workbench.runs.run_all()
+    await begun.wait()
+    (folder / "u.evalset.json").unlink()
+    await workbench.open()
+    go_on.set()
+    await workbench.runs.finished()
+    assert len(workbench.runs.current.done) == 3
+    assert workbench.outcomes.counts() == {"PASSED": 2}
+    assert workbench.outcomes.get(CaseId("u.evalset.json", "new")) is None
 
 
-async def test_a_running_case_that_others_rename_has_no_row_and_is_not_counted(as_run, tmp_path, waiting_run):
+async def test_a_running_case_that_others_rename_has_no_row_and_is_not_counted(folder, opened, waiting_run):
     begun, go_on = waiting_run
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench = await opened(folder)
-    try:
-        workbench.runs.run_cases("a", [CaseId(SET, "a")])
-        await begun.wait()
-        assert workbench.outcomes.counts() == {"PASSED": 1, "RUNNING": 1}
-        write(folder, SET, case("b"))
-        await workbench.open()
-        assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
-        go_on.set()
-        await workbench.runs.finished()
-        assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
-    finally:
-        await workbench.close()
+    workbench.runs.run_cases("a", [CaseId(SET, "a")])
+    await begun.wait()
+    assert workbench.outcomes.counts() == {"PASSED": 1, "RUNNING": 1}
+    write(folder, SET, case("b"))
+    await workbench.open()
+    assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
+    go_on.set()
+    await workbench.runs.finished()
+    assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
 
 
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize(("name", "reason"), [(SET, "set"), (CONFIG, "config")])
-async def test_verdicts_are_stale_while_set_or_config_cannot_be_read(name, reason, is_open, as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_verdicts_are_stale_while_set_or_config_cannot_be_read(folder, opened, name, reason, is_open):
     text = (folder / name).read_text()
     workbench = await opened(folder)
-    try:
-        outcomes = workbench.outcomes
-        if is_open:
-            workbench.editing.data(folder / name)
-        assert outcomes.counts() == {"PASSED": 2}
-        (folder / name).write_text("{oops")
-        await workbench.open()
-        await outcomes.rescored([])
-        assert outcomes.freshness(CaseId(SET, "a")) == ("stale", (reason,))
-        assert outcomes.counts() == {"STALE": 2}
-        assert not workbench.watch.waiting().cases
-        (folder / name).write_text(text)
-        await workbench.open()
-        await outcomes.rescored([])
-        assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
-        assert outcomes.counts() == {"PASSED": 2}
-    finally:
-        await workbench.close()
+    outcomes = workbench.outcomes
+    if is_open:
+        workbench.editing.data(folder / name)
+    assert outcomes.counts() == {"PASSED": 2}
+    (folder / name).write_text("{oops")
+    await workbench.open()
+    await outcomes.rescored([])
+    assert outcomes.freshness(CaseId(SET, "a")) == ("stale", (reason,))
+    assert outcomes.counts() == {"STALE": 2}
+    assert not workbench.watch.waiting().cases
+    (folder / name).write_text(text)
+    await workbench.open()
+    await outcomes.rescored([])
+    assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
+    assert outcomes.counts() == {"PASSED": 2}
 
 
 @pytest.mark.parametrize("is_open", [False, True])
 async def test_verdicts_of_a_set_that_no_run_takes_are_stale_unless_it_is_being_edited(
-    is_open, as_run, tmp_path
+    folder, opened, is_open
 ):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench = await opened(folder)
-    try:
-        outcomes, twin = workbench.outcomes, case("a", **first_turn(user_content=message("ho")))
-        if is_open:
-            workbench.editing.data(folder / SET)
-        data = json.loads((folder / SET).read_text())
-        (folder / SET).write_text(json.dumps(data | {"eval_cases": [*data["eval_cases"], twin]}))
-        await workbench.open()
-        await outcomes.rescored([])
-        assert outcomes.freshness(CaseId(SET, "other")) == ("stale", ("set",))
-        assert "PASSED" not in outcomes.counts()
-        workbench.editing.do_edits("mend", {folder / SET: [Remove(("eval_cases", 2))]})
-        await outcomes.rescored([])
-        assert outcomes.counts() == {"PASSED": 2}
-        workbench.editing.do_edits("break", {folder / SET: [Put(("eval_cases", 0, "conversation"), 1)]})
-        await outcomes.rescored([])
-        assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
-    finally:
-        await workbench.close()
+    outcomes, twin = workbench.outcomes, case("a", **first_turn(user_content=message("ho")))
+    if is_open:
+        workbench.editing.data(folder / SET)
+    data = json.loads((folder / SET).read_text())
+    (folder / SET).write_text(json.dumps(data | {"eval_cases": [*data["eval_cases"], twin]}))
+    await workbench.open()
+    await outcomes.rescored([])
+    assert outcomes.freshness(CaseId(SET, "other")) == ("stale", ("set",))
+    assert "PASSED" not in outcomes.counts()
+    workbench.editing.do_edits("mend", {folder / SET: [Remove(("eval_cases", 2))]})
+    await outcomes.rescored([])
+    assert outcomes.counts() == {"PASSED": 2}
+    workbench.editing.do_edits("break", {folder / SET: [Put(("eval_cases", 0, "conversation"), 1)]})
+    await outcomes.rescored([])
+    assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
 
 
+@pytest.mark.parametrize("has_same_time", [False, True])
 @pytest.mark.parametrize("is_open", [False, True])
-async def test_a_run_takes_what_is_on_disk_and_that_is_shown(is_open, as_run, tmp_path, monkeypatch):
+async def test_a_run_takes_what_is_on_disk_and_that_is_shown(
+    folder, opened, is_open, has_same_time, monkeypatch
+):
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench = await opened(folder)
-    try:
-        if is_open:
-            workbench.editing.data(folder / SET)
-        write(folder, SET, case(**first_turn(user_content=message("ho"))))
-        workbench.runs.run_cases("a", [CaseId(SET, "a")])
-        await workbench.runs.finished()
-        assert workbench.outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
-        shown = workbench.sets.case_now(CaseId(SET, "a"))
-        assert "ho" in shown.text
-        assert workbench.outcomes.get(CaseId(SET, "a")).stored.says_the_same(shown)
-        assert workbench.outcomes.counts() == {"PASSED": 2}
-    finally:
-        await workbench.close()
+    if is_open:
+        workbench.editing.data(folder / SET)
+    before = (folder / SET).stat()
+    write(folder, SET, case(**first_turn(user_content=message("ho"))))
+    if has_same_time:
+        # As what unpacks an archive, or builds an image, may set it.
+        assert (folder / SET).stat().st_size == before.st_size
+        os.utime(folder / SET, ns=(before.st_atime_ns, before.st_mtime_ns))
+    workbench.runs.run_cases("a", [CaseId(SET, "a")])
+    await workbench.runs.finished()
+    assert workbench.outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
+    shown = workbench.sets.case_now(CaseId(SET, "a"))
+    assert "ho" in shown.text
+    assert workbench.outcomes.get(CaseId(SET, "a")).stored.says_the_same(shown)
+    assert workbench.outcomes.counts() == {"PASSED": 2}
 
 
-async def test_an_error_of_a_config_is_not_one_of_its_sets(as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_an_error_of_a_config_is_not_one_of_its_sets(folder, opened):
     (folder / CONFIG).write_text("{oops")
     workbench = await opened(folder)
-    try:
-        workbench.sets.open(workbench.sets.listed[0].path)
-        refusal = BY_ID["run"].refusal(workbench)
-        assert refusal.startswith(f"Cannot run: {CONFIG}:1: not valid JSON")
-    finally:
-        await workbench.close()
+    workbench.sets.open(workbench.sets.listed[0].path)
+    refusal = BY_ID["run"].refusal(workbench)
+    assert refusal.startswith(f"Cannot run: {CONFIG}:1: not valid JSON")
 
 
-async def test_a_reload_shows_what_another_process_has_run(as_run, tmp_path, monkeypatch):
+async def test_a_reload_shows_what_another_process_has_run(folder, opened, monkeypatch):
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench, other = await opened(folder), await opened(folder)
-    try:
-        workbench.runs.run_all()
-        await workbench.runs.finished()
-        await workbench.outcomes.restore()
-        assert workbench.runs.current.seconds == workbench.outcomes.last_run.seconds
-        write(folder, SET, case(**first_turn(user_content=message("ho"))))
-        await other.open()
-        other.runs.run_all()
-        await other.runs.finished()
-        runs = workbench.runs_now
-        await workbench.open()
-        assert await stand(workbench) == "stale: case"
-        await workbench.reload()
-        assert await stand(workbench) == "fresh"
-        assert workbench.outcomes.get(CaseId(SET, "a")).run.name == "run 3"
-        assert workbench.runs_now != runs
-    finally:
-        await workbench.close()
-        await other.close()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    await workbench.outcomes.restore()
+    assert workbench.runs.current.seconds == workbench.outcomes.last_run.seconds
+    write(folder, SET, case(**first_turn(user_content=message("ho"))))
+    await other.open()
+    other.runs.run_all()
+    await other.runs.finished()
+    runs = workbench.runs_now
+    await workbench.open()
+    assert await stand(workbench) == "stale: case"
+    await workbench.reload()
+    assert await stand(workbench) == "fresh"
+    assert workbench.outcomes.get(CaseId(SET, "a")).run.name == "run 3"
+    assert workbench.runs_now != runs
 
 
 @pytest.mark.parametrize(
@@ -465,88 +448,70 @@ async def test_a_reload_shows_what_another_process_has_run(as_run, tmp_path, mon
     ],
     ids=["user text", "expected response", "threshold"],
 )
-async def test_an_opened_run_of_another_case_or_config_stays_as_it_came_out(
-    changed, reasons, as_run, tmp_path
-):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_an_opened_run_of_another_case_or_config_stays_as_it_came_out(folder, opened, changed, reasons):
     write(folder, *changed)
     workbench = await opened(folder)
-    try:
-        outcomes = workbench.outcomes
-        (log,) = workbench.agent.store.files()
-        assert await outcomes.open_run(log, "run 1")
-        assert outcomes.freshness(CaseId(SET, "a")) == ("then", reasons)
-        assert outcomes.counts() == {"PASSED": 2}
-        data = json.loads((folder / SET).read_text())["eval_cases"][1]
-        data["conversation"][0]["final_response"] = message("other")
-        edit(workbench, folder, SET, data)
-        await outcomes.rescored([])
-        assert outcomes.freshness(CaseId(SET, "a")).state == "then"
-        assert outcomes.freshness(CaseId(SET, "a")).reasons[0] == "case"
-        assert outcomes.counts() == {"PASSED": 2}
-    finally:
-        await workbench.close()
+    outcomes = workbench.outcomes
+    (log,) = workbench.agent.store.files()
+    assert await outcomes.open_run(log, "run 1")
+    assert outcomes.freshness(CaseId(SET, "a")) == ("then", reasons)
+    assert outcomes.counts() == {"PASSED": 2}
+    data = json.loads((folder / SET).read_text())["eval_cases"][1]
+    data["conversation"][0]["final_response"] = message("other")
+    edit(workbench, folder, SET, data)
+    await outcomes.rescored([])
+    assert outcomes.freshness(CaseId(SET, "a")).state == "then"
+    assert outcomes.freshness(CaseId(SET, "a")).reasons[0] == "case"
+    assert outcomes.counts() == {"PASSED": 2}
 
 
-async def test_an_edit_that_scores_an_opened_run_says_that_its_agent_was_another_one(as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_an_edit_that_scores_an_opened_run_says_that_its_agent_was_another_one(folder, opened):
     write(folder, "agent.py", AGENT + "\n# more")
     workbench = await opened(folder)
-    try:
-        outcomes = workbench.outcomes
-        (log,) = workbench.agent.store.files()
-        assert await outcomes.open_run(log, "run 1")
-        assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("agent.py",))
-        edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
-        await outcomes.rescored([])
-        assert outcomes.freshness(CaseId(SET, "a")) == ("stale", ("agent.py",))
-        assert outcomes.counts() == {"PASSED": 1, "STALE": 1}
-        workbench.editing.undo()
-        await outcomes.rescored([])
-        assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("agent.py",))
-    finally:
-        await workbench.close()
+    outcomes = workbench.outcomes
+    (log,) = workbench.agent.store.files()
+    assert await outcomes.open_run(log, "run 1")
+    assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("agent.py",))
+    edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
+    await outcomes.rescored([])
+    assert outcomes.freshness(CaseId(SET, "a")) == ("stale", ("agent.py",))
+    assert outcomes.counts() == {"PASSED": 1, "STALE": 1}
+    workbench.editing.undo()
+    await outcomes.rescored([])
+    assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("agent.py",))
 
 
 async def test_a_run_that_is_opened_while_its_results_are_scored_again_is_shown_as_it_came_out(
-    as_run, tmp_path
+    folder, opened
 ):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench = await opened(folder)
-    try:
-        outcomes = workbench.outcomes
-        (log,) = workbench.agent.store.files()
-        edit(workbench, folder, CONFIG, config(METRICS | {"cost_usd": 1.0}))
-        assert await outcomes.open_run(log, "run 1")
-        await outcomes.rescored([])
-        assert outcomes.counts() == {"PASSED": 2}
-        assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("config",))
-        outcomes.leave_previous_run()
-        await outcomes.rescored([])
-        assert outcomes.counts() == {"NOT_EVALUATED": 2}
-    finally:
-        await workbench.close()
+    outcomes = workbench.outcomes
+    (log,) = workbench.agent.store.files()
+    edit(workbench, folder, CONFIG, config(METRICS | {"cost_usd": 1.0}))
+    assert await outcomes.open_run(log, "run 1")
+    await outcomes.rescored([])
+    assert outcomes.counts() == {"PASSED": 2}
+    assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("config",))
+    outcomes.leave_previous_run()
+    await outcomes.rescored([])
+    assert outcomes.counts() == {"NOT_EVALUATED": 2}
 
 
-async def test_a_result_that_an_opened_run_has_too_stays_stale_when_it_is_left(as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_a_result_that_an_opened_run_has_too_stays_stale_when_it_is_left(folder, opened):
     write(folder, SET, case(**first_turn(final_response=message("no"))))
     workbench = await opened(folder)
-    try:
-        outcomes, key = workbench.outcomes, CaseId(SET, "a")
-        await outcomes.rescored([])
-        (log,) = workbench.agent.store.files()
-        edit(workbench, folder, SET, case(**first_turn(user_content=message("ho"))))
-        await outcomes.rescored([])
-        assert (outcomes.last_status(key), outcomes.freshness(key).state) == ("FAILED", "stale")
-        assert await outcomes.open_run(log, "run 1")
-        again = first_turn(user_content=message("ho"), final_response=message("other"))
-        edit(workbench, folder, SET, case(**again))
-        outcomes.leave_previous_run()
-        await outcomes.rescored([])
-        assert (outcomes.last_status(key), outcomes.freshness(key).state) == ("FAILED", "stale")
-    finally:
-        await workbench.close()
+    outcomes, key = workbench.outcomes, CaseId(SET, "a")
+    await outcomes.rescored([])
+    (log,) = workbench.agent.store.files()
+    edit(workbench, folder, SET, case(**first_turn(user_content=message("ho"))))
+    await outcomes.rescored([])
+    assert (outcomes.last_status(key), outcomes.freshness(key).state) == ("FAILED", "stale")
+    assert await outcomes.open_run(log, "run 1")
+    again = first_turn(user_content=message("ho"), final_response=message("other"))
+    edit(workbench, folder, SET, case(**again))
+    outcomes.leave_previous_run()
+    await outcomes.rescored([])
+    assert (outcomes.last_status(key), outcomes.freshness(key).state) == ("FAILED", "stale")
 
 
 def page(workbench, *selected):
@@ -567,79 +532,63 @@ def changes(workbench):
 
 
 async def test_since_the_run_before_only_outcomes_by_the_same_expectation_are_compared(
-    as_run, tmp_path, monkeypatch
+    folder, opened, monkeypatch
 ):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench = await opened(folder)
-    try:
-        key = CaseId(SET, "a")
-        for act, found in ((says("hi"), []), (says("no"), [("a", "PASSED", "FAILED")])):
-            monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(act).follow)
-            workbench.runs.run_cases("a", [key])
-            await workbench.runs.finished()
-            assert changes(workbench) == found
-            edit(workbench, folder, SET, case(**first_turn(final_response=message("other"))))
-            await workbench.outcomes.rescored([])
-            assert workbench.outcomes.status(key) == "FAILED"
-            assert changes(workbench) == []
-            workbench.editing.undo()
-            await workbench.outcomes.rescored([])
-            assert changes(workbench) == found
-        (log, *_) = workbench.agent.store.files()
-        assert await workbench.outcomes.open_run(log, "run 1")
-        assert changes(workbench) == []
-        assert not any("Since" in line for line in page(workbench, SET))
-    finally:
-        await workbench.close()
-
-
-async def test_what_changed_after_the_newest_run_is_said_of_a_case_that_failed_by_it(as_run, tmp_path, until):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
-    workbench = await opened(folder)
-    try:
-        key = CaseId(SET, "a")
-        edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
-        await workbench.outcomes.rescored([])
-        await until(lambda: workbench.outcomes.history(key) is not None)
-        (line,) = (one for one in page(workbench, *key) if "History" in one)
-        assert " ".join(line.split()) == "▸ History last passed run 1 since then case changed 1 run"
-    finally:
-        await workbench.close()
-
-
-async def test_an_opened_run_has_the_history_until_then(as_run, tmp_path, monkeypatch, until):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
-    workbench = await opened(folder)
-    try:
-        key = CaseId(SET, "a")
-        monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(says("no")).follow)
-        workbench.runs.run_all()
+    key = CaseId(SET, "a")
+    for act, found in ((says("hi"), []), (says("no"), [("a", "PASSED", "FAILED")])):
+        monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(act).follow)
+        workbench.runs.run_cases("a", [key])
         await workbench.runs.finished()
-        await until(lambda: (past := workbench.outcomes.history(key)) and len(past.points) == 2)
-        (log, *_) = workbench.agent.store.files()
-        assert await workbench.outcomes.open_run(log, "run 1")
-        assert [point.path for point in workbench.outcomes.history(key).points] == [log]
-    finally:
-        await workbench.close()
-
-
-async def test_the_page_of_an_opened_run_says_what_it_is_scored_by(as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
-    workbench = await opened(folder)
-    try:
-        key = CaseId(SET, "a")
-        (log,) = workbench.agent.store.files()
-        assert await workbench.outcomes.open_run(log, "run 1")
-        assert page(workbench, *key)[0].startswith(" ✓ PASSED   2/2")
-        edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
+        assert changes(workbench) == found
+        edit(workbench, folder, SET, case(**first_turn(final_response=message("other"))))
         await workbench.outcomes.rescored([])
-        assert page(workbench, *key)[0] == " ✗ FAILED   rescored   by case and config of now"
-        await workbench.editing.save_all()
-        workbench.outcomes.leave_previous_run()
-        assert await workbench.outcomes.open_run(log, "run 1")
-        assert page(workbench, *key)[0] == " ✓ PASSED   case changed after run 1: as scored then"
-    finally:
-        await workbench.close()
+        assert workbench.outcomes.status(key) == "FAILED"
+        assert changes(workbench) == []
+        workbench.editing.undo()
+        await workbench.outcomes.rescored([])
+        assert changes(workbench) == found
+    (log, *_) = workbench.agent.store.files()
+    assert await workbench.outcomes.open_run(log, "run 1")
+    assert changes(workbench) == []
+    assert not any("Since" in line for line in page(workbench, SET))
+
+
+async def test_what_changed_after_the_newest_run_is_said_of_a_case_that_failed_by_it(folder, opened, until):
+    workbench = await opened(folder)
+    key = CaseId(SET, "a")
+    edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
+    await workbench.outcomes.rescored([])
+    await until(lambda: workbench.outcomes.history(key) is not None)
+    (line,) = (one for one in page(workbench, *key) if "History" in one)
+    assert " ".join(line.split()) == "▸ History last passed run 1 since then case changed 1 run"
+
+
+async def test_an_opened_run_has_the_history_until_then(folder, opened, monkeypatch, until):
+    workbench = await opened(folder)
+    key = CaseId(SET, "a")
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(says("no")).follow)
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    await until(lambda: (past := workbench.outcomes.history(key)) and len(past.points) == 2)
+    (log, *_) = workbench.agent.store.files()
+    assert await workbench.outcomes.open_run(log, "run 1")
+    assert [point.path for point in workbench.outcomes.history(key).points] == [log]
+
+
+async def test_the_page_of_an_opened_run_says_what_it_is_scored_by(folder, opened):
+    workbench = await opened(folder)
+    key = CaseId(SET, "a")
+    (log,) = workbench.agent.store.files()
+    assert await workbench.outcomes.open_run(log, "run 1")
+    assert page(workbench, *key)[0].startswith(" ✓ PASSED   2/2")
+    edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
+    await workbench.outcomes.rescored([])
+    assert page(workbench, *key)[0] == " ✗ FAILED   rescored   by case and config of now"
+    await workbench.editing.save_all()
+    workbench.outcomes.leave_previous_run()
+    assert await workbench.outcomes.open_run(log, "run 1")
+    assert page(workbench, *key)[0] == " ✓ PASSED   case changed after run 1: as scored then"
 
 
 @pytest.mark.parametrize(
@@ -657,38 +606,30 @@ async def test_the_page_of_an_opened_run_says_what_it_is_scored_by(as_run, tmp_p
 )
 @pytest.mark.parametrize("between", [False, True])
 async def test_a_result_of_a_run_in_another_mode_is_stale(
-    ran, now, reasons, between, as_run, tmp_path, monkeypatch
+    folder, opened, ran, now, reasons, between, monkeypatch
 ):
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
-    folder = shutil.copytree(as_run, tmp_path / "desk")
     settings = folder / "pyproject.toml"
     settings.write_text(f"[tool.evaltui]\n{ran}\n")
     workbench = await opened(folder)
-    try:
-        workbench.runs.run_all()
-        await workbench.runs.finished()
-        assert await stand(workbench) == "fresh"
-        settings.write_text(f"[tool.evaltui]\n{now}\n")
-        if between:
-            await workbench.close()
-            workbench = await opened(folder)
-        else:
-            await workbench.open()
-            workbench.agent.read_settings()
-        found = workbench.outcomes.freshness(CaseId(SET, "a"))
-        # The file is one of the agent's, too.
-        assert tuple(one for one in found.reasons if one != "pyproject.toml") == reasons
-    finally:
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert await stand(workbench) == "fresh"
+    settings.write_text(f"[tool.evaltui]\n{now}\n")
+    if between:
         await workbench.close()
+        workbench = await opened(folder)
+    else:
+        await workbench.open()
+        workbench.agent.read_settings()
+    found = workbench.outcomes.freshness(CaseId(SET, "a"))
+    # The file is one of the agent's, too.
+    assert tuple(one for one in found.reasons if one != "pyproject.toml") == reasons
 
 
-async def test_a_case_of_the_same_id_elsewhere_is_not_the_one_that_was_run(as_run, tmp_path):
-    folder = shutil.copytree(as_run, tmp_path / "desk")
+async def test_a_case_of_the_same_id_elsewhere_is_not_the_one_that_was_run(folder, opened):
     write(folder, SET, None)
     elsewhere = {"eval_set_id": "u", "eval_cases": [case("a", **first_turn(user_content=message("ho")))]}
     (folder / "u.evalset.json").write_text(json.dumps(elsewhere))
     workbench = await opened(folder)
-    try:
-        assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
-    finally:
-        await workbench.close()
+    assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}

@@ -116,13 +116,6 @@ async def test_after_a_restart_a_case_still_has_its_history(greeter, open_workbe
     assert past.values("response_match_score") == [1.0, 0.0]
 
 
-async def test_a_run_adds_to_the_history(greeter, open_workbench, until):
-    workbench, key = await open_workbench(), CaseId(greeter.name, "good")
-    await history(workbench, key, until, runs=0)
-    await run_all(workbench)
-    await history(workbench, key, until, runs=1)
-
-
 async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
     workbench = await open_workbench()
     keys = list(workbench.sets.every_case())
@@ -180,15 +173,6 @@ async def test_an_edit_scores_an_earlier_run_again_and_the_last_one_when_it_is_b
     await until(lambda: workbench.outcomes.get(key).result.status is Status.PASSED)
     workbench.outcomes.leave_previous_run()
     await until(lambda: workbench.outcomes.get(key).result.status is Status.PASSED)
-
-
-async def test_a_case_that_was_changed_since_is_told(greeter, open_workbench):
-    log = await run_all(await open_workbench())
-    greeter.write_text(greeter.read_text().replace("goodbye", "farewell"))
-    workbench = await open_workbench()
-    await workbench.outcomes.open_run(log, "run of yesterday")
-    assert workbench.outcomes.get(CaseId(greeter.name, "bad")).case_changed
-    assert not workbench.outcomes.get(CaseId(greeter.name, "good")).case_changed
 
 
 async def test_cases_that_are_gone_are_told(greeter, open_workbench):

@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.documents.edits import EditError
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.result.relaxing import Relaxing
-from evaltui.workbench.result.scoring_again import actual_of, score_again
+from evaltui.workbench.result.rescoring import actual_of, score_again
 from evaltui.workbench.workbench import Workbench
 
 # Looks orders up as the message says, and keeps count of how often it was asked; waits while there is a file.

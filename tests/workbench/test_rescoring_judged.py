@@ -11,7 +11,7 @@ from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
-from evaltui.workbench.result.scoring_again import score_again
+from evaltui.workbench.result.rescoring import score_again
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
 

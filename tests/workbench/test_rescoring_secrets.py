@@ -8,7 +8,7 @@ from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
 from evaltui.core.model.outcome import RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
-from evaltui.workbench.result.scoring_again import score_again
+from evaltui.workbench.result.rescoring import score_again
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
 

@@ -1,8 +1,6 @@
 """Sets and cases as a whole: each action is one step, takes the config along, selects what one expects."""
 
-import asyncio
 import json
-import threading
 
 import pytest
 from hypothesis import given
@@ -10,14 +8,12 @@ from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.workbench.case import case_plan
 from evaltui.workbench.case.case_plan import gathered, moves
 from evaltui.workbench.cases import chosen_cases, set_editing
 from evaltui.workbench.cases.case_list import Row, TreeRows
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.listed_cases import listed_case
-from tests.waiting import PATIENCE
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 HELLO = ("hello", "hello")
@@ -210,67 +206,6 @@ async def test_duplicates_come_after_the_last_one_with_their_marks(folder):
     assert workbench.navigation.selection.eval_id == "a_2"
     assert not workbench.navigation.marking.marked
     undone_in_one_step(workbench, before)
-
-
-@pytest.fixture
-def many(write_agent, write_set):
-    folder = write_agent(ECHO)
-    write_set(folder, "first", **{f"c{number:03d}": HELLO for number in range(300)})
-    return folder
-
-
-@pytest.fixture
-def held_up(monkeypatch):
-    """What is worked out in a thread waits there until it is set."""
-    go_on = threading.Event()
-    check = case_plan.check_new_cases
-
-    def held(*arguments):
-        assert go_on.wait(PATIENCE)
-        check(*arguments)
-
-    monkeypatch.setattr(case_plan, "check_new_cases", held)
-    yield go_on
-    go_on.set()
-
-
-async def test_many_cases_are_edited_beside_the_loop_in_one_step(many, held_up):
-    workbench = await opened(many)
-    before = workbench.navigation.selection
-    eval_ids = ids(workbench, "first")
-    mark(workbench, "first", *eval_ids[:200])
-    set_editing.duplicate(workbench.editing)
-    # The loop goes on meanwhile, and nothing has changed yet.
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert ids(workbench, "first") == eval_ids
-    held_up.set()
-    await workbench.editing.finished()
-    copies = [f"{eval_id}_2" for eval_id in eval_ids[:200]]
-    assert ids(workbench, "first") == [*eval_ids[:200], *copies, *eval_ids[200:]]
-    assert workbench.navigation.selection.eval_id == copies[0]
-    undone_in_one_step(workbench, before)
-    mark(workbench, "first", *eval_ids[100:])
-    set_editing.delete(workbench.editing)
-    await workbench.editing.finished()
-    assert ids(workbench, "first") == eval_ids[:100]
-
-
-@pytest.mark.parametrize("turns", [0, 1, 5])
-async def test_many_cases_are_left_alone_where_their_set_was_edited_meanwhile(many, held_up, turns):
-    workbench = await opened(many)
-    eval_ids = ids(workbench, "first")
-    mark(workbench, "first", *eval_ids[:200])
-    set_editing.duplicate(workbench.editing)
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    select(workbench, "first", "c299")
-    workbench.navigation.marking.clear()
-    set_editing.delete(workbench.editing)
-    held_up.set()
-    await workbench.editing.finished()
-    assert ids(workbench, "first") == eval_ids[:-1]
-    assert workbench.messages.notice.text == "first.evalset.json changed meanwhile; try again"
 
 
 @pytest.mark.parametrize(

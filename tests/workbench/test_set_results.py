@@ -11,7 +11,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.tui.main.status import run_line
-from evaltui.tui.result.set_result import write_set_results
+from evaltui.tui.result.selected import write_set_results
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.result import outcomes as outcomes_module

@@ -73,15 +73,6 @@ async def test_a_case_is_run_several_times_and_judged_by_the_policy(coin):
     assert (len(again.result.repeats), again.run.number) == (5, 2)
 
 
-async def test_a_set_is_run_several_times(coin):
-    coin.navigation.select(Selection(coin.navigation.selection.path))
-    coin.runs.run_case(Repeated(2, "all"))
-    await coin.runs.finished()
-    assert [
-        len(scored.result.repeats) for _, scored in coin.outcomes.results.of(coin.navigation.selection.path)
-    ] == [2, 2]
-
-
 async def test_differences_and_trace_are_those_of_the_run_that_is_shown(coin, until):
     scored = await run(coin)
     key = coin.navigation.selection.case
@@ -201,10 +192,8 @@ async def test_what_is_proposed(coin):
     await coin.open()
     await asyncio.to_thread(coin.sets.open, coin.navigation.file)
     assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "3 majority"
-    await run_set(coin)
+    coin.runs.run_case(Repeated(2, 0.5))
+    await coin.runs.finished()
+    of_set = coin.outcomes.results.of(coin.navigation.selection.path)
+    assert [len(scored.result.repeats) for _, scored in of_set] == [2, 2]
     assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "2 0.5"
-
-
-async def run_set(workbench):
-    workbench.runs.run_case(Repeated(2, 0.5))
-    await workbench.runs.finished()

@@ -9,17 +9,17 @@ import random
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
-from ...core.conversation.waiting import CONFIRMATION, CallPlace, NotWaitingError, WaitingCalls
+from ...core.conversation.waiting import CONFIRMATION, REQUESTS
 from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
 from ...core.model.problems import JsonPath, format_path
-from ..call_recorder import current_call_recorder
 from ..errors import message_of
 
 DEFAULT_APP_NAME = "evaltui"
@@ -148,6 +148,15 @@ class Reporter:
         self._sink = sink
         self._sees_calls = sees_calls
         self.turn: int | None = None
+        self.seconds: dict[str, float] = {}
+        """The duration of each call by its id, until its result is reported."""
+        self.stubbed: dict[str, str] = {}
+        """Where the results of stubbed calls are from, by their ids: `recording` or `case`."""
+        self.sent: dict[str, Sequence[Json]] = {}
+        """The contents of the last model request by agent: a request repeats the whole history, its event
+        does not."""
+        self.cancelled: list[asyncio.CancelledError] = []
+        """The errors of the calls that were running when the current turn was cancelled."""
 
     def event(
         self,
@@ -185,59 +194,34 @@ class Reporter:
         )
         return event_id
 
-    def step(self, step: Step, seconds: MutableMapping[str, float] | None = None) -> None:
+    def step(self, step: Step) -> None:
         """Reports a step of the framework; inside a running tool call it is marked as nested.
 
-        The results of calls get their duration, which is removed from `seconds`, and whether they were
-        stubbed.
+        The results of calls get their duration, and whether they were stubbed.
         """
-        recorder = current_call_recorder.get()
         for event in split(step):
-            is_result = event.kind == "tool_result"
+            data, duration = event.data, None
+            if event.kind == "tool_result":
+                duration = self.seconds.pop(event.parent, None)
+                if source := self.stubbed.get(event.parent):
+                    data = data | {"stubbed": source}
             self.event(
                 event.kind,
                 event.content,
                 agent=event.agent,
-                data=event.data | (recorder.stub_mark(event.parent) if recorder and is_result else {}),
+                data=data,
                 usage=event.usage,
                 branch=event.branch,
-                duration=seconds.pop(event.parent, None) if seconds and is_result else None,
+                duration=duration,
                 id=event.id,
                 parent=event.parent,
             )
-
-
-def addressed(
-    content: Json,
-    turn: int,
-    waiting: WaitingCalls | None,
-    places: Mapping[str, CallPlace],
-    reporter: Reporter,
-) -> Json:
-    """The message of a turn (from 0), its responses addressed to the waiting calls.
-
-    Without `waiting` the message is not changed. Raises NotWaitingError, after the message is reported.
-    """
-    if waiting is None:
-        return content
-    try:
-        return waiting.resolved(content, turn, places)
-    except NotWaitingError:
-        reporter.turn = turn
-        reporter.event("user", content, data={"timestamp": time.time()})
-        raise
 
 
 # The reporter of the conversation that the current task works for, for wrapped models and tools.
 current_reporter: ContextVar[Reporter | None] = ContextVar("evaltui_recorder", default=None)
 # The event id of the tool call that the current task works for, when the tool runs an agent of its own.
 nested_in: ContextVar[str | None] = ContextVar("evaltui_nested_in", default=None)
-
-
-# The errors of the calls that were running when the current turn was cancelled.
-cancelled_calls: ContextVar[list[asyncio.CancelledError] | None] = ContextVar(
-    "evaltui_cancelled", default=None
-)
 
 
 @contextmanager
@@ -247,18 +231,17 @@ def recording(reporter: Reporter) -> Iterator[None]:
     A cancellation, such as a time-out, is chained to the call that was running: frameworks make calls in
     tasks of their own, which the traceback of a turn does not show.
     """
-    inside: list[asyncio.CancelledError] = []
-    tokens = current_reporter.set(reporter), cancelled_calls.set(inside), nested_in.set(None)
+    reporter.cancelled.clear()
+    tokens = current_reporter.set(reporter), nested_in.set(None)
     try:
         yield
     except asyncio.CancelledError as error:
-        if inside and inside[0] is not error:
-            raise error from inside[0]
+        if reporter.cancelled and reporter.cancelled[0] is not error:
+            raise error from reporter.cancelled[0]
         raise
     finally:
         current_reporter.reset(tokens[0])
-        cancelled_calls.reset(tokens[1])
-        nested_in.reset(tokens[2])
+        nested_in.reset(tokens[1])
 
 
 def step_numbers(past: Sequence[Step]) -> Iterator[int]:
@@ -269,12 +252,11 @@ def step_numbers(past: Sequence[Step]) -> Iterator[int]:
 class Steps:
     """Reports the steps of one conversation, each with the changes of state since the step before.
 
-    `state` returns a copy of the current state. `seconds` is the duration of calls by their ids.
+    `state` returns a copy of the current state.
     """
 
     def __init__(self, reporter: Reporter, past: Sequence[Step], state: Callable[[], Json]) -> None:
         self.reporter = reporter
-        self.seconds: dict[str, float] = {}
         self._numbers = step_numbers(past)
         self._current_state = state
         self._reported = state()
@@ -291,7 +273,7 @@ class Steps:
         }
         step_id = f"step-{next(self._numbers)}"
         step = Step(author=agent, content=content, id=step_id, timestamp=time.time(), **changes | more)
-        self.reporter.step(step, self.seconds)
+        self.reporter.step(step)
 
     def report_late_changes(self, agent: str) -> None:
         """Reports changes of state after the last step, such as of an instruction that is a function."""
@@ -299,37 +281,37 @@ class Steps:
             self.report(agent, None)
 
 
-class AgentSession(Protocol):
+class AgentSession(ABC):
     """A conversation with an agent, with its own state."""
 
+    @abstractmethod
     async def send(self, content: Json) -> None:
         """Sends a user message (a genai Content as JSON) and runs the turn to its end.
 
         All events are reported to the reporter, but the user's message, which the host reports. Raises any
         error of the agent.
         """
-        ...
 
+    @abstractmethod
     async def state(self) -> Json | None:
         """The current session state; None where it is unknown."""
-        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:  # noqa: B027
+        """Ends the session, where that is needed."""
 
 
-class AgentAdapter(Protocol):
+class AgentAdapter(ABC):
     """An imported agent that can run conversations."""
 
-    @property
-    def input(self) -> AgentInput:
-        """The input that the agent accepts; the host refuses other input."""
-        ...
+    input = AgentInput()
+    """The input that the agent accepts; the host refuses other input."""
 
+    @abstractmethod
     async def open(self) -> AgentInfo:
         """Opens connections that live as long as the host. Called once, in the task that will also call
         `close`."""
-        ...
 
+    @abstractmethod
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
@@ -339,9 +321,9 @@ class AgentAdapter(Protocol):
         The steps are not run again. Their changes of state are applied to `spec.state`, and new ids in the
         session differ from theirs.
         """
-        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:  # noqa: B027
+        """Closes what `open` has opened."""
 
 
 async def close_quietly(name: str, close: Callable[[], Awaitable[object]]) -> None:
@@ -451,27 +433,36 @@ def contents_for_model(past: Sequence[Step]) -> list[Json]:
     return contents
 
 
-def _call_ids(past: Sequence[Step], kind: str) -> set[tuple[int | None, str | None]]:
-    return {(step.turn, part[kind].get("id")) for step in past for part in step.parts if kind in part}
-
-
-def paired_parts(past: Sequence[Step]) -> Iterator[tuple[Step, list[Json]]]:
-    """Each step with its parts, without calls that have no result and results that have no call: models
-    refuse them, and expected turns may have such."""
-    paired_ids = _call_ids(past, "function_call") & _call_ids(past, "function_response")
+def paired_parts(past: Sequence[Step], waiting: Collection[str] = ()) -> Iterator[tuple[Step, list[Json]]]:
+    """Each step with its parts, without calls that have no result, unless their ids are in `waiting`, and
+    results that have no call: models refuse them, and expected turns may have such."""
+    calls, results = (
+        {(step.turn, part[kind].get("id")) for step in past for part in step.parts if kind in part}
+        for kind in ("function_call", "function_response")
+    )
     for step in past:
-        yield (
-            step,
-            [
+        parts = []
+        for part in step.parts:
+            place = step.turn, call_of(part).get("id")
+            if not call_of(part) or (place in calls and (place in results or place[1] in waiting)):
+                parts.append(part)
+        yield step, parts
+
+
+def history(
+    past: Sequence[Step], waiting: Collection[str] = ()
+) -> Iterator[tuple[str, list[Json], list[Json]]]:
+    """The role, the results and the other parts of each content of `past`, to continue from: without
+    thoughts, requests to a person, and calls and results without the other, see `paired_parts`."""
+    for step, parts in paired_parts(past, waiting):
+        if content := content_of(step):
+            shown = [
                 part
-                for part in step.parts
-                if not _is_call(part) or (step.turn, call_of(part).get("id")) in paired_ids
-            ],
-        )
-
-
-def _is_call(part: Json) -> bool:
-    return "function_call" in part or "function_response" in part
+                for part in parts
+                if not part.get("thought") and call_of(part).get("name") not in REQUESTS
+            ]
+            results = [part["function_response"] for part in shown if "function_response" in part]
+            yield content["role"], results, [part for part in shown if "function_response" not in part]
 
 
 def _without_made_id(part: Json) -> Json:

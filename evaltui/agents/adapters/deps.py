@@ -6,24 +6,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from ...core.model.events import Json
 from .base import AgentLoadError, copy_state
-
-
-def jsonable(items: Iterable[tuple[Any, Any]]) -> Json:
-    """The items that JSON can hold, as an object."""
-    plain: Json = {}
-    for name, value in items:
-        with suppress(PydanticSerializationError, ValueError):
-            plain[str(name)] = to_jsonable_python(value)
-    return plain
+from .values import jsonable
 
 
 class Deps:

@@ -21,8 +21,8 @@ from ..threads import in_thread
 from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
+    AgentAdapter,
     AgentInfo,
-    AgentInput,
     AgentLoadError,
     AgentSession,
     Reporter,
@@ -42,10 +42,8 @@ _YIELDED = ("text", "tool_call", "tool_result", "transfer")
 _END = object()
 
 
-class FunctionAdapter:
+class FunctionAdapter(AgentAdapter):
     """The adapter for agents that are a callable; `name` is the agent's name."""
-
-    input = AgentInput()
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._function = function
@@ -71,8 +69,6 @@ class FunctionAdapter:
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
         return FunctionSession(self._function, self._name, spec, reporter, past)
-
-    async def close(self) -> None: ...
 
 
 class Session:
@@ -111,7 +107,7 @@ def _genai_content(content: Json) -> types.Content:
     return types.Content.model_validate_json(json.dumps(content))
 
 
-class FunctionSession:
+class FunctionSession(AgentSession):
     """One conversation; blocking code runs in a thread of its own."""
 
     def __init__(

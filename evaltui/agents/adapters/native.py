@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -30,8 +30,8 @@ from ..native.scripted import ScriptedModel
 from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
+    AgentAdapter,
     AgentInfo,
-    AgentInput,
     AgentSession,
     Reporter,
     SessionSpec,
@@ -55,10 +55,8 @@ if TYPE_CHECKING:
 MAX_MODEL_CALLS = 50
 
 
-class NativeAdapter:
+class NativeAdapter(AgentAdapter):
     """The adapter for agents of the class `evaltui.Agent`."""
-
-    input = AgentInput()
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -112,7 +110,7 @@ class _Call:
     function_call: FunctionCall
 
 
-class NativeSession:
+class NativeSession(AgentSession):
     """One conversation: its contents and its state."""
 
     def __init__(
@@ -150,8 +148,6 @@ class NativeSession:
 
     async def state(self) -> Json:
         return self.state_now()
-
-    async def close(self) -> None: ...
 
     async def _turn(self, content: Json) -> None:
         message = Content.model_validate_json(json.dumps({"role": "user"} | content))
@@ -296,25 +292,14 @@ class NativeSession:
             lambda: args,
             call.id,
             partial(self._agent.tools[name].call, args, self._context),
-            ToolForm(tool_state=_ContextState(self._context)),
-            self._steps.seconds,
+            ToolForm(state=self.state_now, apply=self._apply),
         )
         return response
 
-
-class _ContextState:
-    """The state of a session, which tools change."""
-
-    def __init__(self, context: ToolContext) -> None:
-        self._state = context.state
-
-    def state(self) -> Json:
-        return copy_state(self._state)
-
-    def apply(self, changed: Json, removed: Iterable[str]) -> None:
-        self._state.update(changed)
+    def _apply(self, changed: Json, removed: Sequence[str]) -> None:
+        self._context.state.update(changed)
         for key in removed:
-            self._state.pop(key, None)
+            self._context.state.pop(key, None)
 
 
 def _model_content(parts: Sequence[Part]) -> Json | None:

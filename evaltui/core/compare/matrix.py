@@ -92,6 +92,16 @@ class Matrix:
         """Whether every selected case has a result in every variant."""
         return not (self.not_run or any(totals.open_cases for totals in self.totals))
 
+    @property
+    def changed_files(self) -> tuple[str, ...]:
+        """The files of the agent that changed between the runs of variants with the same code."""
+        contents: dict[str, set[str]] = {}
+        for run in self.columns:
+            if not (run.variant and run.variant.has_other_code):
+                for name, content in run.circumstances.files.items():
+                    contents.setdefault(name, set()).add(content)
+        return tuple(sorted(name for name, versions in contents.items() if len(versions) > 1))
+
     def name(self, place: int) -> str:
         """The name of a variant, else the id of its run."""
         run = self.columns[place]

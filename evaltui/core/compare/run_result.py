@@ -44,6 +44,10 @@ class RunResult:
         """Whether every selected case passed, flaky ones by their policy; False where there is none."""
         return bool(self.cases) and all(case.passed for case in self.cases)
 
+    def __bool__(self) -> bool:
+        """Whether it passed: else `assert evaluate(…)` would hold for every run."""
+        return self.passed
+
     def case(self, eval_id: str, eval_set_id: str | None = None) -> CaseResult:
         """The result of a case; `eval_set_id` tells cases of one id in several sets apart.
 

@@ -56,6 +56,11 @@ class Variant:
         """The file or folder of a change, as seen from the agent's folder."""
         return dict(self.places).get(change.key, str(change.value))
 
+    @property
+    def has_other_code(self) -> bool:
+        """Whether it runs the agent of a commit or of another folder."""
+        return any(change.kind in _ALONE for change in self.changes)
+
     def of_kind(self, kind: str) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.formats.otlp import json_value, object_of, objects
 from evaltui.traces.span import (
     SPAN_ID,
     TRACE_ID,
@@ -45,7 +45,6 @@ def is_served_span(item: Json) -> bool:
 
 
 def read_served_span(item: Json) -> OtelSpan:
-    logs = item.get("logs")
     return OtelSpan(
         normal_id(item.get("trace_id"), TRACE_ID),
         normal_id(item.get("span_id"), SPAN_ID),
@@ -55,9 +54,8 @@ def read_served_span(item: Json) -> OtelSpan:
         nanoseconds(item.get("end_time")),
         dict(item["attributes"]),
         [
-            SpanEvent(str(log.get("event_name") or ""), _object(log.get("attributes")), 0, log.get("body"))
-            for log in (logs if isinstance(logs, list) else ())
-            if isinstance(log, dict)
+            SpanEvent(str(log.get("event_name") or ""), object_of(log.get("attributes")), 0, log.get("body"))
+            for log in objects(item.get("logs"))
         ],
         scope=_SCOPE,
     )
@@ -85,10 +83,6 @@ def _span(row: Json) -> OtelSpan:
         str(row["name"] or ""),
         nanoseconds(row["start_time_unix_nano"]),
         nanoseconds(row["end_time_unix_nano"]),
-        _object(json_value(row["attributes_json"])),
+        object_of(json_value(row["attributes_json"])),
         scope=_SCOPE,
     )
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, dict) else {}

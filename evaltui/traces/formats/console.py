@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from evaltui.traces.formats.otlp import object_of, objects
 from evaltui.traces.span import SPAN_ID, TRACE_ID, OtelSpan, SpanEvent, normal_id
 
 Json = Mapping[str, Any]
@@ -22,8 +23,7 @@ def is_printed_span(item: Json) -> bool:
 
 def read_printed_span(item: Json) -> OtelSpan:
     """Reads a printed span, which does not name the instrumentation that made it."""
-    context, status = item["context"], _object(item.get("status"))
-    events = item.get("events")
+    context, status = item["context"], object_of(item.get("status"))
     return OtelSpan(
         normal_id(context["trace_id"], TRACE_ID),
         normal_id(context["span_id"], SPAN_ID),
@@ -31,22 +31,17 @@ def read_printed_span(item: Json) -> OtelSpan:
         str(item.get("name") or ""),
         _time(item.get("start_time")),
         _time(item.get("end_time")),
-        _object(item.get("attributes")),
-        [
-            SpanEvent(
-                str(event.get("name") or ""), _object(event.get("attributes")), _time(event.get("timestamp"))
-            )
-            for event in (events if isinstance(events, list) else ())
-            if isinstance(event, dict)
-        ],
+        object_of(item.get("attributes")),
+        [_event(event) for event in objects(item.get("events"))],
         _STATUSES.get(str(status.get("status_code")), ""),
         str(status.get("description") or ""),
-        _object(_object(item.get("resource")).get("attributes")),
+        object_of(object_of(item.get("resource")).get("attributes")),
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, dict) else {}
+def _event(event: Json) -> SpanEvent:
+    name, time = str(event.get("name") or ""), _time(event.get("timestamp"))
+    return SpanEvent(name, object_of(event.get("attributes")), time)
 
 
 def _time(text: Any) -> int:

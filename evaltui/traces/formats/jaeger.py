@@ -5,10 +5,10 @@ Jaeger keeps no log records of OpenTelemetry: messages that a producer logs neve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.formats.otlp import json_value, objects
 from evaltui.traces.span import (
     SPAN_ID,
     TRACE_ID,
@@ -37,14 +37,14 @@ def read_jaeger(document: Json) -> Recorded:
     """One trace, or `{"data": [...]}` of several."""
     recorded = Recorded()
     traces = document["data"] if isinstance(document.get("data"), list) else [document]
-    for trace in _objects(traces):
+    for trace in objects(traces):
         declared = trace.get("processes")
         processes = {
             key: _tags(process.get("tags")) | {"service.name": process.get("serviceName")}
             for key, process in (declared.items() if isinstance(declared, dict) else ())
             if isinstance(process, dict)
         }
-        recorded.spans += [_span(span, trace, processes) for span in _objects(trace.get("spans"))]
+        recorded.spans += [_span(span, trace, processes) for span in objects(trace.get("spans"))]
     return recorded
 
 
@@ -62,7 +62,7 @@ def _span(span: Json, trace: Json, processes: Mapping[str, Attributes]) -> OtelS
         start,
         start + nanoseconds(span.get("duration")) * _MICROSECOND,
         tags,
-        [_event(log) for log in _objects(span.get("logs"))],
+        [_event(log) for log in objects(span.get("logs"))],
         "error" if failed else "ok" if code == "ok" else "",
         str(tags.pop("otel.status_description", "")),
         processes.get(process, {}) if isinstance(process, str) else {},
@@ -74,7 +74,7 @@ def _span(span: Json, trace: Json, processes: Mapping[str, Attributes]) -> OtelS
 def _parent(span: Json) -> str:
     references = (
         normal_id(reference.get("spanID"), SPAN_ID)
-        for reference in _objects(span.get("references"))
+        for reference in objects(span.get("references"))
         if reference.get("refType") == "CHILD_OF"
     )
     # Some versions have the parent in a field of its own.
@@ -88,7 +88,7 @@ def _event(log: Json) -> SpanEvent:
 
 
 def _tags(tags: Any) -> Attributes:
-    return {str(tag.get("key")): _value(tag) for tag in _objects(tags)}
+    return {str(tag.get("key")): _value(tag) for tag in objects(tags)}
 
 
 def _value(tag: Json) -> Any:
@@ -97,7 +97,3 @@ def _value(tag: Json) -> Any:
     if isinstance(value, str) and value.startswith('["'):
         return json_value(value)
     return value
-
-
-def _objects(value: Any) -> Iterator[Json]:
-    yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

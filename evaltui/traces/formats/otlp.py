@@ -52,22 +52,22 @@ def read_otlp(document: Json) -> Recorded:
         return read_otlp(inner)
     recorded = Recorded()
     for name in ("resourceSpans", "batches"):
-        for group in _objects(either(document, name)):
+        for group in objects(either(document, name)):
             _read_group(group, recorded)
-    for group in _objects(either(document, "resourceLogs")):
+    for group in objects(either(document, "resourceLogs")):
         _read_group(group, recorded)
     return recorded
 
 
 def _read_group(group: Json, recorded: Recorded) -> None:
-    resource = attributes(either(_object(group.get("resource")), "attributes"))
+    resource = attributes(either(object_of(group.get("resource")), "attributes"))
     for name in ("scopeSpans", "instrumentationLibrarySpans"):
-        for scoped in _objects(either(group, name)):
-            scope = _object(scoped.get("scope") or either(scoped, "instrumentationLibrary"))
-            for span in _objects(scoped.get("spans")):
+        for scoped in objects(either(group, name)):
+            scope = object_of(scoped.get("scope") or either(scoped, "instrumentationLibrary"))
+            for span in objects(scoped.get("spans")):
                 recorded.spans.append(read_span(span, resource, str(scope.get("name") or "")))
-    for scoped in _objects(either(group, "scopeLogs")):
-        for record in _objects(either(scoped, "logRecords")):
+    for scoped in objects(either(group, "scopeLogs")):
+        for record in objects(either(scoped, "logRecords")):
             recorded.logs.append(_log(record))
 
 
@@ -77,7 +77,7 @@ def is_bare_span(item: Json) -> bool:
 
 def read_span(span: Json, resource: Attributes, scope: str) -> OtelSpan:
     """A span in OTLP's spelling; attributes may be plain JSON as well."""
-    status = _object(span.get("status"))
+    status = object_of(span.get("status"))
     return OtelSpan(
         normal_id(either(span, "traceId"), TRACE_ID),
         normal_id(either(span, "spanId"), SPAN_ID),
@@ -86,12 +86,12 @@ def read_span(span: Json, resource: Attributes, scope: str) -> OtelSpan:
         nanoseconds(either(span, "startTimeUnixNano") or either(span, "startTime")),
         nanoseconds(either(span, "endTimeUnixNano") or either(span, "endTime")),
         attributes(span.get("attributes")),
-        [_event(event) for event in _objects(span.get("events"))],
+        [_event(event) for event in objects(span.get("events"))],
         STATUSES.get(status.get("code"), "") if not isinstance(status.get("code"), list | dict) else "",
         str(status.get("message") or ""),
         resource,
         scope,
-        _dropped(span) + sum(_dropped(event) for event in _objects(span.get("events"))),
+        _dropped(span) + sum(_dropped(event) for event in objects(span.get("events"))),
     )
 
 
@@ -120,7 +120,7 @@ def attributes(raw: Any) -> Attributes:
     """Attributes as a list of keys with typed values, or as a plain object; of twins the last one counts."""
     if isinstance(raw, dict):
         return {str(key): any_value(value) for key, value in raw.items()}
-    return {str(entry["key"]): any_value(entry.get("value")) for entry in _objects(raw) if "key" in entry}
+    return {str(entry["key"]): any_value(entry.get("value")) for entry in objects(raw) if "key" in entry}
 
 
 def any_value(value: Any, depth: int = 0) -> Any:
@@ -144,7 +144,7 @@ def any_value(value: Any, depth: int = 0) -> Any:
             pairs = inner.get("values") if isinstance(inner, dict) else None
             return {
                 str(entry["key"]): any_value(entry.get("value"), depth + 1)
-                for entry in _objects(pairs)
+                for entry in objects(pairs)
                 if "key" in entry
             }
         case "bytesValue" | "bytes_value":
@@ -178,9 +178,9 @@ def json_value(value: Any) -> Any:
         return value
 
 
-def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
+def object_of(value: Any) -> Attributes:
+    return dict(value) if isinstance(value, dict) else {}
 
 
-def _objects(value: Any) -> Iterator[Json]:
+def objects(value: Any) -> Iterator[Json]:
     yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

@@ -1,32 +1,22 @@
-"""OTLP as protobuf: one message, or several behind their lengths as the Collector's `file` exporter has them.
+"""Messages of OTLP as protobuf.
 
 It needs the extra `traces`, which is loaded when the first such message is read.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from evaltui.traces.formats.otlp import read_otlp
 from evaltui.traces.span import TRACE_ID, Recorded, UnreadableTraceError
 
 _INSTALL = "OTLP as protobuf needs the extra traces: pip install 'evaltui[traces]'"
-LENGTH = 4
-"""Bytes of the length before each of several messages."""
 NO_MESSAGE = "neither JSON nor a message of OTLP as protobuf"
 
 
 def read_protobuf(data: bytes) -> Recorded:
-    """A file of spans. Raises UnreadableTraceError for what is none."""
-    if (messages := _behind_lengths(data)) is None:
-        return _spans_or_logs(data)
-    recorded = Recorded()
-    for message in messages:
-        recorded.add(_spans_or_logs(message))
-    return recorded
-
-
-def _spans_or_logs(data: bytes) -> Recorded:
+    """A message of spans or of log records. Raises UnreadableTraceError for what is none."""
     # Both have the same shape down to the record, where ids are in different fields.
     try:
         recorded = read_otlp(message_as_json(data, "trace", "ExportTraceServiceRequest"))
@@ -42,27 +32,12 @@ def _spans_or_logs(data: bytes) -> Recorded:
     return recorded
 
 
-def _behind_lengths(data: bytes) -> list[bytes] | None:
-    messages: list[bytes] = []
-    at = 0
-    while at + LENGTH <= len(data):
-        size = int.from_bytes(data[at : at + LENGTH], "big")
-        at += LENGTH
-        if size == 0 or at + size > len(data):
-            return None
-        messages.append(data[at : at + size])
-        at += size
-    return messages if at == len(data) and messages else None
-
-
 def new_message(signal: str, name: str) -> Any:
     """An empty message of a service of OTLP, `trace` or `logs`.
 
     Raises UnreadableTraceError without the extra.
     """
     try:
-        from importlib import import_module
-
         module = import_module(f"opentelemetry.proto.collector.{signal}.v1.{signal}_service_pb2")
     except ImportError as error:
         raise UnreadableTraceError(_INSTALL) from error

@@ -79,28 +79,14 @@ class Access:
             raise RefusedError(403, f"Host is {name[:80]!r}; send to a loopback address")
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Seconds and connections; tests have smaller ones."""
-
-    head: float = HEAD_SECONDS
-    body: float = BODY_SECONDS
-    idle: float = IDLE_SECONDS
-    connections: int = MOST_CONNECTIONS
-
-
 @asynccontextmanager
-async def serving(
-    intake: Intake, access: Access, port: int, limits: Limits | None = None
-) -> AsyncIterator[int]:
+async def serving(intake: Intake, access: Access, port: int) -> AsyncIterator[int]:
     """Takes requests while it is entered; has the port, which is a free one for 0. Raises OSError."""
-    limits = limits or Limits()
-    receiver = _Receiver(intake, access, limits)
     server = HttpServer(
-        receiver.answer,
-        connections=limits.connections,
-        head=limits.head,
-        keepalive=limits.idle,
+        _Receiver(intake, access).answer,
+        connections=MOST_CONNECTIONS,
+        head=HEAD_SECONDS,
+        keepalive=IDLE_SECONDS,
         full=_FULL,
     )
     try:
@@ -112,10 +98,9 @@ async def serving(
 
 
 class _Receiver:
-    def __init__(self, intake: Intake, access: Access, limits: Limits) -> None:
+    def __init__(self, intake: Intake, access: Access) -> None:
         self._intake = intake
         self._access = access
-        self._limits = limits
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """The response once what was sent is on the disk."""
@@ -143,7 +128,7 @@ class _Receiver:
         body = bytearray()
         try:
             _check_length(request.content_length or 0)
-            async with asyncio.timeout(self._limits.body):
+            async with asyncio.timeout(BODY_SECONDS):
                 async for data in request.content.iter_any():
                     # Room is taken for what has come: what is only announced takes none from others.
                     _check_length(len(body) + len(data))
@@ -155,7 +140,7 @@ class _Receiver:
             stored = await self._intake.keep(data, signal, encoding, is_compressed=packing == "gzip")
             return stored.answer(encoding)
         except TimeoutError as error:
-            raise RefusedError(408, f"body not complete after {self._limits.body:g} s") from error
+            raise RefusedError(408, f"body not complete after {BODY_SECONDS:g} s") from error
         except TooLargeBodyError as error:
             raise RefusedError(413, str(error)) from error
         except BadBodyError as error:

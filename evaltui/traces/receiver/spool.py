@@ -86,18 +86,21 @@ class Session:
     """Bytes of all of its traces."""
 
 
-class _Connection:
-    """A connection that one thread has at a time. It is closed between two uses: a thread that nobody waits
-    for any more, since its task was cancelled, may still be at work, and would bring the process down."""
+class Spool:
+    """Opened by `open_spool`. Several threads may use it, one at a time, and close it between two uses: one
+    whose task was cancelled may still be at work, and would bring the process down."""
 
-    def __init__(self, path: Path, synchronous: str) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._lock = threading.Lock()
         self._database = sqlite3.connect(
             path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
         )
         # Where a file system cannot have WAL, as some in a network, SQLite stays with a journal.
         self._database.execute("pragma journal_mode=wal")
-        self._database.execute(f"pragma synchronous={synchronous}")
+        self._database.execute("pragma synchronous=full")
+        self._commits = 0
+        self._is_full = True
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """All that a query finds. Raises sqlite3.Error, also where it is closed."""
@@ -105,7 +108,7 @@ class _Connection:
             return self._database.execute(query, values).fetchall()
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Context of a transaction: it is done as a whole or not at all. Raises sqlite3.Error."""
         with self._lock:
             self._database.execute("begin immediate")
@@ -118,41 +121,20 @@ class _Connection:
                     self._database.execute("rollback")
                 raise
 
-    def run_script(self, script: str) -> None:
-        with self._lock:
-            self._database.executescript(script)
-
-    def close(self) -> None:
-        with self._lock:
-            self._database.close()
-
-
-class Spool:
-    """Opened by `open_spool`. One thread adds; another may read and settle at the same time."""
-
-    def __init__(self, path: Path, largest: int = LARGEST_SPOOL) -> None:
-        self._path = path
-        self._largest = largest
-        self._adding = _Connection(path, "full")
-        # What is settled without having come to the disk is settled again: no sender waits for that.
-        self._reading = _Connection(path, "normal")
-        self._commits = 0
-        self._is_full = True
-
     def prepare(self) -> None:
         """Make the tables of a new spool. Raises SpoolError for one of another version."""
-        ((version,),) = self._adding.rows("pragma user_version")
+        ((version,),) = self.rows("pragma user_version")
         if version == 0:
             marks = f"pragma application_id={_APPLICATION}; pragma user_version={_VERSION};"
-            self._adding.run_script(f"begin; {_SCHEMA} {marks} commit;")
+            self._database.executescript(f"begin; {_SCHEMA} {marks} commit;")
         elif version != _VERSION:
             raise SpoolError(f"{self._path} is of version {version}, not {_VERSION}. Delete it to begin anew")
 
     def close(self) -> None:
         """Closes the database: an operation that runs is finished first, later ones raise
         sqlite3.ProgrammingError."""
-        self._adding.close()
-        self._reading.close()
+        with self._lock:
+            self._database.close()
 
     def add(self, parts: Iterable[Part], now: float) -> None:
         """Keep parts, all or none; when this returns, they are on the disk. `now` is seconds since 1970.
@@ -160,7 +142,7 @@ class Spool:
         Raises SpoolFullError where the spool or the disk has no room, or the disk fails.
         """
         try:
-            with self._adding.transaction() as database:
+            with self._transaction() as database:
                 self._make_room(database)
                 database.executemany(
                     "insert into part (trace, received, rooted, bytes, data) values (?, ?, ?, ?, ?)",
@@ -173,13 +155,13 @@ class Spool:
         self._commits += 1
         if self._commits % _SIZE_EVERY and not self._is_full:
             return
-        self._is_full = (size := _used(database)) > self._largest
+        self._is_full = (size := _used(database)) > LARGEST_SPOOL
         if not self._is_full:
             return
-        excess = size - int(self._largest * _ROOM)
+        excess = size - int(LARGEST_SPOOL * _ROOM)
         oldest = database.execute(f"{_FINISHED} limit {_MOST_AT_ONCE}").fetchall()
         if not oldest:
-            full = show_size(self._largest)
+            full = show_size(LARGEST_SPOOL)
             raise SpoolFullError(f"{self._path} holds {full} of sessions that are not complete yet")
         for trace, amount, _ in oldest:
             _forget(database, [trace])
@@ -189,7 +171,7 @@ class Spool:
 
     def forget(self, before: float) -> None:
         """Delete what was handed on and to which nothing was added since; seconds since 1970."""
-        with self._adding.transaction() as database:
+        with self._transaction() as database:
             rows = database.execute(f"select id from ({_FINISHED}) where last < ?", [before]).fetchall()
             _forget(database, [trace for (trace,) in rows])
 
@@ -200,19 +182,19 @@ class Spool:
             "select id, bytes from trace where (last < ? or (rooted and last < ?)) "
             "and id not in (select id from settled) order by last limit ?"
         )
-        return self._reading.rows(query, [before, rooted_before, most])
+        return self.rows(query, [before, rooted_before, most])
 
     def read(self, traces: Iterable[str]) -> Iterator[Recorded]:
         """The spans in the parts of traces."""
         for trace in traces:
-            for place in self._reading.rows("select id from part where trace = ? order by id", [trace]):
-                for (data,) in self._reading.rows("select data from part where id = ?", place):
+            for place in self.rows("select id from part where trace = ? order by id", [trace]):
+                for (data,) in self.rows("select data from part where id = ?", place):
                     yield read_otlp(json.loads(data))
 
     def settle(self, members: Iterable[tuple[str, int, Iterable[str]]]) -> None:
         """Traces belong to these sessions, which wait to be handed on. With each are its bytes when it was
         read: one that grew meanwhile stays as it is."""
-        with self._reading.transaction() as database:
+        with self._transaction() as database:
             for trace, seen, sessions in members:
                 size = database.execute("select bytes from trace where id = ?", [trace]).fetchone()
                 if size != (seen,):
@@ -230,15 +212,15 @@ class Spool:
             "where session in (select session from member where waiting) "
             "group by session order by max(received)"
         )
-        return [Session(name, size) for name, size in self._reading.rows(query)]
+        return [Session(name, size) for name, size in self.rows(query)]
 
     def traces_of(self, session: str) -> list[str]:
-        rows = self._reading.rows("select trace from member where session = ? order by trace", [session])
+        rows = self.rows("select trace from member where session = ? order by trace", [session])
         return [trace for (trace,) in rows]
 
     def handed_on(self, session: str) -> None:
         """A session was dealt with: it waits no longer, until there is more of it."""
-        with self._reading.transaction() as database:
+        with self._transaction() as database:
             database.execute("update member set waiting = 0 where session = ?", [session])
 
 

@@ -11,9 +11,13 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.trace.span_lines import part_of
 from evaltui.core.trace.spans import Span, SpanTree, request_of
-from evaltui.traces.own_events import EVENTS, FINAL_STATE
 from evaltui.traces.span import SPAN_ID, TRACE_ID, OtelSpan, SpanEvent
 
+EVENTS = "evaltui.events"
+"""Attribute of the first span of a turn, JSON. What spans have no place for, such as the session state and
+what was printed, is read back from here."""
+FINAL_STATE = "evaltui.final_session_state"
+"""Attribute of the first span of the last turn, JSON: the session state after it."""
 # As google-adk writes it: the data itself would be in every later request again.
 _NOT_HERE = "<not serializable>"
 

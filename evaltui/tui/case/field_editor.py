@@ -145,18 +145,21 @@ _TALLEST = 12
 _MOST_DISCARDED = 200
 
 
-class FieldEditor:
-    """The two text widgets of a case pane, and the field that is open in one of them."""
+class CaseFields(CaseRows, can_focus=True, inherit_bindings=False):
+    """The rows of a case with two text widgets, and the field that is open in one of them."""
 
-    def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
         self.opened: OpenedField | None = None
         """The open field; None for none."""
-        self.line = FieldLine(id="case-line")
-        self.line.soft_wrap = True
-        self.text = FieldText(id="case-text")
-        self._pane = pane
-        self._workbench = workbench
-        self._width = 0
+        self.field_line = FieldLine(id="case-line")
+        self.field_line.soft_wrap = True
+        self.field_text = FieldText(id="case-text")
+        self._field_width = 0
+
+    @property
+    def is_editing(self) -> bool:
+        return self.opened is not None
 
     # Opening
 
@@ -164,64 +167,64 @@ class FieldEditor:
         """Does an operation of a row and opens the next field; `otherwise` is shown where there is no
         operation."""
         if operation is None:
-            self._pane.refuse_row(otherwise)
+            self.refuse_row(otherwise)
             return
-        before = self._pane.row
-        if self._pane.do(operation) and operation.opens:
+        before = self.row
+        if self.do(operation) and operation.opens:
             is_new = operation.make is not None
             step = self._workbench.editing.last_step if is_new else None
             self.edit(operation.opens, selected=is_new, step=step)
             if self.opened is not None and is_new and before is not None:
                 self.opened.added_from = before.id
         if operation.opens and self.opened is None:
-            self._pane.refuse_row(None)
+            self.refuse_row(None)
 
     def edit(self, part: Part, *, selected: bool = False, step: Step | None = None) -> None:
         """Opens the value or the name of the current row, if it has one; `step` has added the row."""
-        row = self._pane.row
+        row = self.row
         field = row.of(part) if row else None
         if row is not None and field is not None:
             # Names complete from what it declares.
             self._workbench.agent.learn_tools()
             draft = self._workbench.drafting.open(row.id, part, field, step=step)
             if draft is not None:
-                self._show(OpenedField(draft, self._widget_for(field)), selected=selected)
-            self._pane.show_soon()
+                self._show_field(OpenedField(draft, self._widget_for(field)), selected=selected)
+            self.show_soon()
 
     def choose(self, row: Row, field: Field, adds: dict[str, Callable[[], None]]) -> None:
         """Opens a field below a row to choose an addition."""
-        case = self._pane.selected.case
+        case = self.selected.case
         if case is not None and self._workbench.navigation.leave():
             draft = Draft(case, row.id, "value", field, "", "")
-            self._show(OpenedField(draft, self.line, choice=0, adds=adds), selected=False)
+            self._show_field(OpenedField(draft, self.field_line, choice=0, adds=adds), selected=False)
 
     def _widget_for(self, field: Field) -> FieldText:
-        return self.text if field.kind in ("text", "json") else self.line
+        return self.field_text if field.kind in ("text", "json") else self.field_line
 
-    def _show(self, opened: OpenedField, *, selected: bool) -> None:
-        self._close()
+    def _show_field(self, opened: OpenedField, *, selected: bool) -> None:
+        self._close_field()
         self.opened, widget = opened, opened.widget
-        for field in (self.line, self.text):
+        for field in (self.field_line, self.field_text):
             field.display = field is widget
         draft, kind, is_typed = opened.draft, opened.draft.field.kind, opened.draft.is_typed
-        self.line.one_line = kind == "line"
+        self.field_line.one_line = kind == "line"
         widget.show_text(draft.text, selected=selected, is_json=kind == "json")
         # What the widget makes of a text, nobody has typed.
         draft.text = widget.typed
         if not is_typed:
             draft.base = draft.text
-        self._pane.follow()
+        self.follow()
         # At once, not soon: what is typed right behind the key is meant for the field.
-        self._pane.screen.set_focus(widget, scroll_visible=False)
+        self.screen.set_focus(widget, scroll_visible=False)
 
     # Typing
 
-    def typed(self) -> None:
+    def on_text_area_changed(self) -> None:
         """Puts the text of the field into the draft."""
-        if self.opened is not None and self._draft(self.opened):
-            self._pane.show_soon()
+        if self.opened is not None and self._type(self.opened):
+            self.show_soon()
 
-    def _draft(self, opened: OpenedField) -> bool:
+    def _type(self, opened: OpenedField) -> bool:
         """Puts the text into the draft; returns whether it has changed."""
         draft, text = opened.draft, opened.widget.typed
         if text == draft.text:
@@ -235,32 +238,32 @@ class FieldEditor:
 
     # Closing
 
-    def follow(self) -> None:
+    def follow_draft(self) -> None:
         """Opens a recovered draft, closes a field that was applied elsewhere, and takes over outside
         changes."""
         drafting, opened = self._workbench.drafting, self.opened
         if opened is None:
-            if (draft := drafting.draft) is not None and not draft.is_in_dialog and self._pane.rows:
-                self._pane.move_to_id(draft.row)
-                self._show(OpenedField(draft, self._widget_for(draft.field)), selected=False)
+            if (draft := drafting.draft) is not None and not draft.is_in_dialog and self.rows:
+                self.move_to_id(draft.row)
+                self._show_field(OpenedField(draft, self._widget_for(draft.field)), selected=False)
             return
         if opened.adds is not None:
             return
         if drafting.draft is not opened.draft:
-            self._close()
+            self._close_field()
             return
-        self._draft(opened)
+        self._type(opened)
         before = opened.draft.text
         if not drafting.follow():
             self._close_from_outside(opened)
         elif opened.draft.text != before or opened.widget is not self._widget_for(opened.draft.field):
-            self._show(replace(opened, widget=self._widget_for(opened.draft.field)), selected=False)
+            self._show_field(replace(opened, widget=self._widget_for(opened.draft.field)), selected=False)
 
     def _close_from_outside(self, opened: OpenedField) -> None:
         """Closes the field; keys that the user goes on typing are ignored."""
-        app, was_typing = self._pane.app, opened.widget.has_focus
+        app, was_typing = self.app, opened.widget.has_focus
         self._workbench.drafting.drop()
-        self._close()
+        self._close_field()
         if opened.draft.is_typed:
             app.copy_to_clipboard(opened.draft.text)
             self._workbench.say("The case was deleted; its text is in the clipboard")
@@ -269,13 +272,13 @@ class FieldEditor:
         if was_typing and isinstance(app, KeysInOrder):
             app.swallow_typing()
 
-    def _close(self) -> None:
+    def _close_field(self) -> None:
         opened, self.opened = self.opened, None
         if opened is None:
             return
         if opened.widget.has_focus:
-            self._pane.screen.set_focus(self._pane, scroll_visible=False)
-        self.line.display = self.text.display = False
+            self.screen.set_focus(self, scroll_visible=False)
+        self.field_line.display = self.field_text.display = False
 
     def left(self) -> bool:
         """Applies and closes the field when another pane gets the focus, without taking a completion.
@@ -285,41 +288,41 @@ class FieldEditor:
         opened = self.opened
         if opened is None:
             return True
-        self._draft(opened)
+        self._type(opened)
         if opened.adds is not None or self._workbench.drafting.leave():
-            self._close()
+            self._close_field()
         else:
-            self._pane.screen.set_focus(opened.widget, scroll_visible=False)
-        self._pane.show_soon()
+            self.screen.set_focus(opened.widget, scroll_visible=False)
+        self.show_soon()
         return self.opened is None
 
-    def save(self) -> None:
+    def action_save_field(self) -> None:
         """Applies and closes the field, and saves all files."""
         opened = self.opened
         if opened is not None and opened.adds is None:
-            self._complete(opened)
+            self._complete_field(opened)
         if self.left():
             self._workbench.editing.save_all()
 
-    def _complete(self, opened: OpenedField) -> None:
+    def _complete_field(self, opened: OpenedField) -> None:
         """Puts the text into the draft; a selected completion counts as typed."""
         matches = opened.matches()
         if opened.choice is not None and opened.choice < len(matches):
             opened.widget.show_text(matches[opened.choice].text, selected=False)
             opened.choice = None
-        self._draft(opened)
+        self._type(opened)
 
     def _is_applied(self, opened: OpenedField) -> bool:
-        self._complete(opened)
+        self._complete_field(opened)
         if self._workbench.drafting.apply():
-            self._pane.follow()
+            self.follow()
             return True
         if opened.draft.problem_at is not None:
             opened.widget.move_cursor(opened.draft.problem_at)
-        self._pane.show_soon()
+        self.show_soon()
         return False
 
-    def end(self) -> None:
+    def action_end_field(self) -> None:
         """Applies and closes the field, and opens the next one."""
         opened = self.opened
         if opened is None:
@@ -329,10 +332,12 @@ class FieldEditor:
         elif self._is_applied(opened):
             self._go_on(opened, self._following(opened))
 
+    action_end_text = action_end_field
+
     def _following(self, opened: OpenedField) -> Operation | None:
         """The operation after a field: the value after the name of a new member, arguments after a call."""
         draft, is_new = opened.draft, opened.added_from is not None
-        field = None if draft.part == "file" else self._pane.selected.field(draft.row, draft.part)
+        field = None if draft.part == "file" else self.selected.field(draft.row, draft.part)
         then = field.then if field else None
         if then is None or (then.if_changed and not is_new and not draft.is_typed):
             return None
@@ -342,11 +347,11 @@ class FieldEditor:
         """Closes an applied field, and does the next operation."""
         if then is not None and then.make is not None:
             # A call, its name and the arguments that it needs are one step.
-            self._pane.do(replace(then, then=None), extends=opened.draft.step)
-        self._close()
+            self.do(replace(then, then=None), extends=opened.draft.step)
+        self._close_field()
         if then is not None and then.then is not None:
-            self._pane.move_to_id(then.then)
-        self._pane.show_soon()
+            self.move_to_id(then.then)
+        self.show_soon()
         if then is not None and then.opens:
             self.edit(then.opens, selected=True)
             if self.opened is None:
@@ -354,37 +359,39 @@ class FieldEditor:
                 self._open_again(opened)
 
     def _open_again(self, opened: OpenedField) -> None:
-        self._pane.move_to_id(opened.draft.row)
+        self.move_to_id(opened.draft.row)
         self.edit("name" if opened.draft.part == "name" else "value")
 
     def _add_chosen(self, opened: OpenedField) -> None:
         matches = opened.matches()
-        chosen = matches[opened.choice].text if opened.choice is not None and matches else self.line.typed
+        chosen = (
+            matches[opened.choice].text if opened.choice is not None and matches else self.field_line.typed
+        )
         add = (opened.adds or {}).get(chosen)
         if add is None:
             opened.draft.problem = "Nothing of this kind to add here"
-            self._pane.show_soon()
+            self.show_soon()
             return
-        self._close()
-        self._pane.show_soon()
+        self._close_field()
+        self.show_soon()
         add()
 
-    def cancel(self) -> None:
+    def action_leave_field(self) -> None:
         """Closes the completions, else the field without applying it. A long text is asked about first."""
         opened = self.opened
         if opened is None:
             return
-        self._draft(opened)
+        self._type(opened)
         if opened.choice is not None and opened.adds is None and opened.matches():
             opened.choice, opened.hides_choices = None, True
         elif opened.adds is not None or self._workbench.drafting.cancel(_MOST_DISCARDED):
-            self._close()
-            self._pane.follow()
+            self._close_field()
+            self.follow()
             if opened.added_from is not None:
-                self._pane.move_to_id(opened.added_from)
-        self._pane.show_soon()
+                self.move_to_id(opened.added_from)
+        self.show_soon()
 
-    def step(self, step: int) -> None:
+    def action_step_field(self, step: int) -> None:
         """Applies the field and edits the next (1) or previous (-1) one; the last field stays open.
 
         An available completion is taken first, and the field stays open.
@@ -393,11 +400,11 @@ class FieldEditor:
         if opened is None:
             return
         if opened.adds is not None:
-            self.end()
+            self.action_end_field()
             return
         if step > 0 and opened.completes():
             opened.widget.show_text(opened.matches()[opened.choice or 0].text, selected=False)
-            self.typed()
+            self.on_text_area_changed()
             return
         if not self._is_applied(opened):
             return
@@ -405,14 +412,14 @@ class FieldEditor:
         if then is not None:
             self._go_on(opened, then)
             return
-        following = self._pane.next_field(step)
+        following = self.next_field(step)
         self._go_on(opened, None)
         if following is None:
             self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {opened.draft.apply_key} apply")
             self._open_again(opened)
             return
-        self._pane.move_to_id(following)
-        self._pane.show_soon()
+        self.move_to_id(following)
+        self.show_soon()
         self.edit("value", selected=True)
 
     def step_choice(self, step: int) -> None:
@@ -427,22 +434,22 @@ class FieldEditor:
         place = -1 if field.choice is None else field.choice
         place = max(-1, min(place + step, len(matches) - 1))
         field.choice = None if place < 0 else place
-        self._pane.show_soon()
+        self.show_soon()
 
     def choose_at(self, line: int) -> bool:
         """Applies the completion on a line of the page; False for a line without one."""
-        field, pane = self.opened, self._pane
-        if field is None or pane.current >= len(pane.placed):
+        field = self.opened
+        if field is None or self.current >= len(self.placed):
             return False
         matches = field.matches()
-        number = line - pane.placed[pane.current].y - self.height()
+        number = line - self.placed[self.current].y - self._field_height()
         if not 0 <= number < len(matches):
             return False
         field.choice = number + field.first_choice
-        self.end()
+        self.action_end_field()
         return True
 
-    def edit_outside(self) -> None:
+    def edit_field_outside(self) -> None:
         """Edits the text in $VISUAL or $EDITOR."""
         field = self.opened
         if field is None or field.adds is not None:
@@ -451,14 +458,14 @@ class FieldEditor:
         suffix = ".json" if kind == "json" else ".txt"
         before = field.widget.typed
         try:
-            changed = edit_outside(self._pane.app, before, suffix)
+            changed = edit_outside(self.app, before, suffix)
         except EditorError as error:
             self._workbench.say(str(error))
             return
         if changed != before:
             changed = as_one_line(changed) if kind == "line" else changed
             field.widget.show_text(changed, selected=False, is_json=kind == "json")
-        self.typed()
+        self.on_text_area_changed()
 
     # Where the field is on the page
 
@@ -468,14 +475,14 @@ class FieldEditor:
         field = self.opened
         if field is None:
             return None
-        draft, row = field.draft, self._pane.row
+        draft, row = field.draft, self.row
         adding = field.adds is not None or draft.is_gone
         chosen = None if field.choice is None else field.choice - field.first_choice
         remark = row.declared if row and draft.part == "value" and not draft.is_text else ""
         return OpenField(
             row.id if row and draft.is_gone else draft.row,
             "name" if draft.part == "name" else "value",
-            self.height(),
+            self._field_height(),
             draft.is_text,
             field.choice_lines(),
             chosen,
@@ -485,27 +492,27 @@ class FieldEditor:
             is_new=field.added_from is not None,
         )
 
-    def height(self) -> int:
+    def _field_height(self) -> int:
         """The lines of the field."""
-        field, size = self.opened, self._pane.size
+        field, size = self.opened, self.size
         if field is None:
             return 1
-        width = self._width or max(10, min(size.width - 3, 110) - 16)
+        width = self._field_width or max(10, min(size.width - 3, 110) - 16)
         least = 2 if field.draft.is_text else 1
         most = max(least, min(_TALLEST, size.height - 6))
         return max(least, field.widget.height_at(width, most))
 
-    def place(self) -> None:
+    def place_field(self) -> None:
         """Puts the widget in its space on the page."""
-        field, pane = self.opened, self._pane
-        if field is None or pane.current >= len(pane.placed):
+        field = self.opened
+        if field is None or self.current >= len(self.placed):
             return
-        place = pane.placed[pane.current]
-        width = max(8, min(place.width, pane.line_width - 2 - place.x))
+        place = self.placed[self.current]
+        width = max(8, min(place.width, self.line_width - 2 - place.x))
         field.widget.styles.offset = (place.x + 1, place.y)
         field.widget.styles.width = width
-        if width != self._width:
+        if width != self._field_width:
             # How high it is depends on where it begins.
-            self._width = width
-            pane.write_changes()
-        field.widget.styles.height = self.height()
+            self._field_width = width
+            self.write_changes()
+        field.widget.styles.height = self._field_height()

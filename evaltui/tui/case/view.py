@@ -17,9 +17,8 @@ from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.tui.action_screen import ask, bindings
-from evaltui.tui.case.field_editor import FieldEditor
-from evaltui.tui.case.navigation import CaseRows
-from evaltui.tui.case.rows import OpenField, Placed
+from evaltui.tui.case.field_editor import CaseFields
+from evaltui.tui.case.rows import Placed
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.details import RawScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
@@ -44,71 +43,14 @@ from evaltui.workbench.workbench import Workbench
 _NOT_IN_MENU = frozenset(("in_editor", "save_field"))
 
 
-class JsonEditing:
-    """Edits the case of a pane, or the arguments of a call, as JSON in a dialog."""
-
-    def __init__(self, pane: CaseRows, workbench: Workbench) -> None:
-        self._pane = pane
-        self._workbench = workbench
-        self._is_shown = False
-
-    def edit_case(self) -> None:
-        """Opens the JSON of the case; for a case that is no object, the text of its file."""
-        try:
-            field = self._pane.selected.json_field(())
-        except EditError:
-            self.edit_file()
-            return
-        if field is not None and self._workbench.drafting.open((), "json", field):
-            self.show()
-
-    def edit_file(self) -> None:
-        """Opens the text of the selected file."""
-        path = self._workbench.navigation.file
-        if path is not None and self._workbench.drafting.open_file(path):
-            self.show()
-
-    def show(self) -> None:
-        """Opens a dialog for the draft, such as one of an earlier session, unless it is open."""
-        draft = self._workbench.drafting.draft
-        if draft is None or not draft.is_in_dialog or self._is_shown:
-            return
-        self._is_shown = True
-        self._pane.app.push_screen(RawScreen(self._workbench), self._left)
-
-    def _left(self, _: None) -> None:
-        self._is_shown = False
-        self._pane.show_soon()
-
-    def edit_in_editor(self, row: Row) -> None:
-        """Edits the arguments of a call in the user's editor; in other rows, the whole case."""
-        selected, drafting = self._pane.selected, self._workbench.drafting
-        arguments = selected.json_field(row.id)
-        place, field = (row.id, arguments) if arguments else ((), selected.json_field(()))
-        if field is None:
-            return
-        try:
-            changed = edit_outside(self._pane.app, field.text, ".json")
-        except EditorError as error:
-            self._workbench.say(str(error))
-            return
-        if changed == field.text or drafting.open(place, "json", field, changed) is None:
-            return
-        if drafting.apply():
-            self._pane.show_soon()
-        else:
-            self.show()
-
-
-class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
+class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
     """The case pane."""
 
     BINDINGS = bindings(Scope.CASE)
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._editor = FieldEditor(self, workbench)
-        self._json = JsonEditing(self, workbench)
+        self._shows_json = False
         self._version = -1
         self._how_to_run = DrawnLine(self._draw_how_to_run, id="how-to-run")
         # Where the open field was drawn last.
@@ -138,8 +80,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         # They are there from the start: a field that is mounted when it is needed misses the first keys.
-        yield self._editor.line
-        yield self._editor.text
+        yield self.field_line
+        yield self.field_text
 
     # Following the workbench
 
@@ -150,18 +92,18 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             self.rows = self.selected.rows
             self.find_current()
         self.go_to_selection()
-        self._editor.follow()
+        self.follow_draft()
         self._how_to_run.display = bool(self.rows) and self._workbench.is_unused
         self._how_to_run.refresh_changed()
         if self.is_attached and self.screen.is_active:
-            self._json.show()
+            self._show_json()
         self.write_changes()
-        self._editor.place()
+        self.place_field()
         self._keep_field_in_view()
 
     def _keep_field_in_view(self) -> None:
         """Scrolls to the open field where it has moved, as in a narrower pane."""
-        field = self._editor.opened
+        field = self.opened
         place = self.placed[self.current] if field and self.current < len(self.placed) else None
         if place is not None and place != self._field_place:
             self.call_after_refresh(self.show_current)
@@ -179,38 +121,27 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             selection.case and self._outcomes(),
         )
 
-    @property
-    def page_field(self) -> OpenField | None:
-        return self._editor.page_field
-
-    @property
-    def is_editing(self) -> bool:
-        return self._editor.opened is not None
-
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if self._editor.opened is not None and round(old_value) != round(new_value):
+        if self.opened is not None and round(old_value) != round(new_value):
             # A ScrollView draws its lines anew, and leaves the widgets in it where they were.
             self.refresh(layout=True)
 
     # Focus and mouse
 
-    def left(self) -> bool:
-        return self._editor.left()
-
     def on_focus(self) -> None:
-        if self._editor.opened is not None and self.screen.focused is self:
-            self.screen.set_focus(self._editor.opened.widget, scroll_visible=False)
+        if self.opened is not None and self.screen.focused is self:
+            self.screen.set_focus(self.opened.widget, scroll_visible=False)
 
     def on_click(self, event: events.Click) -> None:
-        field = self._editor.opened
-        if event.widget in (self._editor.line, self._editor.text) or (field and field.draft.is_gone):
+        field = self.opened
+        if event.widget in (self.field_line, self.field_text) or (field and field.draft.is_gone):
             return
         line = self.scroll_offset.y + event.y
-        if self._editor.choose_at(line):
+        if self.choose_at(line):
             return
         number = self.row_at(line)
-        if not self._editor.left() or number is None or line >= len(self.page.lines):
+        if not self.left() or number is None or line >= len(self.page.lines):
             return
         self.move_by(number - self.current)
         if event.chain == 2:
@@ -223,20 +154,20 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self.follow()
         if self.rows:
             self.move_to_id(("turn", 0, "user", 0))
-            self._editor.edit("value")
+            self.edit("value")
 
     def action_edit_value(self) -> None:
         row = self.ready_row()
         if row is None:
             return
         if row.field is not None:
-            self._editor.edit("value")
+            self.edit("value")
         elif row.id == ADD_ROW:
             self.action_add_other()
         elif row.role == "turn":
-            self._editor.perform(Operation("", None, (*row.id, "user", 0), "value"), "")
+            self.perform(Operation("", None, (*row.id, "user", 0), "value"), "")
         elif row.adds and row.role in ("fact", "argument", "hint"):
-            self._editor.perform(row.adds[0], "")
+            self.perform(row.adds[0], "")
         else:
             self.refuse_row(f"Read-only here   {key_of('edit_json')}  Edit JSON")
 
@@ -244,9 +175,9 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         row = self.ready_row()
         if row is not None:
             if row.rename is not None:
-                self._editor.edit("name")
+                self.edit("name")
             elif row.role == "call":
-                self._editor.edit("value")
+                self.edit("value")
             else:
                 self.refuse_row("No name on this line")
 
@@ -273,14 +204,14 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def _perform(self, operation: Callable[[Row], Operation | None], otherwise: str) -> None:
         """Does an operation of the current row; `otherwise` is shown where there is none."""
         if (row := self.ready_row()) is not None:
-            self._editor.perform(operation(row), otherwise)
+            self.perform(operation(row), otherwise)
 
     def action_add_below(self) -> None:
         row = self.ready_row()
         if row is not None and row.is_unset:
-            self._editor.edit("value")
+            self.edit("value")
         elif row is not None:
-            self._editor.perform(row.adds[0] if row.adds else None, "Nothing to add here")
+            self.perform(row.adds[0] if row.adds else None, "Nothing to add here")
 
     def action_insert_before(self) -> None:
         self._perform(lambda row: row.insert, "Select a turn or call to insert before")
@@ -304,7 +235,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if row is None:
             return
         if row.cycle is not None:
-            self._editor.perform(row.cycle, "")
+            self.perform(row.cycle, "")
         elif row.turn is None:
             self._workbench.say("No turn selected")
         else:
@@ -313,7 +244,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def _change_expectation(self, turn: int) -> None:
         """Sets the next of the four kinds of expectation; shows its meaning and the deleted calls."""
         operation, meaning, lost = next_expectation(self.selected.source, turn)
-        self._editor.perform(operation, "")
+        self.perform(operation, "")
         gone = f"; {counted(lost, 'call')} deleted   {key_of('undo')} undo" if lost else ""
         self._workbench.say(f"Turn {turn + 1}: {meaning}{gone}")
 
@@ -328,14 +259,12 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if row is None:
             return
         adds: dict[str, Callable[[], None]] = {
-            operation.label: partial(self._editor.perform, operation, "")
-            for operation in row.adds
-            if operation.label
+            operation.label: partial(self.perform, operation, "") for operation in row.adds if operation.label
         }
         if row.turn is not None:
             adds["attach file to user message"] = partial(self._ask_for_file, row.turn)
         choices = tuple(Completion(label) for label in adds)
-        self._editor.choose(row, Field("", "", "line", _changes_nothing, choices), adds)
+        self.choose(row, Field("", "", "line", _changes_nothing, choices), adds)
         self.show_soon()
 
     def _ask_for_file(self, turn: int) -> None:
@@ -353,42 +282,76 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if self.do(attach(self.selected.source, turn, file.payload, file.mime_type)):
             self._workbench.say(file.notice)
 
+    # As JSON
+
     def edit_json(self) -> None:
         """Opens the JSON of the selected case, or the text of a file with unreadable cases."""
         if self._workbench.navigation.selection.case is None:
-            self._json.edit_file()
+            self._edit_file()
         elif self.is_ready():
-            self._json.edit_case()
+            try:
+                field = self.selected.json_field(())
+            except EditError:
+                # It is no object.
+                self._edit_file()
+                return
+            if field is not None and self._workbench.drafting.open((), "json", field):
+                self._show_json()
+
+    def _edit_file(self) -> None:
+        path = self._workbench.navigation.file
+        if path is not None and self._workbench.drafting.open_file(path):
+            self._show_json()
+
+    def _show_json(self) -> None:
+        """Opens a dialog for the draft, such as one of an earlier session, unless it is open."""
+        draft = self._workbench.drafting.draft
+        if draft is None or not draft.is_in_dialog or self._shows_json:
+            return
+        self._shows_json = True
+
+        def leave(_: None) -> None:
+            self._shows_json = False
+            self.show_soon()
+
+        self.app.push_screen(RawScreen(self._workbench), leave)
+
+    def _edit_json_outside(self, row: Row) -> None:
+        """Edits the arguments of a call in the user's editor; in other rows, the whole case."""
+        arguments, drafting = self.selected.json_field(row.id), self._workbench.drafting
+        place, field = (row.id, arguments) if arguments else ((), self.selected.json_field(()))
+        if field is None:
+            return
+        try:
+            changed = edit_outside(self.app, field.text, ".json")
+        except EditorError as error:
+            self._workbench.say(str(error))
+            return
+        if changed == field.text or drafting.open(place, "json", field, changed) is None:
+            return
+        if drafting.apply():
+            self.show_soon()
+        else:
+            self._show_json()
 
     def action_in_editor(self) -> None:
         """Edits the open field or the text of this row in the user's editor; without a text, the case."""
         if self.is_editing:
-            self._editor.edit_outside()
+            self.edit_field_outside()
             return
         row = self.ready_row()
         if row is None:
             return
         if row.field is not None and row.field.kind in ("text", "json"):
-            self._editor.edit("value")
-            self._editor.edit_outside()
+            self.edit("value")
+            self.edit_field_outside()
         else:
-            self._json.edit_in_editor(row)
+            self._edit_json_outside(row)
 
     # Keys in a field
 
-    def on_text_area_changed(self) -> None:
-        self._editor.typed()
-
-    def action_end_field(self) -> None:
-        self._editor.end()
-
-    action_end_text = action_end_field
-
-    def action_leave_field(self) -> None:
-        self._editor.cancel()
-
     def footer_word(self, action: Action) -> str:
-        opened = self._editor.opened
+        opened = self.opened
         if action.id == "end_field" and opened is not None and opened.adds is not None:
             return "choose"
         if action.id == "next_field" and opened is not None and opened.completes():
@@ -396,20 +359,14 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         return super().footer_word(action)
 
     def refusal(self, action_id: str) -> str | None:
-        opened = self._editor.opened
+        opened = self.opened
         is_menu = opened is not None and opened.adds is not None
         return "Choose what to add" if is_menu and action_id in _NOT_IN_MENU else None
-
-    def action_step_field(self, step: int) -> None:
-        self._editor.step(step)
-
-    def action_save_field(self) -> None:
-        self._editor.save()
 
     def action_step_line(self, step: int) -> None:
         """Selects another completion of an open field, else another row."""
         if self.is_editing:
-            self._editor.step_choice(step)
+            self.step_choice(step)
         else:
             super().action_step_line(step)
 

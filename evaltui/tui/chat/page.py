@@ -22,8 +22,7 @@ from evaltui.text.lines import cut as cut_line
 from evaltui.text.markdown import markdown
 from evaltui.text.syntax import arguments_line, change_lines, code, colored, value_line
 from evaltui.text.values import cut, visible, visible_block, visible_lines
-from evaltui.tui.result.rows import write_calls, write_text
-from evaltui.tui.result.sides import write_heads
+from evaltui.tui.result.rows import write_calls, write_heads, write_text
 from evaltui.tui.trace.span import write_events
 from evaltui.tui.widgets.writer import Folding, Page, write_code, write_error, write_json
 from evaltui.views.rows import response_row

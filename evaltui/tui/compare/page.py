@@ -15,8 +15,7 @@ from evaltui.text.lines import Line, Span, both_ends, cells, filled, pad
 from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
-from evaltui.tui.result.rows import write_calls, write_text
-from evaltui.tui.result.sides import write_heads
+from evaltui.tui.result.rows import write_calls, write_heads, write_text
 from evaltui.tui.widgets.writer import Folding, Lines, Page
 from evaltui.views.comparison import (
     KIND_ROLES,

@@ -14,7 +14,7 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.plots import bar, histogram
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
-from evaltui.tui.criteria.lines import Group, range_text
+from evaltui.tui.criteria.rows import Group, range_text
 from evaltui.tui.dialogs.file_versions import write_line_changes
 from evaltui.tui.widgets.writer import Page, write_code
 from evaltui.workbench.criteria.effect import Effect, Flip, Flips

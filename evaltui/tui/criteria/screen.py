@@ -23,9 +23,8 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
-from evaltui.tui.criteria.lines import Group, range_text
 from evaltui.tui.criteria.page import row_title, write_row
-from evaltui.tui.criteria.rows import CriteriaRows
+from evaltui.tui.criteria.rows import CriteriaRows, Group, range_text
 from evaltui.tui.dialogs.details import RawScreen
 from evaltui.tui.dialogs.keys import HelpScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, moves
@@ -38,8 +37,15 @@ from evaltui.tui.widgets.writer import Page, write_code
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.criteria.criteria import Criteria, needed_option
 from evaltui.workbench.criteria.effect import Flips, effect_of, flips_of
-from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
-from evaltui.workbench.criteria.values import text_of
+from evaltui.workbench.criteria.rows import (
+    MetricRow,
+    OptionRow,
+    ReferenceRow,
+    Row,
+    RubricRow,
+    SettingRow,
+    text_of,
+)
 from evaltui.workbench.messages import AgentChanged, FilesChanged, ResultsChanged, RunProgressed
 from evaltui.workbench.workbench import Workbench
 

@@ -16,8 +16,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from evaltui.project import guide
-from evaltui.project.guide import Section
-from evaltui.project.guide_search import Match, search
+from evaltui.project.guide import Match, Section, search
 from evaltui.text.keys import key_of, keys_of
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.markdown import markdown

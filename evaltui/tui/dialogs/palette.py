@@ -18,8 +18,7 @@ from textual.fuzzy import Matcher
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agent_source import AgentFacts, agent_facts
 from evaltui.project.folders import short_path
-from evaltui.project.guide import Section
-from evaltui.project.guide_search import search
+from evaltui.project.guide import Section, search
 from evaltui.project.interpreters import OWN, InterpreterError, find_interpreter, noted_version
 from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import recent_agents

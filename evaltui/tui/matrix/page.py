@@ -26,7 +26,15 @@ from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells, filled, pad, with_role
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
-from evaltui.views.matrix import cell_line, cell_row, matrix_facts, rate_of, sum_rows, variant_changes
+from evaltui.views.matrix import (
+    cell_line,
+    cell_row,
+    changed_between,
+    matrix_facts,
+    rate_of,
+    sum_rows,
+    variant_changes,
+)
 from evaltui.workbench.matrix.matrices import Order, SetTitle, others_of
 
 # Cells of the column of names, and of a variant.
@@ -273,6 +281,8 @@ def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
         line.append(("   only differing", "accent"))
     if "missing" in facts:
         line = [(f"{visible(facts['missing'])} missing", "warning"), ("   ", ""), *line]
+    if changed := changed_between(matrix):
+        line = [(visible(changed), "warning"), ("   ", ""), *line]
     return line
 
 

@@ -89,10 +89,11 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         title, origin = page_title(self._workbench)
         line: Line = [*title, *([("   ", ""), *origin] if origin else [])]
         at = self._workbench.navigation.difference
-        walked = failing_differences(self._scored.shown) if at and self._scored else []
-        if at in walked:
-            number = (show_number(walked.index(at) + 1), "bold")
-            line += [("   ", ""), ("difference ", "muted"), number, (f"/{show_number(len(walked))}", "muted")]
+        differences = self._differences if at else []
+        if at in differences:
+            number = (show_number(differences.index(at) + 1), "bold")
+            count = (f"/{show_number(len(differences))}", "muted")
+            line += [("   ", ""), ("difference ", "muted"), number, count]
         return line
 
     def source(self) -> SourcePlace | None:
@@ -145,6 +146,11 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return self._workbench.outcomes.get(self._workbench.navigation.selection.case)
 
     @property
+    def _differences(self) -> list[DifferenceAt]:
+        """The differences of the shown result that count."""
+        return failing_differences(self._scored.shown) if self._scored else []
+
+    @property
     def _current(self) -> int | None:
         """The index of the selected difference on the page."""
         at = self._workbench.navigation.difference
@@ -182,7 +188,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     def step_difference(self, step: int) -> None:
         """Goes to the next (1) or the previous (-1) difference and selects it; wraps at the end with a
         message."""
-        differences = failing_differences(self._scored.shown) if self._scored else []
+        differences = self._differences
         if not differences:
             self._workbench.say(_NO_DIFFERENCES)
             return
@@ -198,13 +204,13 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
 
     def select_a_difference(self) -> None:
         """Selects the first difference where none is selected."""
-        differences = failing_differences(self._scored.shown) if self._scored else []
+        differences = self._differences
         if differences and self._workbench.navigation.difference is None:
             self._workbench.navigation.select_difference(differences[0])
 
     def _leave_accepted(self) -> None:
         """Selects the difference after an accepted one, once the case has been scored again."""
-        differences = failing_differences(self._scored.shown) if self._scored else []
+        differences = self._differences
         case, at = self._accepted or (None, None)
         if case == self._workbench.navigation.selection.case and at in differences:
             return

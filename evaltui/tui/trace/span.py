@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.graph import AgentUse, Graph, graph_of
 from evaltui.core.trace.model_calls import STAND_IN
-from evaltui.core.trace.span_lines import came_of, part_of, tokens_of
+from evaltui.core.trace.span_lines import KIND_ROLES, came_of, part_of, tokens_of
 from evaltui.core.trace.spans import Request, Span, request_of
 from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
@@ -23,7 +21,6 @@ from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.widgets.writer import Page, write_code, write_json
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
-from evaltui.workbench.workbench import Workbench
 
 _MAX_VALUE = 160
 # More of what was there before is read in the log.
@@ -49,7 +46,7 @@ def write_head(page: Page, span: Span, call: int) -> None:
         page.labelled(label, [(value, "")])
 
 
-_KIND_ROLES = {"model": "model", "tool": "tool", "agent": "agent", "error": "error", "state": "warning"}
+_KIND_ROLES = {**KIND_ROLES, "error": "error"}
 
 
 def _name_of(span: Span) -> str:
@@ -321,13 +318,14 @@ def _write_expected_call(page: Page, row: CallDiff) -> None:
             write_json(page, call.args, 1)
 
 
-def write_source(page: Page, place: SourcePlace | None, shown: str, key: str) -> None:
-    """Writes the file around a place; `shown` is `agent.py:12`, `key` opens it."""
+def _write_source(page: Page, agent: AgentState, place: SourcePlace | None) -> None:
+    """Writes the file around a place."""
     lines = source_lines(place, _SOURCE_LINES) if place else []
     if place is None or not lines:
         page.text([("No source found in the agent's folder", "muted")])
         return
-    page.ends([(visible(shown), "underline function")], [(key, "bold accent"), (" open", "muted")])
+    opens: Line = [(key_of("open_source"), "bold accent"), (" open", "muted")]
+    page.ends([(visible(place.shown(agent.dir)), "underline function")], opens)
     page.blank()
     width = len(str(lines[-1][0]))
     coloured = code("\n".join(text for _, text in lines), "python")
@@ -400,51 +398,36 @@ def source_of(span: Span, agent: AgentState) -> SourcePlace | None:
     return place_of_agent(agent, span.agent)
 
 
-@dataclass(frozen=True)
-class InspectedSpan:
-    """A span, with the data for its tabs."""
+def span_tabs(
+    agent: AgentState,
+    spans: Sequence[Span],
+    span: Span,
+    turn: TurnResult | None,
+    *,
+    is_of_chat: bool,
+) -> list[InspectorTab]:
+    """The tabs of a span; `turn` is the result of its turn, None where it is unknown."""
+    number = 0
+    if span.kind == "model":
+        before = spans[: span.number + 1]
+        number = sum(earlier.kind == "model" and earlier.turn == span.turn for earlier in before)
 
-    workbench: Workbench
-    spans: Sequence[Span]
-    span: Span
-    turn: TurnResult | None
-    """The result of its turn; None where it is unknown."""
-    source: Callable[[], SourcePlace | None]
-    """Reads the agent's files."""
-    is_of_chat: bool = False
+    def tab(name: str, write: Callable[[Page], None]) -> InspectorTab:
+        def write_page(page: Page) -> None:
+            write_head(page, span, number)
+            page.blank()
+            write(page)
 
-    def tabs(self) -> list[InspectorTab]:
-        tabs = {
-            "Event": self._event,
-            "Request": self._request,
-            "Response": lambda page: write_response(page, self.span),
-            "Expected": lambda page: write_expected(page, self.span, self.turn),
-            "Graph": lambda page: write_graph(page, graph_of(self.spans, self.span.turn)),
-            "Source": self._source,
-        }
-        if self.is_of_chat:
-            # Nothing is expected of a chat.
-            del tabs["Expected"]
-        return [InspectorTab(name, partial(self._write, write)) for name, write in tabs.items()]
+        return InspectorTab(name, write_page)
 
-    def _write(self, write: Callable[[Page], None], page: Page) -> None:
-        """Writes the page of a tab, below the heading of the span."""
-        span, call = self.span, 0
-        if span.kind == "model":
-            before = self.spans[: span.number + 1]
-            call = sum(earlier.kind == "model" and earlier.turn == span.turn for earlier in before)
-        write_head(page, span, call)
-        page.blank()
-        write(page)
-
-    def _event(self, page: Page) -> None:
-        span = self.span
-        write_events(page, span.events or [self.spans[number].events[0] for number in span.children[:1]])
-
-    def _request(self, page: Page) -> None:
-        write_request(page, request_of(self.spans, self.span.number))
-
-    def _source(self, page: Page) -> None:
-        place, bench = self.source(), self.workbench
-        shown = place.shown(bench.agent.dir) if place else ""
-        write_source(page, place, shown, key_of("open_source"))
+    events = span.events or [spans[child].events[0] for child in span.children[:1]]
+    tabs = [
+        tab("Event", lambda page: write_events(page, events)),
+        tab("Request", lambda page: write_request(page, request_of(spans, span.number))),
+        tab("Response", lambda page: write_response(page, span)),
+        tab("Expected", lambda page: write_expected(page, span, turn)),
+        tab("Graph", lambda page: write_graph(page, graph_of(spans, span.turn))),
+        tab("Source", lambda page: _write_source(page, agent, source_of(span, agent))),
+    ]
+    # Nothing is expected of a chat.
+    return [tab for tab in tabs if not (is_of_chat and tab.name == "Expected")]

@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import TurnResult
 from evaltui.core.trace.span_lines import model_of
 from evaltui.core.trace.spans import Span, time_spent
 from evaltui.project.agent_source import SourcePlace
@@ -32,7 +33,7 @@ from evaltui.tui.trace.page import (
     write_last_runs,
     write_time_spent,
 )
-from evaltui.tui.trace.span import FIRST_TAB, InspectedSpan, source_of
+from evaltui.tui.trace.span import FIRST_TAB, expected_call, source_of, span_tabs
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
 from evaltui.tui.widgets.writer import Page, PageLines
@@ -349,12 +350,16 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         return scored if (scored.run, scored.repeat) == (self._trace.run, self._trace.repeat) else None
 
     def _op(self, span: Span) -> str:
-        """The diff operation of a call."""
-        if span.call is None or span.turn is None or self._case is None or self._trace is None:
-            return ""
-        return self._workbench.outcomes.call_op(
-            self._case, self._trace.run, self._trace.repeat, span.turn, span.call
-        )
+        """The diff operation of a call; "" where it is unknown."""
+        turn = self._turn(span)
+        row = expected_call(turn, span.call) if turn is not None and span.call is not None else None
+        return row.op if row else ""
+
+    def _turn(self, span: Span) -> TurnResult | None:
+        """The result of the turn of a span in the shown run."""
+        scored = self._scored()
+        turns = scored.shown.turns if scored else ()
+        return turns[span.turn] if span.turn is not None and span.turn < len(turns) else None
 
     # Keys
 
@@ -448,13 +453,14 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         span, trace = self._current(), self._trace
         if span is None or trace is None:
             return None
-        scored = self._scored()
-        turns = scored.shown.turns if scored else ()
-        turn = turns[span.turn] if span.turn is not None and span.turn < len(turns) else None
-        shown = InspectedSpan(
-            self._workbench, self._outline.tree.spans, span, turn, self.source, bool(trace.chat)
+        tabs = span_tabs(
+            self._workbench.agent,
+            self._outline.tree.spans,
+            span,
+            self._turn(span),
+            is_of_chat=bool(trace.chat),
         )
         what = self._case, trace.run, trace.repeat, trace.chat, span.number
         state = len(span.events), span.end, self._workbench.outcomes.results.version
         first = "Expected" if self._op(span) in _DIFFERS else FIRST_TAB.get(span.kind, "Event")
-        return Inspected(what, state, shown.tabs(), first)
+        return Inspected(what, state, tabs, first)

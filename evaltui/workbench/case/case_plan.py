@@ -10,17 +10,16 @@ from typing import Any
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.case_file import CaseFile
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.config import ConfigEditor, new_config_text
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import Edit, EditError
-from evaltui.documents.problems import check_new_cases
-from evaltui.documents.values import edits_of
+from evaltui.documents.values import copy_of, edits_of
+from evaltui.project.configs import refuses_to_edit_config
 from evaltui.text.keys import key_of
-from evaltui.workbench.agent.background import Progress, in_thread
 from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.case.steps import Step
 from evaltui.workbench.state import Selection
-
-# Edits that take noticeably long.
-_MANY = 100
 
 
 @contextmanager
@@ -60,47 +59,45 @@ class Plan:
         done: Callable[[], None],
         moved: Mapping[CaseId, CaseId] | None = None,
     ) -> None:
-        """Applies all changes as one step, and calls `done` then; many edits are computed in a thread."""
-        edits = self.edits
-        if sum(map(len, edits.values())) >= _MANY:
-            # The edits are of the files as they are at this moment, and no later.
-            with refusing(self._editing.say):
-                before = self._editing.opened(edits)
-                self._editing.background.start(self._do_many(edits, before, label, after, done, moved))
-        elif self._editing.do_edits(label, edits, after=after, moved=moved):
+        """Applies all changes as one step, and calls `done` then."""
+        if self._editing.do_edits(label, self.edits, after=after, moved=moved):
             done()
 
-    async def _do_many(
-        self,
-        edits: Mapping[Path, list[Edit]],
-        before: Mapping[Path, CaseFile],
-        label: str,
-        after: Selection,
-        done: Callable[[], None],
-        moved: Mapping[CaseId, CaseId] | None,
-    ) -> None:
-        editing = self._editing
-        with refusing(editing.say):
-            with editing.background.progress(f"{label} …"):
-                progress = Progress()
-                made = await in_thread(lambda: _edited_files(before, edits, progress), progress)
-            for path, document in editing.opened(before).items():
-                if not document.has_text_of(before[path]):
-                    raise EditError(f"{path.name} changed meanwhile; try again")
-            if editing.do_edits(label, made, after=after, moved=moved):
-                done()
+
+def config_after(
+    editing: Editing, set_path: Path, change: Callable[[ConfigEditor], object]
+) -> tuple[CaseFile, CaseFile]:
+    """The config of a set as it is, or a new one where there is none, and as a change would leave it.
+
+    Raises OSError, EvalSetError, EditError.
+    """
+    path = editing.sets.config_path(set_path)
+    if reason := refuses_to_edit_config(path):
+        raise EditError(reason)
+    before = editing.document(path) if editing.is_there(path) else JsonDocument(new_config_text())
+    config = ConfigEditor(copy_of(before.value))
+    change(config)
+    return before, before.edited(edits_of(config.config))
 
 
-def _edited_files(
-    before: Mapping[Path, CaseFile], edits: Mapping[Path, list[Edit]], progress: Progress
-) -> dict[Path, CaseFile]:
-    """In a thread: the edited files. Raises EditError."""
-    documents: dict[Path, CaseFile] = {}
-    for path, document in before.items():
-        documents[path] = document.edited(edits[path])
-        check_new_cases(documents[path], document.cases)
-        progress.done += len(edits[path])
-    return documents
+def change_config(
+    editing: Editing,
+    label: str,
+    set_path: Path,
+    change: Callable[[ConfigEditor], object],
+    *,
+    extends: Step | None = None,
+    scores_later: bool = False,
+) -> bool:
+    """Changes the config of a set as one step; parameters as of `Editing.change_files`.
+
+    False, with a message, where that fails.
+    """
+    with refusing(editing.say):
+        before, after = config_after(editing, set_path, change)
+        changes = {} if after.has_text_of(before) else {editing.sets.config_path(set_path): after}
+        return editing.change_files(label, changes, extends=extends, scores_later=scores_later)
+    return False
 
 
 def by_file(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -129,6 +130,16 @@ class Draft:
         return key_of("end_text" if self.is_text else "end_field")
 
 
+@contextmanager
+def _refusing(draft: Draft) -> Iterator[None]:
+    """Makes an error of the block the problem of the draft."""
+    try:
+        yield
+    except (EvalSetError, OSError, ValueError) as error:
+        draft.problem = str(error)
+        draft.problem_at = error.place if isinstance(error, FieldError) else None
+
+
 class Drafting:
     """The draft of the selected case, as long as its field is open."""
 
@@ -192,23 +203,17 @@ class Drafting:
         draft.problem, draft.problem_at = "", None
         if not draft.is_typed:
             return None
-        try:
+        with _refusing(draft):
             build = draft.field.change(draft.text)
             number = self._selected.source.editor.number
             return build, self._editing.case_after(self._file(draft), number, build)
-        except (EvalSetError, OSError, ValueError) as error:
-            draft.problem = str(error)
-            draft.problem_at = error.place if isinstance(error, FieldError) else None
         return None
 
     def _replaced(self, draft: Draft) -> CaseFile | None:
         """The whole file with the text; None with a `problem`."""
         draft.problem, draft.problem_at = "", None
-        try:
+        with _refusing(draft):
             return replaced(self._editing.whole(self._file(draft)), draft.text)
-        except (EvalSetError, OSError, ValueError) as error:
-            draft.problem = str(error)
-            draft.problem_at = error.place if isinstance(error, FieldError) else None
         return None
 
     def _file(self, draft: Draft) -> Path:
@@ -234,16 +239,13 @@ class Drafting:
         case, renamed = draft.case, CaseId(draft.case.path, made.eval_id)
         moved = {case: renamed} if renamed != case else None
         after = Selection(*renamed) if moved else None
-        try:
-            done = self._editing.change(
+        with _refusing(draft):
+            if self._editing.change(
                 draft.field.label, self._file(draft), build, after=after, moved=moved, extends=draft.step
-            )
-        except (EvalSetError, OSError, ValueError) as error:
-            draft.problem = str(error)
-            return False
-        if done:
-            draft.step = self._editing.last_step
-        return True
+            ):
+                draft.step = self._editing.last_step
+            return True
+        return False
 
     def _is_file_replaced(self, draft: Draft) -> bool:
         document = self._replaced(draft)
@@ -364,8 +366,7 @@ class Drafting:
 
     def _open_stored(self, case: CaseId, stored: StoredDraft) -> bool:
         """Opens the stored draft; False where its field is gone."""
-        opens = self._open_in_file if stored.part == "file" else self._open_in_case
-        draft = opens(case, stored)
+        draft = (self._open_in_file if stored.part == "file" else self._open_in_case)(case, stored)
         if draft is None:
             return False
         if draft.field.text != stored.base and draft.is_typed:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError
+from evaltui.documents.formats import WholeText
 from evaltui.documents.open_file import unusable
 from evaltui.documents.values import edits_of
-from evaltui.documents.whole_text import WholeText
 from evaltui.project.configs import UnreadableConfig, refuses_to_edit_config
 from evaltui.project.folders import is_recording
 from evaltui.text.keys import key_of

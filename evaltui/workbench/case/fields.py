@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -166,9 +166,6 @@ class RowSource:
     """The case as it is on disk."""
     toggled: frozenset[RowId] | None = None
     """The rows that are not folded or open as by default; None where nothing folds."""
-    cached_turns: dict[Hashable, tuple[Any, list[Row]]] = field(default_factory=dict, compare=False)
-    """The rows of each turn with the data they were built from, so that an unchanged turn is not built again.
-    """
 
     @cached_property
     def tools_by_name(self) -> Mapping[str, DeclaredTool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import is_
@@ -42,12 +42,12 @@ from evaltui.workbench.case.fields import (
     value_of,
     with_problems,
 )
+from evaltui.workbench.case.rows.members import with_members
 from evaltui.workbench.case.rows.session import (
     add_to_states,
     final_state_rows,
     folded,
     session_rows,
-    with_members,
 )
 from evaltui.workbench.case.rows.turn_source import add_row, add_rubric, add_turn, rubric_rows
 from evaltui.workbench.case.rows.turns import turn_rows
@@ -252,13 +252,8 @@ def _unknown(source: RowSource) -> Iterator[Row]:
 def _conversation(source: RowSource) -> Iterator[Row]:
     conversation = value_at(source.editor.data, source.editor.field_path("conversation"))
     if isinstance(conversation, list):
-        for turn, raw in enumerate(conversation):
-            key = source.editor.number, turn, len(conversation)
-            before, rows = source.cached_turns.get(key, (None, []))
-            if before is not raw:
-                rows = turn_rows(source, turn)
-                source.cached_turns[key] = raw, rows
-            yield from rows
+        for turn in range(len(conversation)):
+            yield from turn_rows(source, turn)
         if not conversation:
             yield Row(
                 ("turns",),
@@ -290,8 +285,6 @@ class SelectedCase:
         self._source: RowSource | None = None
         # What the rows were made of: kept, so that none of it is taken for something new with its address.
         self._made_of: tuple[Any, ...] = ()
-        # Rows of turns, as long as the case, the config and the tools of the agent are the same.
-        self._cached_turns: dict[Hashable, tuple[Any, list[Row]]] = {}
         self._toggled: frozenset[RowId] = frozenset()
 
     def follow(self) -> bool:
@@ -300,11 +293,9 @@ class SelectedCase:
         eval_set = self._sets.now(self._sets.file_of(case.path)) if case else None
         config = self._config(case) if case else None
         is_open = case is not None and self._open_file(case) is not None
-        before, made_of = self._made_of, (eval_set, config, self._agent.info, is_open)
-        if case == self.case and _are_same(before, made_of):
+        made_of = eval_set, config, self._agent.info, is_open
+        if case == self.case and len(self._made_of) == len(made_of) and all(map(is_, self._made_of, made_of)):
             return False
-        if case != self.case or not _are_same(before[1:], made_of[1:]):
-            self._cached_turns = {}
         if case != self.case:
             self._toggled = frozenset()
         previous, self.case, self._made_of = self.case, case, made_of
@@ -351,9 +342,7 @@ class SelectedCase:
         open_file = self._open_file(case)
         problems = eval_set.problems if open_file is not None or eval_set.eval_set is None else ()
         saved = self._saved(open_file.saved.value if open_file and open_file.saved else None, number, case)
-        return RowSource(
-            editor, declared_tools(self._agent.info), problems, saved, self._toggled, self._cached_turns
-        )
+        return RowSource(editor, declared_tools(self._agent.info), problems, saved, self._toggled)
 
     def _open_file(self, case: CaseId) -> OpenFile | None:
         return self._editing.open_file(self._sets.file_of(case.path))
@@ -454,11 +443,6 @@ class SelectedCase:
 
 def _nothing(_: SetEditor) -> None:
     pass
-
-
-def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Whether both have the same objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _indent(written: str) -> str:

@@ -29,7 +29,7 @@ _LARGE = 1_000_000
 
 def validated_apart(file: EvalSetFile) -> EvalSetFile:
     """Validates a file: a large one in another process, unless that fails."""
-    if file.fingerprint is None or file.stamp is None or file.stamp[1] <= _LARGE:
+    if file.fingerprint is None or file.stamp is None or file.stamp[2] <= _LARGE:
         return validated(file)
     result = _in_process(file) or validated(file)
     give_back()

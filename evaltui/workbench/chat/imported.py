@@ -9,10 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
-from evaltui.traces.conversations import RecordedConversation
-from evaltui.traces.drafting import turn_events, unusable
-from evaltui.traces.found import found_conversations
-from evaltui.traces.missing import not_expected
+from evaltui.traces.conversations import RecordedConversation, conversations_in
+from evaltui.traces.drafting import not_expected, turn_events, unusable
 from evaltui.traces.reading import read_files
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
@@ -48,8 +46,7 @@ def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
     Raises OSError, and ValueError for unreadable files, and for files without a conversation.
     """
     path = dropped_path(text)
-    with found_conversations(read_files([path])) as traces:
-        conversations = tuple(conversation.read() for conversation in traces.conversations)
+    conversations = conversations_in(read_files([path])).conversations
     if not conversations:
         raise ValueError(f"{path} has no conversation of an agent")
     return conversations

@@ -15,15 +15,15 @@ from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, errors_in, problems_of
-from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.config import ConfigEditor, new_config, new_config_text
+from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.references import BlockList
 from evaltui.documents.edits import EditError
+from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
-from evaltui.documents.values import copy_of, edits_of
 from evaltui.project.config_references import ScoredSets
 from evaltui.project.configs import choice_problems, refuses_to_edit_config
 from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.workbench.case.case_plan import change_config, config_after
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
 from evaltui.workbench.criteria.rows import (
@@ -34,12 +34,15 @@ from evaltui.workbench.criteria.rows import (
     RubricRow,
     SettingRow,
     custom_metrics,
+    first_threshold,
     metric_row,
+    next_choice,
+    next_threshold,
     option_rows,
     reference_text,
     setting_rows,
+    value_of,
 )
-from evaltui.workbench.criteria.values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.result.latest_scores import LatestScores
 
 # What the machine lacks is no error of the config.
@@ -103,8 +106,8 @@ class Criteria:
         self.path = self._sets.config_path(set_path)
         self.scores = LatestScores(self.outcomes)
         """The scores of the last results of the sets."""
-        # Where there is no file; the same objects each time, which are validated once.
-        self._new, self._defaults = new_config(), {"criteria": DEFAULT_CRITERIA}
+        # Where there is no file; the same object each time, which is validated once.
+        self._defaults = {"criteria": DEFAULT_CRITERIA}
         # Data that was validated, and the config that it is.
         self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
         # What is being moved by keys, and the step that is.
@@ -115,7 +118,7 @@ class Criteria:
     @property
     def exists(self) -> bool:
         """Whether the config exists, on disk or unsaved."""
-        return self._editing.open_file(self.path) is not None or self.path.exists()
+        return self._editing.is_there(self.path)
 
     @property
     def sets(self) -> list[EvalSetFile]:
@@ -180,10 +183,7 @@ class Criteria:
         file = self._editing.open_file(self.path)
         if file is None or not file.dirty:
             return ()
-        if file.saved is None:
-            lines = file.document.text.splitlines()
-            return tuple(LineChange("+", number, line) for number, line in enumerate(lines, 1))
-        return changed_lines(file.saved, file.document)
+        return changed_lines(file.saved or WholeText(""), file.document)
 
     def text(self) -> str:
         """The text of the file on disk; "" where it is unreadable."""
@@ -245,7 +245,7 @@ class Criteria:
 
     def _data(self) -> Any:
         config = self._editing.config_data(self._set_path)
-        return self._new if config is None else config
+        return self._defaults if config is None else config
 
     def _saved_data(self) -> Any:
         """The data of the config on disk."""
@@ -262,14 +262,11 @@ class Criteria:
 
     def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
         """The lines of the file that adding a metric changes; none where it is in use."""
-        is_new = not self.exists
-        document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path)
-        config = ConfigEditor(copy_of(document.value))
         try:
-            _add(config, row, "…")
+            before, after = config_after(self._editing, self._set_path, lambda config: _add(config, row, "…"))
         except EditError:
             return ()
-        return changed_lines(document, document.edited(edits_of(config.config)))
+        return changed_lines(before, after)
 
     def add_rubric(self, metric: str, after: int, text: str) -> bool:
         """Adds a rubric to a metric after the rubric with this index; -1 adds it before all."""
@@ -375,15 +372,10 @@ class Criteria:
         scores_later: bool = False,
     ) -> bool:
         """Applies a change; consecutive changes with the same `moves` are one step."""
-        try:
-            config = ConfigEditor(copy_of(self._data()))
-            change(config)
-        except (EvalSetError, OSError, ValueError) as error:
-            self._editing.say(str(error))
-            return False
         extends = self._moving[1] if moves is not None and moves == self._moving[0] else None
-        changes = {self.path: edits} if (edits := edits_of(config.config)) else {}
-        done = self._editing.do_edits(label, changes, extends=extends, scores_later=scores_later)
+        done = change_config(
+            self._editing, label, self._set_path, change, extends=extends, scores_later=scores_later
+        )
         if done:
             self._moving = moves, self._editing.last_step
         return done

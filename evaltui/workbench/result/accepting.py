@@ -31,7 +31,7 @@ from evaltui.workbench.agent.background import Progress, in_thread
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.acceptable import Choice, refuses_outcome, refuses_unread
 from evaltui.workbench.result.freshness import State
-from evaltui.workbench.result.scoring_again import actual_of, score_again
+from evaltui.workbench.result.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:

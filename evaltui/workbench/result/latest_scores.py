@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from evaltui.core.metrics.normal_config import score_alike
@@ -52,26 +52,22 @@ class LatestScores:
         self._start((), outcomes.results)
 
     def _start(self, sets: Sequence[EvalSetFile], results: Results) -> None:
-        self._sets, self._results, self._version = tuple(sets), results, results.version
-        self._firsts: list[int] = []
-        count = 0
-        for eval_set in sets:
-            self._firsts.append(count)
-            count += len(eval_set.cases)
-        self._table = ScoreTable(self._case_at)
+        self._sets, self._results = tuple(sets), results
+        self._cases = [
+            CaseId(eval_set.case_path, stored.eval_id) for eval_set in sets for stored in eval_set.cases
+        ]
+        self._table = ScoreTable(self._cases.__getitem__)
         self._sources: dict[CaseId, list[_Source]] = {}
         self._rows: dict[CaseId, CaseRow] = {}
-        self._ids = 0
+        self._ids = count(1)
         # Results in the table, and those of them whose verdicts scores do not tell.
         self._read: set[int] = set()
         self._decided: set[int] = set()
         self._configs: tuple[EvalConfig | None, EvalConfig | None] = None, None
-        self._stale = frozenset[CaseId]()
-        self._rescorings = -1
+        self._state: tuple[int, frozenset[CaseId], int] = -1, frozenset(), -1
         self._decides_cache: dict[tuple[int, int, bool], tuple[EvalConfig, bool]] = {}
         self._trials: dict[TrialOf, Trial] = {}
         self._verdicts: tuple[dict[CaseId, Verdict], dict[CaseId, Verdict]] | None = None
-        self._dropped: list[int] = []
         self.waiting: set[CaseId] = set()
         """Cases that have to be scored before they can be compared."""
         self.unknown: set[CaseId] = set()
@@ -86,62 +82,49 @@ class LatestScores:
         self, sets: Sequence[EvalSetFile], saved: EvalConfig | None, edited: EvalConfig | None
     ) -> None:
         """Updates the table with the results of the cases of these sets; a config with errors is None."""
-        results, stale = self._outcomes.results, self._outcomes.stale()
+        results, configs = self._outcomes.results, (saved, edited)
         if results is not self._results or not _are_alike(sets, self._sets):
             self._start(sets, results)
-        is_same = (
-            self._rescorings == self._outcomes.rescorings
-            and self._stale is stale
-            and not (self._decided and self._configs != (saved, edited))
-            and all(map(_decide_alike, self._configs, (saved, edited)))
-        )
-        if self._configs != (saved, edited):
-            self._configs, self._decides_cache, self._verdicts = (saved, edited), {}, None
-        changed = {
-            case for eval_set in sets for case in results.changed_since(self._version, eval_set.case_path)
-        }
-        self._version = results.version
+        state = results.version, self._outcomes.stale(), self._outcomes.rescorings
+        is_same = state == self._state and all(map(_decide_alike, self._configs, configs))
+        if self._configs != configs:
+            is_same = is_same and not self._decided
+            self._configs, self._decides_cache, self._verdicts = configs, {}, None
         if not is_same:
-            self._stale, self._rescorings = stale, self._outcomes.rescorings
-            changed = {
-                case for eval_set in sets for case, _ in results.of(eval_set.case_path)
-            } | self._rows.keys()
-        if changed:
-            self._read_cases(changed)
+            self._state = state
+            self._choose()
 
-    def _read_cases(self, cases: Collection[CaseId]) -> None:
-        places = {
-            eval_set.case_path: (first, eval_set)
-            for first, eval_set in zip(self._firsts, self._sets, strict=True)
-        }
-        rows: list[CaseRow] = []
-        for case in cases:
-            before = self._rows.pop(case, None)
-            self.waiting.discard(case)
-            self.unknown.discard(case)
-            first, eval_set = places.get(case.path, (0, None))
-            number = eval_set.number(case.eval_id) if eval_set else None
-            if eval_set is None or number is None:
-                continue
-            row = CaseRow(first + number)
-            scored = None if case in self._stale else self._results.get(case)
-            if scored is not None:
-                sources = self._sources_of(case, scored, before)
-                now, eval_set_id = eval_set.cases[number], eval_set.eval_set_id
-                of_now = [source for source in sources if source.is_of(now, eval_set_id)]
-                row = self._rows[case] = self._chosen(row.number, scored, of_now)
+    def _choose(self) -> None:
+        """Chooses the results that tell the outcome of each case by both configs, and reads their scores."""
+        results, (_, stale, _) = self._results, self._state
+        rows = [CaseRow(number) for number in range(len(self._cases))]
+        before, self._rows, first = self._rows, {}, 0
+        sources: dict[CaseId, list[_Source]] = {}
+        self.waiting, self.unknown = set(), set()
+        for eval_set in self._sets:
+            for case, scored in results.of(eval_set.case_path):
+                number = eval_set.number(case.eval_id)
+                if number is None or case in stale:
+                    continue
+                sources[case] = self._sources_of(case, scored, before.get(case))
+                now = eval_set.cases[number]
+                of_now = [source for source in sources[case] if source.is_of(now, eval_set.eval_set_id)]
+                row = self._rows[case] = rows[first + number] = self._chosen(first + number, scored, of_now)
                 if row.saved is None or row.edited is None:
                     is_waiting = row.edited is None and self._outcomes.is_rescored(case)
                     (self.waiting if is_waiting else self.unknown).add(case)
-            if row != before:
-                rows.append(row)
-        if rows:
-            self._table.put_cases(rows)
-            self._trials, self._verdicts = {}, None
-        self._table.remove(self._dropped)
-        self._dropped = []
-        if decided := self._read_scores(cases):
-            self._read_cases(decided)
+            first += len(eval_set.cases)
+        self._sources = sources
+        self._table.put_cases(rows)
+        self._trials, self._verdicts = {}, None
+        in_use = {source.id for of_case in sources.values() for source in of_case}
+        self._table.remove(self._read - in_use)
+        self._read &= in_use
+        self._decided &= in_use
+        decided = len(self._decided)
+        self._read_scores()
+        if len(self._decided) > decided:
+            self._choose()
 
     def _sources_of(self, case: CaseId, scored: CaseOutcome, row: CaseRow | None) -> list[_Source]:
         """The result of a case, the one in the log of its run, and the earlier sources that are still in
@@ -151,22 +134,20 @@ class LatestScores:
         scorings = [(scored.ref, *(ran if scored.unscored else (scored.stored, scored.config)))]
         if scored.logged is not None and scored.logged is not scored.ref:
             scorings.append((scored.logged, *ran))
-        sources = []
-        for ref, stored, config in scorings:
-            source = next(
-                (source for source in before if source.ref is ref and source.config is config), None
+        sources = [
+            next(
+                (
+                    source
+                    for source in before
+                    if source.ref is ref and source.stored is stored and source.config is config
+                ),
+                None,
             )
-            if source is None or source.stored is not stored:
-                self._ids += 1
-                source = _Source(self._ids, ref, stored, config, scored.run)
-            sources.append(source)
-        if row is not None:
-            sources += [
-                source for source in before if source.id in (row.saved, row.edited) and source not in sources
-            ]
-        self._dropped += [source.id for source in self._sources.get(case, ()) if source not in sources]
-        self._sources[case] = sources
-        return sources
+            or _Source(next(self._ids), ref, stored, config, scored.run)
+            for ref, stored, config in scorings
+        ]
+        in_use = row[1:3] if row is not None else ()
+        return [*sources, *(source for source in before if source.id in in_use and source not in sources)]
 
     def _chosen(self, number: int, scored: CaseOutcome, sources: Sequence[_Source]) -> CaseRow:
         """The row of a case: its results for the saved and for the edited config; results that were read come
@@ -190,13 +171,10 @@ class LatestScores:
             self._decides_cache[key] = source.config, compare(source.config, config)
         return self._decides_cache[key][1]
 
-    def _read_scores(self, cases: Iterable[CaseId]) -> set[CaseId]:
-        """Reads the scores of results; returns the cases whose verdict does not follow from their scores."""
+    def _read_scores(self) -> None:
+        """Reads the scores of chosen results."""
         stored: dict[Path, dict[int, int]] = {}
-        before = len(self._decided)
-        for case in cases:
-            if (row := self._rows.get(case)) is None:
-                continue
+        for case, row in self._rows.items():
             for source in self._sources[case]:
                 if source.id in self._read or source.id not in row[1:4]:
                     continue
@@ -211,18 +189,6 @@ class LatestScores:
             # Of what cannot be read nothing is known.
             with suppress(OSError, ValueError):
                 self._decided |= self._table.add_stored(log, results)
-        if len(self._decided) == before:
-            return set()
-        return {
-            case
-            for case in cases
-            if any(source.id in self._decided for source in self._sources.get(case, ()))
-        }
-
-    def _case_at(self, number: int) -> CaseId:
-        place = bisect_right(self._firsts, number) - 1
-        eval_set = self._sets[place]
-        return CaseId(eval_set.case_path, eval_set.cases[number - self._firsts[place]].eval_id)
 
     # Questions
 

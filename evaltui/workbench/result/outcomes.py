@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from evaltui.workbench.agent.background import Lookups, Progress, in_thread
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
-from evaltui.workbench.result.rescoring import DraftResult, Rescoring
 from evaltui.workbench.result.results import Results, Verdicts
 from evaltui.workbench.result.stored_results import StoredResult
 from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from evaltui.runs.history import CaseHistory
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.result.earlier_results import AgentNow, PastRun
+    from evaltui.workbench.result.rescoring import DraftResult, Rescoring
     from evaltui.workbench.result.set_results import SetResults
 
 
@@ -86,18 +87,33 @@ class Outcomes:
         self._opening: dict[Path, asyncio.Task[None]] = {}
         # Sets whose results are scored again when what is typed is applied.
         self._scored_later: set[Path] = set()
-        self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
-        self._draft = DraftResult(self.events_of, messages, lambda: agent.secrets)
         # Who goes through a list looks at no case for longer than the pause.
         self._histories = Lookups(self._read_history, messages, ResultsChanged, at_once=1, pause=_PAUSE)
+
+    @cached_property
+    def _rescoring(self) -> Rescoring:
+        """Scores results again, created late because the first frame does not need it."""
+        from evaltui.workbench.result.rescoring import Rescoring
+
+        return Rescoring(self.events_of, self._rescored, lambda: self._agent.secrets)
+
+    @cached_property
+    def _draft(self) -> DraftResult:
+        """The result of the case that is being edited."""
+        from evaltui.workbench.result.rescoring import DraftResult
+
+        return DraftResult(self.events_of, self._messages, lambda: self._agent.secrets)
 
     # What there is
 
     @property
+    def _is_running(self) -> bool:
+        return self._run is not None and not self._run.over
+
+    @property
     def _running(self) -> Collection[CaseId]:
         """The running cases."""
-        run = self._run
-        return () if run is None or run.over else run.running
+        return self._run.running if self._run is not None and self._is_running else ()
 
     def get(self, case: CaseId | None) -> CaseOutcome | None:
         """The outcome of a case, scored by its draft where one is open; None for a case that was not run, and
@@ -124,14 +140,15 @@ class Outcomes:
     def counts(self) -> Counter[str]:
         """The number of cases by shown status, including running and not run."""
         counts, listed = self.counts_of(), self._sets.listed
-        if self.previous_run is None:
-            by_path = {eval_set.case_path: eval_set for eval_set in listed}
-            # One that others rename or delete meanwhile has no row any more.
-            counts[RUNNING] = sum(
-                case.path in by_path and by_path[case.path].number(case.eval_id) is not None
-                for case in self._running
-            )
-        if self.previous_run is None and not self.is_loading:
+        if self.previous_run is not None:
+            return counts
+        by_path = {eval_set.case_path: eval_set for eval_set in listed}
+        # One that others rename or delete meanwhile has no row any more.
+        counts[RUNNING] = sum(
+            case.path in by_path and by_path[case.path].number(case.eval_id) is not None
+            for case in self._running
+        )
+        if not self.is_loading:
             # A set that cannot be read shows no cases, and its results are counted.
             unread = sum(
                 self.counts_of(eval_set.case_path).total() for eval_set in listed if eval_set.format is None
@@ -171,8 +188,8 @@ class Outcomes:
     async def compare_files(self) -> None:
         """Checks which files of the agent and which recordings have changed; not during a run, which may
         write them itself."""
-        run, version = self._run, self._agent.code_version
-        if run is None or run.over:
+        version = self._agent.code_version
+        if not self._is_running:
             await self._agent.compare_files()
             await self.compare_recordings()
         if self._agent.code_version != version:
@@ -239,18 +256,6 @@ class Outcomes:
         scored = self.results.get(case)
         return None if scored is None or scored.problem else self.traces.events_of(case)
 
-    def call_op(self, case: CaseId, run: RunRef, repeat: int, turn: int, call: int) -> str:
-        """The diff operation of a call that the agent made; "" where it is unknown.
-
-        `turn` and `call` count from 0.
-        """
-        scored = self.get(case)
-        if scored is None or scored.run != run or not repeat < len(scored.result.repeats):
-            return ""
-        turns = scored.result.repeats[repeat].turns
-        made = [row.op for row in turns[turn].calls if row.actual] if turn < len(turns) else []
-        return made[call] if call < len(made) else ""
-
     def history(self, case: CaseId) -> CaseHistory | None:
         """The results of a case in earlier runs, up to the opened one; None while they are being read, and a
         message follows."""
@@ -275,12 +280,10 @@ class Outcomes:
         version = verdicts, verdicts.changes
         before, results = self._set_results.get(eval_set.case_path, (None, None))
         if results is None or before != version:
-            results = results_of_set(eval_set, self.results.get, self._earlier, verdicts.of_now)
+            earlier = self._before if self.previous_run is None else {}
+            results = results_of_set(eval_set, self.results.get, earlier.get, verdicts.of_now)
             self._set_results[eval_set.case_path] = version, results
         return results
-
-    def _earlier(self, case: CaseId) -> EarlierResult | None:
-        return None if self.previous_run is not None else self._before.get(case)
 
     # Changes
 
@@ -406,6 +409,8 @@ class Outcomes:
         self._score_draft()
 
     def _score_draft(self) -> None:
+        if "_draft" not in vars(self):
+            return
         case, draft = self._draft.case, self._draft.draft
         scored = self.results.get(case) if case else None
         opened = None
@@ -536,9 +541,7 @@ class Outcomes:
 
     def refuses_to_open(self) -> str | None:
         """Why no earlier run can be shown now, as a sentence."""
-        run = self._run
-        is_running = run is not None and not run.over
-        return f"Run in progress ({key_of('cancel_run')} cancels)" if is_running else None
+        return f"Run in progress ({key_of('cancel_run')} cancels)" if self._is_running else None
 
     async def open_run(self, path: Path, title: str) -> bool:
         """Shows the results of an earlier run; False where it is unreadable."""

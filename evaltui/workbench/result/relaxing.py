@@ -21,15 +21,17 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.editing.config import ConfigEditor, Rule, new_config, new_rule
+from evaltui.documents.case_file import CaseFile
+from evaltui.documents.editing.config import ConfigEditor, Rule, new_rule
 from evaltui.documents.edits import EditError
+from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
-from evaltui.documents.values import copy_of, edits_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.case.case_plan import change_config, config_after
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.outcomes import Outcomes
-from evaltui.workbench.result.scoring_again import actual_of, score_again
+from evaltui.workbench.result.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
 
 RuleScope = Literal["case", "set", "all"]
@@ -85,6 +87,7 @@ class Relaxing:
         self._outcomes = editing.outcomes
         self._editing = editing
         self.case = case
+        self._set_path = editing.sets.file_of(case.path)
         self._scored, self._call, self.arg = _find(self._outcomes, case, difference)
         self._path: JsonPath = _json_path(self.arg.path)
 
@@ -122,7 +125,7 @@ class Relaxing:
 
         Raises EditError where the config has errors.
         """
-        config = self._config(self._data())
+        config = self._config(self._after(lambda config: None)[0])
         rules = rules_of_case(config.evaltui.rules, self._scored.figures.eval_set_id, self.case.eval_id)
         expected, actual = self._call.expected, self._call.actual
         if self.tool not in rules or expected is None or actual is None:
@@ -141,7 +144,7 @@ class Relaxing:
         Earlier results are scored again without an agent. Raises EditError for an invalid rule, and where the
         config has errors.
         """
-        config = self._config(self._changed(lambda config: config.put_rule(rule)))
+        config = self._config(self._after(lambda config: config.put_rule(rule))[1])
         with_rule = await self._score(self.case, self._scored, config)
         effect = Effect(with_rule.result if with_rule else None)
         others = [] if rule.get("case") else [change async for change in self._others(rule)]
@@ -162,12 +165,8 @@ class Relaxing:
 
     def change(self, rule: Rule) -> tuple[LineChange, ...]:
         """The removed and added lines of the config. Raises OSError, EvalSetError, EditError."""
-        data = self._changed(lambda config: config.put_rule(rule))
-        if self._editing.config_data(self._sets.file_of(self.case.path)) is None:
-            text = json.dumps(data, indent=2, ensure_ascii=False)
-            return tuple(LineChange("+", number, line) for number, line in enumerate(text.splitlines(), 1))
-        document = self._editing.document(self.config_path)
-        return changed_lines(document, document.edited(edits_of(data)))
+        before, after = self._after(lambda config: config.put_rule(rule))
+        return changed_lines(before if self._editing.is_there(self.config_path) else WholeText(""), after)
 
     @property
     def scored(self) -> CaseOutcome:
@@ -177,7 +176,7 @@ class Relaxing:
     @property
     def config_path(self) -> Path:
         """The config that gets the rule."""
-        return self._sets.config_path(self._sets.file_of(self.case.path))
+        return self._sets.config_path(self._set_path)
 
     async def _others(self, rule: Rule) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
         """The other cases whose outcome a rule may change."""
@@ -212,7 +211,7 @@ class Relaxing:
     def apply(self, rule: Rule) -> bool:
         """Writes the rule into the config, as one step; False, with a message, where that fails."""
         label = f"relax {self._name(rule['arg'])} of {self.tool}"
-        return self._do(label, lambda config: config.put_rule(rule))
+        return change_config(self._editing, label, self._set_path, lambda config: config.put_rule(rule))
 
     def remove(self) -> bool:
         """Removes the rule that allows the difference."""
@@ -222,33 +221,17 @@ class Relaxing:
             return False
         index, rule = passing
         label = f"check {self._name(rule['arg'])} of {self.tool} again"
-        return self._do(label, lambda config: config.remove_rule(index))
-
-    def _do(self, label: str, change: Callable[[ConfigEditor], None]) -> bool:
-        try:
-            data = self._changed(change)
-        except (OSError, ValueError) as error:
-            self._editing.say(str(error))
-            return False
-        return self._editing.do_edits(label, {self.config_path: edits_of(data)})
-
-    def _changed(self, change: Callable[[ConfigEditor], None]) -> Any:
-        """A changed copy of the config. Raises OSError, EvalSetError, EditError."""
-        config = ConfigEditor(copy_of(self._data()))
-        change(config)
-        return config.config
+        return change_config(self._editing, label, self._set_path, lambda config: config.remove_rule(index))
 
     @staticmethod
     def _name(arg: str) -> str:
         return "all arguments" if arg == ALL_ARGS else arg
 
-    def _data(self) -> Any:
-        """The data of the current config. Raises OSError, EvalSetError."""
-        data = self._editing.config_data(self._sets.file_of(self.case.path))
-        return new_config() if data is None else data
+    def _after(self, change: Callable[[ConfigEditor], None]) -> tuple[CaseFile, CaseFile]:
+        return config_after(self._editing, self._set_path, change)
 
-    def _config(self, data: Any) -> EvalConfig:
-        config, problems = validate_config(data)
+    def _config(self, document: CaseFile) -> EvalConfig:
+        config, problems = validate_config(document.value)
         if config is None:
             raise EditError(f"{self.config_path.name} has errors: {problems[0]}")
         return config

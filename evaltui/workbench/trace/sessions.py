@@ -18,8 +18,7 @@ from evaltui.project.packages import MissingExtraError
 from evaltui.runs.listening import Address, listening
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import Pattern, ScoredSession, expected_patterns
-from evaltui.traces.drafting import unusable
-from evaltui.traces.missing import not_expected
+from evaltui.traces.drafting import not_expected, unusable
 from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.workbench.agent.agent_state import AgentState

@@ -209,19 +209,8 @@ class Outline:
         self._texts: dict[int, tuple[int, str]] = {}
 
     def add(self, events: Iterable[Event]) -> None:
-        span_count = len(self.tree.spans)
         self.tree.add(events)
-        if self._terms:
-            self._stale = True
-        for span in self.tree.spans[span_count:]:
-            if self._stale:
-                return
-            if self._is_last(span):
-                if not any(number in self.folded for number in self.tree.ancestors(span.number)):
-                    self._rows += [GAP] if span.parent is None and self._rows else []
-                    self._rows.append(span.number)
-            else:
-                self._stale = True
+        self._stale = True
 
     @property
     def rows(self) -> list[int]:
@@ -253,16 +242,6 @@ class Outline:
         self.search = text
         self._terms = list(_TERM.finditer(text))
         self._stale = True
-
-    def _is_last(self, span: Span) -> bool:
-        """Whether it comes after all other rows."""
-        spans = self.tree.spans
-        while span.parent is not None:
-            parent = spans[span.parent]
-            if parent.children[-1] != span.number:
-                return False
-            span = parent
-        return span.number == self.tree.turns[-1].number
 
     def _all_rows(self) -> list[int]:
         """The numbers of the spans that are not folded; with a search the matching ones, folded or not."""

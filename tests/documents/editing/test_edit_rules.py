@@ -5,13 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.model.problems import problems_of
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_rule
 from evaltui.documents.editing.references import References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.project.config_references import ScoredSets
 from tests.changed_values import changed
 
 CONFIG = """{
@@ -122,23 +120,3 @@ def test_a_case_that_is_renamed_keeps_the_rule_that_held():
     assert after["evaltui"]["rules"] == [{**exact, "case": "early"}, config["evaltui"]["rules"][1]]
     copied = References(config).copied([(("s", "late"), ("s", "copy"))])
     assert copied.rules == [{**exact, "case": "copy"}]
-
-
-def test_rules_that_say_nothing():
-    rules = [
-        {"tool": "find", "arg": "a", "match": "ignore"},
-        {"tool": "fnd", "arg": "a", "match": "ignore"},
-        {"tool": "pay", "arg": "a", "match": "ignore", "set": "s", "case": "late"},
-        {"tool": "find", "arg": "a", "match": "type"},
-        {"tool": "find", "arg": "a", "match": "type", "case": "gone"},
-    ]
-    calls = {"s": {"late": {"find": ()}, "early": {"pay": ()}}}
-    sets = ScoredSets({"s": {"late": 1, "early": 1}}, calls)
-    problems = problems_of("references", {"evaltui": {"rules": rules}}, sets)
-    found = {problem.path: problem.message for problem in problems}
-    assert found == {
-        ("evaltui", "rules", 0): "never applies: rules[3] covers the same argument",
-        ("evaltui", "rules", 1, "tool"): "no expected call of 'fnd'. Did you mean find?",
-        ("evaltui", "rules", 2, "tool"): "no expected call of 'pay'",
-        ("evaltui", "rules", 4, "case"): "no case 'gone' in the eval sets beside this config",
-    }

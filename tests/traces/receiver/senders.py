@@ -16,16 +16,6 @@ JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
 
 
-class Clock:
-    """Seconds since 1970, as far as a test lets them pass."""
-
-    def __init__(self):
-        self.now = 1_700_000_000.0
-
-    def __call__(self):
-        return self.now
-
-
 def ids(number):
     return f"{number + 1:032x}", f"{number + 1:016x}"
 
@@ -82,13 +72,13 @@ def body(document, media_type=JSON, *, packed=False):
 
 
 @asynccontextmanager
-async def receiver(folder, clock=None, token="", limits=None):
+async def receiver(folder, token=""):
     """A receiver of its own on a free port."""
     folder.mkdir(exist_ok=True)
     with open_spool(folder) as spool:
         async with (
-            Intake(spool, clock or Clock()) as intake,
-            serving(intake, Access("127.0.0.1", token), 0, limits) as port,
+            Intake(spool) as intake,
+            serving(intake, Access("127.0.0.1", token), 0) as port,
         ):
             yield Receiver(spool, intake, port)
 

@@ -16,8 +16,9 @@ import httpx
 import psutil
 import pytest
 
+from evaltui.traces.receiver import http
 from evaltui.traces.receiver import intake as intake_module
-from evaltui.traces.receiver.http import Limits
+from evaltui.traces.receiver import spool as spool_module
 from evaltui.traces.receiver.parts import read_request
 from evaltui.traces.receiver.spool import (
     SPOOL,
@@ -28,7 +29,7 @@ from evaltui.traces.receiver.spool import (
     open_spool,
     read_spool,
 )
-from tests.traces.receiver.senders import JSON, PROTOBUF, Clock, body, ids, kept, receiver, spans, wanted
+from tests.traces.receiver.senders import JSON, PROTOBUF, body, ids, kept, receiver, spans, wanted
 
 _TYPE = {"content-type": JSON}
 
@@ -46,8 +47,9 @@ def head(length):
     return "\r\n".join(lines).encode()
 
 
-async def test_slow_senders_are_answered_in_the_end_and_hold_up_nobody(tmp_path):
-    limits = Limits(head=0.2, body=0.2, idle=0.2, connections=20)
+async def test_slow_senders_are_answered_in_the_end_and_hold_up_nobody(tmp_path, monkeypatch):
+    for name in ("HEAD_SECONDS", "BODY_SECONDS", "IDLE_SECONDS"):
+        monkeypatch.setattr(http, name, 0.2)
 
     async def send_at_once(number):
         """On a connection of its own; on a busy machine it may be too slow, too."""
@@ -56,7 +58,7 @@ async def test_slow_senders_are_answered_in_the_end_and_hold_up_nobody(tmp_path)
                 pass
         return status
 
-    async with receiver(tmp_path, limits=limits) as mine:
+    async with receiver(tmp_path) as mine:
         slow = [
             asyncio.create_task(mine.raw(data, end=False))
             for data in (b"", b"POST /v1/tr", head(100), head(100) + b"{") * 4
@@ -97,9 +99,9 @@ async def test_garbage_instead_of_http_is_answered(tmp_path):
         assert await send(client, [2]) == 200
 
 
-async def test_more_connections_than_there_may_be_are_turned_away(tmp_path):
-    limits = Limits(connections=3)
-    async with receiver(tmp_path, limits=limits) as mine:
+async def test_more_connections_than_there_may_be_are_turned_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(http, "MOST_CONNECTIONS", 3)
+    async with receiver(tmp_path) as mine:
         waiting = [await asyncio.open_connection("127.0.0.1", mine.port) for _ in range(3)]
         answer = await mine.raw(head(2) + b"{}")
         assert answer.startswith(b"HTTP/1.1 503")
@@ -131,7 +133,7 @@ async def test_under_pressure_senders_are_asked_to_wait(tmp_path, monkeypatch):
 async def test_a_disk_that_is_full_is_said_and_nothing_of_the_request_is_kept(tmp_path):
     async with receiver(tmp_path) as mine, httpx.AsyncClient(base_url=mine.url) as client:
         assert await send(client, [1]) == 200
-        database = mine.spool._adding
+        database = mine.spool
         ((pages,),) = database.rows("pragma page_count")
         database.rows(f"pragma max_page_count={pages}")
         answer = await client.post("/v1/traces", content=body(spans(range(2, 200))), headers=_TYPE)
@@ -143,7 +145,9 @@ async def test_a_disk_that_is_full_is_said_and_nothing_of_the_request_is_kept(tm
         assert kept(mine.spool) == wanted(range(1, 200))
 
 
-def test_a_spool_makes_room_by_what_was_handed_on_only(tmp_path):
+def test_a_spool_makes_room_by_what_was_handed_on_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(spool_module, "LARGEST_SPOOL", 1_000_000)
+
     def part(number):
         document = spans([number])
         document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"] = "x" * 50_000
@@ -151,7 +155,7 @@ def test_a_spool_makes_room_by_what_was_handed_on_only(tmp_path):
 
     with open_spool(tmp_path):
         pass
-    spool = Spool(tmp_path / SPOOL, largest=1_000_000)
+    spool = Spool(tmp_path / SPOOL)
 
     def fill():
         for number in range(1000):
@@ -179,7 +183,7 @@ def test_one_listener_has_a_spool_and_a_damaged_one_is_said(tmp_path):
     with open_spool(tmp_path), pytest.raises(SpoolInUseError, match=r"process \d+"), open_spool(tmp_path):
         pass
     with open_spool(tmp_path) as spool:
-        spool._adding.rows("pragma user_version=99")
+        spool.rows("pragma user_version=99")
     with pytest.raises(SpoolError, match="version 99"), open_spool(tmp_path):
         pass
     (tmp_path / SPOOL).write_bytes(b"garbage" * 1000)
@@ -272,10 +276,10 @@ async def test_what_is_acknowledged_outlives_a_process_that_is_killed(tmp_path):
 @pytest.mark.thorough
 async def test_a_flood_is_kept_in_bounded_memory(tmp_path, monkeypatch):
     """200,000 spans in batches of 512 from eight senders, among garbage and senders that leave."""
-    clock, batches = Clock(), 400
+    batches = 400
     numbers = [range(512 * batch, 512 * (batch + 1)) for batch in range(batches)]
     acknowledged = []
-    async with receiver(tmp_path, clock) as mine, httpx.AsyncClient(base_url=mine.url, timeout=60) as client:
+    async with receiver(tmp_path) as mine, httpx.AsyncClient(base_url=mine.url, timeout=60) as client:
         await send(client, numbers[0], PROTOBUF)
         before = psutil.Process().memory_info().rss
 
@@ -296,7 +300,7 @@ async def test_a_flood_is_kept_in_bounded_memory(tmp_path, monkeypatch):
         took = time.monotonic() - began
         grown = psutil.Process().memory_info().rss - before
         print(f"{len(acknowledged) / took:.0f} spans a second, {grown / 1e6:.0f} MB more")
-        ((held,),) = mine.spool._reading.rows("select count(*) from trace")
+        ((held,),) = mine.spool.rows("select count(*) from trace")
         assert held == len(acknowledged) == 512 * batches
     assert grown < 200e6
     assert sqlite3.connect(tmp_path / SPOOL).execute("pragma integrity_check").fetchone() == ("ok",)

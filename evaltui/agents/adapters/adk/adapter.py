@@ -32,9 +32,10 @@ from ....core.model.events import Json, Step
 from ..base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
+    AgentAdapter,
     AgentInfo,
-    AgentInput,
     AgentLoadError,
+    AgentSession,
     Reporter,
     SessionSpec,
     close_quietly,
@@ -69,14 +70,12 @@ def agent_from_yaml(path: Path) -> BaseNode:
         raise AgentLoadError(f"{path}: ADK cannot load this agent: {error}") from error
 
 
-class AdkAdapter:
+class AdkAdapter(AgentAdapter):
     """The adapter for an `App`, an agent, or a node that ADK's Runner accepts as its root.
 
     `agent_name` runs the agent of that name below the root as the root, within the same App. Raises
     AgentLoadError for another object, and for an unknown name.
     """
-
-    input = AgentInput()
 
     def __init__(self, agent: object, agent_name: str | None = None) -> None:
         root = agent.root_agent if isinstance(agent, App) else agent
@@ -141,7 +140,7 @@ class AdkAdapter:
             await close_quietly(f"plugin {plugin.name}", plugin.close)
 
 
-class AdkSession:
+class AdkSession(AgentSession):
     """One conversation, with its own runner and session service."""
 
     def __init__(self, runner: Runner, session: Session, reporter: Reporter) -> None:

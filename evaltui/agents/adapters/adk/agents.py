@@ -19,8 +19,8 @@ from ....core.model.events import Json
 from ....core.model.variants import Change
 from ....text.values import did_you_mean
 from ...errors import message_of
+from ...variants import AppliedChanges, VariantError, field_of, with_field
 from ..base import AgentLoadError, ToolInfo, close_quietly, plain_json
-from ..changes import AppliedChanges, VariantError, field_of, with_field
 
 
 def find_agent(root: BaseNode, name: str) -> BaseNode:

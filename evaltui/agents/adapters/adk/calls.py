@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, get_args
-from weakref import WeakKeyDictionary
 
 from google.adk.events.event import Event
 from google.adk.models.base_llm import BaseLlm
@@ -21,7 +20,6 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
-from google.adk.tools.tool_context import ToolContext
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
@@ -45,8 +43,6 @@ _Generate = Callable[..., AsyncIterator[LlmResponse]]
 _Run = Callable[..., Awaitable[Any]]
 # ADK 2.13 labels each request with the agent that makes it.
 _AGENT_LABEL = "adk_agent_name"
-# Seconds that each call took, by call id, until its result is reported.
-_spent: WeakKeyDictionary[Reporter, dict[str, float]] = WeakKeyDictionary()
 
 
 @functools.cache
@@ -61,7 +57,7 @@ def watch_calls() -> None:
 def report(reporter: Reporter, event: Event) -> None:
     """Reports an ADK event. Raises TypeError for a content that JSON cannot hold."""
     if event.author != "user" or event.get_function_responses():
-        reporter.step(step_of(event), _spent.get(reporter))
+        reporter.step(step_of(event))
 
 
 def _watched_run(run_async: Callable[..., AsyncGenerator[Event, None]]) -> Any:
@@ -89,10 +85,16 @@ async def _reporting(events: AsyncGenerator[Event, None], reporter: Reporter) ->
 
 def _watched_model(generate: _Generate) -> _Generate:
     @functools.wraps(generate)
-    def watched(self: BaseLlm, *args: Any, **kwargs: Any) -> AsyncIterator[LlmResponse]:
+    async def watched(self: BaseLlm, *args: Any, **kwargs: Any) -> AsyncIterator[LlmResponse]:
         request = args[0] if args else kwargs.get("llm_request")
+
+        async def ask() -> list[LlmResponse]:
+            return [response async for response in generate(self, *args, **kwargs)]
+
         if not isinstance(request, LlmRequest) or is_same_request(self, request):
-            return generate(self, *args, **kwargs)
+            async for response in generate(self, *args, **kwargs):
+                yield response
+            return
         streamed = bool(args[1] if len(args) > 1 else kwargs.get("stream"))
         name = request.model or self.model
         call = ModelCall(
@@ -101,7 +103,9 @@ def _watched_model(generate: _Generate) -> _Generate:
             functools.partial(_request, name, request, streamed),
             (self, request),
         )
-        return model_responses(call, functools.partial(generate, self, *args, **kwargs), _FORMAT)
+        # In one piece, as in a replay.
+        for response in await model_responses(call, ask, _FORMAT):
+            yield response
 
     return watched
 
@@ -204,15 +208,16 @@ _PARTS_OF_AGENTS = {
 def _watched_tool(run: _Run) -> _Run:
     @functools.wraps(run)
     async def watched(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-        reporter, context = current_reporter.get(), kwargs.get("tool_context")
+        context = kwargs.get("tool_context")
         call = functools.partial(run, self, *args, **kwargs)
-        if reporter is None or context is None:
+        if context is None:
             return await call()
         actions = context.actions
         form = ToolForm(
             functools.partial(_outcome, actions),
             functools.partial(_recorded, actions),
-            _Delta(context),
+            lambda: dict(actions.state_delta),
+            lambda changed, _: context.state.update(changed),
             is_recorded=not _is_part_of_agent(self),
         )
         return await call_tool(
@@ -222,7 +227,6 @@ def _watched_tool(run: _Run) -> _Run:
             context.function_call_id or "",
             call,
             form,
-            _spent.setdefault(reporter, {}),
         )
 
     return watched
@@ -234,23 +238,10 @@ def _is_part_of_agent(tool: BaseTool) -> bool:
     return not homes.isdisjoint(_PARTS_OF_AGENTS)
 
 
-class _Delta:
-    """The changes of state that one call makes."""
-
-    def __init__(self, context: ToolContext) -> None:
-        self._context = context
-
-    def state(self) -> Json:
-        return dict(self._context.actions.state_delta)
-
-    def apply(self, changed: Json, removed: Iterable[str]) -> None:
-        self._context.state.update(changed)
-
-
-def _outcome(actions: Any, *, result: Any = None, error: Exception | None = None) -> ToolOutcome:
+def _outcome(actions: Any, result: Any) -> ToolOutcome:
     requested = {name: getattr(actions, name, None) for name in _ACTIONS}
     actions_set = {name: value for name, value in requested.items() if value is not None}
-    return ToolOutcome(result, error, actions=actions_set)
+    return ToolOutcome(result, actions=actions_set)
 
 
 def _recorded(actions: Any, recorded: ToolCall) -> Any:

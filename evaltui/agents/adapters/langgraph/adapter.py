@@ -24,6 +24,7 @@ from ...call_recorder import current_call_recorder
 from ..base import (
     DEFAULT_USER_ID,
     TEXTS_AND_FILES,
+    AgentAdapter,
     AgentInfo,
     AgentInput,
     AgentLoadError,
@@ -36,14 +37,14 @@ from ..base import (
     source_places,
     state_after,
 )
-from ..calls import result_of
 from ..deps import Deps
-from .calls import current_calls, watch_calls
+from ..values import result_of
+from .calls import current_turn, watch_calls
 from .messages import message_of, messages_of
 from .turn import MESSAGES, ReportedSoFar, Turn, state_json
 
 
-class LangGraphAdapter:
+class LangGraphAdapter(AgentAdapter):
     """The adapter for graphs whose state has the key `messages`. Raises AgentLoadError for others."""
 
     input = AgentInput("a LangGraph graph", session=("user_id", "session_id"), parts=TEXTS_AND_FILES)
@@ -76,8 +77,6 @@ class LangGraphAdapter:
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
         return LangGraphSession(self._graph, spec, reporter, past)
-
-    async def close(self) -> None: ...
 
 
 def _tools(graph: Any) -> Iterator[tuple[str, Any]]:
@@ -130,7 +129,7 @@ def _input_keys(graph: Any) -> Collection[str]:
     return keys
 
 
-class LangGraphSession:
+class LangGraphSession(AgentSession):
     """One conversation: a thread of the graph, with a checkpointer of its own."""
 
     def __init__(self, graph: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
@@ -165,32 +164,32 @@ class LangGraphSession:
                 f"a graph cannot continue from a past where it waits for a response to {call}: its "
                 "checkpoint is not part of the past. Send its turns again"
             )
-        resumption = self._waiting.resume_with(responses)
+        resumes = self._waiting.add(responses)
         message = message_of(content)
         if message is None and not responses:
             # The graph would not run, and the turn would look like one without calls.
             raise ValueError("the message is empty. Add a text, a file or a response to it")
         before = await self._values()
         turn = Turn(self._steps, self._graph.get_name(), before, self._reported)
-        if resumption is None and message is None:
+        if not resumes and message is None:
             # The graph continues when each request has its response; until then, open ones are made again.
             turn.report_requests(self._waiting.requests())
             return
-        token = current_calls.set(turn.calls)
+        token = current_turn.set(turn)
         try:
             with _without_traces():
-                await self._run(turn, self._next(resumption, message))
+                await self._run(turn, self._next(message, resumes=resumes))
         finally:
-            current_calls.reset(token)
+            current_turn.reset(token)
         self._waiting = _OpenRequests.of(await self._graph.aget_state(self._config))
         if requests := self._waiting.requests():
             turn.report_requests(requests)
 
-    def _next(self, resumption: Any, message: Any) -> Any:
+    def _next(self, message: Any, *, resumes: bool) -> Any:
         """The input of the graph's next run."""
         messages = [] if message is None else [message]
-        if resumption is not None:
-            return resumption.command({MESSAGES: messages} if messages else None)
+        if resumes:
+            return self._waiting.resumption({MESSAGES: messages} if messages else None)
         first = {} if self._is_started else self._input
         self._is_started = True
         return {**first, MESSAGES: [*first.get(MESSAGES, []), *messages]}
@@ -220,8 +219,6 @@ class LangGraphSession:
     async def state(self) -> Json:
         return self._other_state | state_json(await self._values())
 
-    async def close(self) -> None: ...
-
 
 _DEFAULT_HINT = "Tool execution requires approval"
 
@@ -233,20 +230,6 @@ class _Request:
     interrupt: str
     call: Json
     action: Json | None = None
-
-
-@dataclass(frozen=True)
-class _Resumption:
-    """The responses of a person, by interrupt; None where the graph stopped before or after a node."""
-
-    values: dict[str, Any] | None
-
-    def command(self, update: Json | None) -> Any:
-        """The command that resumes the graph; `update` changes its state first."""
-        if self.values is None:
-            return Command(update=update) if update else None
-        first = next(iter(self.values.values()))
-        return Command(resume=first if len(self.values) == 1 else self.values, update=update)
 
 
 @dataclass
@@ -271,12 +254,13 @@ class _OpenRequests:
         pending = self.pending.items()
         return [{"function_call": request.call} for key, request in pending if key not in self.answers]
 
-    def resume_with(self, responses: Sequence[Json]) -> _Resumption | None:
-        """Adds responses. Returns how to resume the graph; None where a request has no response yet, or none
-        was made."""
+    def add(self, responses: Sequence[Json]) -> bool:
+        """Adds responses. Returns whether the graph resumes, since every request has one now."""
         self.answers |= {str(response["id"]): response.get("response") or {} for response in responses}
-        if not responses or self.answers.keys() < self.pending.keys():
-            return None
+        return bool(responses) and self.answers.keys() >= self.pending.keys()
+
+    def resumption(self, update: Json | None) -> Any:
+        """The input that resumes the graph with the responses; `update` changes its state first."""
         values: dict[str, Any] = {}
         for call_id, request in self.pending.items():
             answer = self.answers[call_id]
@@ -285,7 +269,11 @@ class _OpenRequests:
             else:
                 decisions = values.setdefault(request.interrupt, {"decisions": []})["decisions"]
                 decisions.append(_decision(request.action, answer))
-        return _Resumption(None if "" in values else values)
+        if "" in values:
+            # It stopped before or after a node, without an interrupt.
+            return Command(update=update) if update else None
+        first = next(iter(values.values()))
+        return Command(resume=first if len(values) == 1 else values, update=update)
 
 
 def _requests(interrupt: Any) -> list[_Request]:

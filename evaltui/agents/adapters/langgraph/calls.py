@@ -8,10 +8,8 @@ Completion models (`BaseLLM`) and models that are called without LangChain are n
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -33,12 +31,10 @@ from ..calls import (
     ToolForm,
     ask_model,
     call_tool,
-    declaration,
-    response_of,
-    result_of,
     running_request,
     wrap_methods,
 )
+from ..values import declaration, response_of, result_of
 from .messages import (
     content_of_message,
     content_of_response,
@@ -52,21 +48,8 @@ from .messages import (
 Result = TypeVar("Result")
 
 
-@dataclass
-class Calls:
-    """The tool calls of one turn."""
-
-    on_result: Callable[[Any], None]
-    """Called with the message of each tool as soon as it returns."""
-    seconds: dict[str, float]
-    """The duration of each call by its id, until its result is reported."""
-    inside: dict[str, str] = field(default_factory=dict)
-    """The id of the running call by its place in the graph (`checkpoint_ns`)."""
-    transfers: dict[str, str] = field(default_factory=dict)
-    """The node to which a call transfers the conversation, by the call's id."""
-
-
-current_calls: ContextVar[Calls | None] = ContextVar("evaltui_langgraph_calls", default=None)
+# The `Turn` that the current task works for.
+current_turn: ContextVar[Any] = ContextVar("evaltui_langgraph_turn", default=None)
 
 
 def agent_of(places: list[str], message: Any = None) -> str:
@@ -107,12 +90,8 @@ def _watched_agenerate(generate: Callable[..., Awaitable[Any]]) -> Any:
 def _watched_generate(generate: Callable[..., Any]) -> Any:
     @functools.wraps(generate)
     def watched(self: Any, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        async def ask() -> Any:
-            return generate(self, messages, *args, **kwargs)
-
-        if _is_unseen():
-            return generate(self, messages, *args, **kwargs)
-        return _run_sync(_ask(self, messages, kwargs, ask))
+        ask = functools.partial(generate, self, messages, *args, **kwargs)
+        return ask() if _is_unseen() else _run_sync(_ask(self, messages, kwargs, _awaited(ask)))
 
     return watched
 
@@ -137,19 +116,26 @@ def _watched_astream(stream: Callable[..., AsyncIterator[Any]]) -> Any:
 def _watched_stream(stream: Callable[..., Iterator[Any]]) -> Any:
     @functools.wraps(stream)
     def watched(self: Any, messages: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        async def ask() -> Any:
-            return _joined(list(stream(self, messages, *args, **kwargs)))
-
+        chunks = stream(self, messages, *args, **kwargs)
         if _is_unseen():
-            yield from stream(self, messages, *args, **kwargs)
+            yield from chunks
         else:
-            yield _chunk(_run_sync(_ask(self, messages, kwargs, ask)))
+            yield _chunk(_run_sync(_ask(self, messages, kwargs, _awaited(lambda: _joined(list(chunks))))))
 
     return watched
 
 
 def _is_unseen() -> bool:
-    return current_calls.get() is None or running_request.get() is not None
+    return current_turn.get() is None or running_request.get() is not None
+
+
+def _awaited(function: Callable[[], Any]) -> Callable[[], Awaitable[Any]]:
+    """A synchronous function as one to await."""
+
+    async def call() -> Any:
+        return function()
+
+    return call
 
 
 def _run_sync(work: Coroutine[Any, Any, Result]) -> Result:
@@ -265,10 +251,8 @@ def _watched_arun(run: Callable[..., Awaitable[Any]]) -> Any:
 def _watched_run(run: Callable[..., Any]) -> Any:
     @functools.wraps(run)
     def watched(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        async def make() -> Any:
-            return run(self, tool_input, *args, **kwargs)
-
-        return _run_sync(_call_tool(self, tool_input, kwargs.get("tool_call_id"), make))
+        make = functools.partial(run, self, tool_input, *args, **kwargs)
+        return _run_sync(_call_tool(self, tool_input, kwargs.get("tool_call_id"), _awaited(make)))
 
     return watched
 
@@ -276,28 +260,37 @@ def _watched_run(run: Callable[..., Any]) -> Any:
 async def _call_tool(
     tool: Any, tool_input: Any, call_id: str | None, make: Callable[[], Awaitable[Any]]
 ) -> Any:
-    calls = current_calls.get()
-    if calls is None:
+    turn = current_turn.get()
+    if turn is None:
         return await make()
     place = (ensure_config().get("metadata") or {}).get("langgraph_checkpoint_ns", "")
-    calls.inside.setdefault(place, call_id or "")
+    turn.inside.setdefault(place, call_id or "")
     try:
         result = await call_tool(
             (id(tool), call_id),
             tool.name,
             functools.partial(_args, tool, tool_input),
             call_id or "",
-            make,
+            functools.partial(_interruptible, make),
             ToolForm(_outcome, functools.partial(_recorded, tool.name, call_id)),
-            calls.seconds,
         )
     except _NotReplayableError:
         result = await make()
+    if isinstance(result, GraphInterrupt):
+        raise result
     if isinstance(result, Command) and isinstance(result.goto, str) and result.goto and call_id:
-        calls.transfers[call_id] = result.goto
+        turn.transfers[call_id] = result.goto
     if isinstance(result, ToolMessage):
-        calls.on_result(result)
+        turn.on_result(result)
     return result
+
+
+async def _interruptible(make: Callable[[], Awaitable[Any]]) -> Any:
+    """The result of a call, or the interrupt that it raises: a request to a person is no error."""
+    try:
+        return await make()
+    except GraphInterrupt as request:
+        return request
 
 
 def _args(tool: Any, tool_input: Any) -> Json:
@@ -313,12 +306,10 @@ def _args(tool: Any, tool_input: Any) -> Json:
     return plain
 
 
-def _outcome(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
-    if isinstance(error, GraphInterrupt):
-        request = error.args[0][-1].value if error.args and error.args[0] else None
+def _outcome(result: Any) -> ToolOutcome:
+    if isinstance(result, GraphInterrupt):
+        request = result.args[0][-1].value if result.args and result.args[0] else None
         return ToolOutcome(actions={"interrupt": to_jsonable_python(request, fallback=str)})
-    if error is not None:
-        return ToolOutcome(error=error)
     if isinstance(result, Command):
         return ToolOutcome(actions={"command": True})
     if not isinstance(result, ToolMessage):
@@ -345,8 +336,3 @@ def _recorded(name: str, call_id: str | None, recorded: ToolCall) -> Any:
     return ToolMessage(
         **{"content": content_of_response(recorded.result), **actions}, name=name, tool_call_id=call_id
     )
-
-
-def dumped(value: Any) -> str:
-    """The request of a graph to a person, as a text."""
-    return value if isinstance(value, str) else json.dumps(to_jsonable_python(value, fallback=str))

@@ -9,10 +9,10 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from pydantic import TypeAdapter
 
-from ....core.conversation.waiting import REQUESTS
 from ....core.model.events import Json, Step
-from ..base import call_of, content_of, paired_parts
-from ..calls import Described, response_of, result_of, usage_of
+from ..base import history
+from ..calls import Described
+from ..values import response_of, result_of, usage_of
 
 _MESSAGE: TypeAdapter[Any] = TypeAdapter(AnyMessage)
 
@@ -148,40 +148,30 @@ def _block(part: Json) -> Any:
 
 
 def messages_of(past: Sequence[Step]) -> list[Any]:
-    """The messages of `past`, to continue from, without thoughts and requests to a person. Calls without
-    results are left out, since models refuse them."""
+    """The messages of `past`, to continue from; see `history`."""
     messages: list[Any] = []
-    for step, parts in paired_parts(past):
-        if content := content_of(step):
-            shown = [
-                part
-                for part in parts
-                if not part.get("thought") and call_of(part).get("name") not in REQUESTS
-            ]
-            messages += _past_messages(content["role"], shown)
-    return messages
-
-
-def _past_messages(role: str, parts: Sequence[Json]) -> Iterator[Any]:
-    for part in parts:
-        if result := part.get("function_response"):
-            response = result.get("response")
-            failed = isinstance(response, dict) and response.keys() == {"error"}
-            yield ToolMessage(
-                content_of_response(response["error"] if failed else response),
-                name=result["name"],
-                tool_call_id=result["id"],
-                status="error" if failed else "success",
-            )
-    others = [part for part in parts if "function_response" not in part]
-    if role == "user" and others:
-        if (message := message_of({"parts": others})) is not None:
-            yield message
-    elif others:
+    for role, results, others in history(past):
+        messages += map(_tool_message, results)
+        if role == "user":
+            if (message := message_of({"parts": others})) is not None:
+                messages.append(message)
+            continue
         text = "".join(part["text"] for part in others if part.get("text"))
         calls = [part["function_call"] for part in others if "function_call" in part]
         tool_calls = [
             {"name": call["name"], "args": call.get("args") or {}, "id": call["id"]} for call in calls
         ]
         if text or tool_calls:
-            yield AIMessage(text, tool_calls=tool_calls)
+            messages.append(AIMessage(text, tool_calls=tool_calls))
+    return messages
+
+
+def _tool_message(result: Json) -> ToolMessage:
+    response: Any = result.get("response")
+    failed = isinstance(response, dict) and response.keys() == {"error"}
+    return ToolMessage(
+        content_of_response(response["error"] if failed else response),
+        name=result["name"],
+        tool_call_id=result["id"],
+        status="error" if failed else "success",
+    )

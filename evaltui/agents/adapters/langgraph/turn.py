@@ -10,9 +10,8 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 from ....core.model.events import Json
 from ..base import Steps, nested_in
-from ..calls import output_fields
-from ..deps import jsonable
-from .calls import Calls, agent_of
+from ..values import jsonable, output_fields
+from .calls import agent_of
 from .messages import content_of_message, usage_of_message
 
 MESSAGES = "messages"
@@ -42,7 +41,10 @@ class Turn:
     `steps` report the state in `reported`."""
 
     def __init__(self, steps: Steps, name: str, before: Json, reported: ReportedSoFar) -> None:
-        self.calls = Calls(self._on_result, steps.seconds)
+        self.inside: dict[str, str] = {}
+        """The id of the running call by its place in the graph (`checkpoint_ns`)."""
+        self.transfers: dict[str, str] = {}
+        """The node to which a call transfers the conversation, by the call's id."""
         self._steps = steps
         self._structured = before.get(_STRUCTURED)
         self._reported = reported
@@ -79,7 +81,7 @@ class Turn:
     def _call_around(self, place: Sequence[str]) -> str | None:
         """The id of the tool call that runs the graph at a place; None where no tool does."""
         heads = ("|".join(place[:length]) for length in range(1, len(place) + 1))
-        return next((self.calls.inside[head] for head in heads if head in self.calls.inside), None)
+        return next((self.inside[head] for head in heads if head in self.inside), None)
 
     def _on_messages(self, messages: Any, nodes: list[str], call: str | None) -> None:
         added = messages if isinstance(messages, list) else [messages]
@@ -104,7 +106,7 @@ class Turn:
         finally:
             nested_in.reset(token)
 
-    def _on_result(self, message: Any) -> None:
+    def on_result(self, message: Any) -> None:
         """Reports the result of a tool at once: the next model request may come before the node's update."""
         if message.tool_call_id in self._callers:
             self.ignore([message])
@@ -117,7 +119,7 @@ class Turn:
         agent, branch, transfer = agent_of(nodes, message), ".".join(nodes[:-1]), None
         if message.type == "tool":
             agent, branch = self._callers.get(message.tool_call_id, (agent, branch))
-            transfer = self.calls.transfers.pop(message.tool_call_id, None)
+            transfer = self.transfers.pop(message.tool_call_id, None)
         else:
             # A node may add a message in the user's name; its author is the node.
             content = content | {"role": "model"}

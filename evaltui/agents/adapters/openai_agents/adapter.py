@@ -18,6 +18,7 @@ from ....core.model.events import Json, Step
 from ...errors import message_of
 from ..base import (
     TEXTS_AND_FILES,
+    AgentAdapter,
     AgentInfo,
     AgentInput,
     AgentLoadError,
@@ -30,14 +31,14 @@ from ..base import (
     source_places,
     state_after,
 )
-from ..calls import output_fields
 from ..deps import Deps
+from ..values import output_fields
 from .items import arguments_of, input_message, past_items, with_results
 from .models import RecordedProvider, model_name, watch_models
-from .runs import ConversationLog, RunWatch, agent_in, current_log, report_error, watch_runs, watch_tool
+from .runs import ConversationLog, RunWatch, agent_in, current_log, report_error, watch_runs
 
 
-class OpenAIAgentsAdapter:
+class OpenAIAgentsAdapter(AgentAdapter):
     """The adapter for an `agents.Agent`; `agent_name` starts with the agent of that name below it.
 
     Raises AgentLoadError where there is no such agent.
@@ -54,9 +55,6 @@ class OpenAIAgentsAdapter:
         functions = _functions_of([self._root, *self._agents.values()])
         self._places = source_places(functions)
         self._context_type = _context_type(agent, functions.values())
-        for member in self._agents.values():
-            for tool in member.tools:
-                watch_tool(tool)
         self._servers: Any = None
         # One provider for all conversations, so that they share connections.
         self._provider = RecordedProvider()
@@ -143,7 +141,7 @@ class _TraceExportOff:
             vars(default_exporter()).pop("export", None)
 
 
-class OpenAIAgentsSession:
+class OpenAIAgentsSession(AgentSession):
     """One conversation: its history, the agent of the next turn, and the calls that wait."""
 
     def __init__(
@@ -191,8 +189,6 @@ class OpenAIAgentsSession:
     async def state(self) -> Json:
         return self._context.state()
 
-    async def close(self) -> None: ...
-
     @contextmanager
     def _logged(self) -> Iterator[None]:
         token = current_log.set(self._log)
@@ -239,7 +235,7 @@ class OpenAIAgentsSession:
         """
         assert self._state is not None
         new = [item for item in waiting if _request_id(item) not in self._requested]
-        parts = [{"function_call": _request(item, self._log)} for item in new]
+        parts = [{"function_call": _request(item)} for item in new]
         ids = tuple(map(_request_id, new))
         self._requested.update(ids)
         self._log.report(
@@ -254,8 +250,8 @@ def _request_id(item: Any) -> str:
     return f"confirm-{item.call_id}"
 
 
-def _request(item: Any, log: ConversationLog) -> Json:
-    call = {"id": log.event_id(item.call_id), "name": item.name, "args": arguments_of(item.arguments)}
+def _request(item: Any) -> Json:
+    call = {"id": item.call_id, "name": item.name, "args": arguments_of(item.arguments)}
     return confirmation(_request_id(item), call, f"Approve {item.name}?")
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from ....core.model.events import Json, Step
 from ..base import call_of
-from ..calls import response_of
+from ..values import response_of
 
 # Fields with the result in a call that OpenAI's service executes itself.
 _RESULT_FIELDS = ("output", "outputs", "result", "results", "error", "status")
@@ -25,28 +24,17 @@ def item_json(item: Any) -> Json:
     return dict(item)
 
 
-@dataclass(frozen=True)
-class Group:
-    """Parts of one content: a model's texts and calls, or the results of calls."""
-
-    parts: list[Json]
-    are_results: bool = False
-
-    @property
-    def content(self) -> Json:
-        return {"role": "user" if self.are_results else "model", "parts": self.parts}
-
-
-def groups_of(items: Sequence[Json]) -> list[Group]:
-    """The output of a model as groups, in order."""
-    groups: list[Group] = []
+def output_contents(items: Sequence[Json]) -> list[Json]:
+    """The output of a model as contents, in order: its texts and calls, and the results of calls that
+    OpenAI's service executes."""
+    contents: list[Json] = []
     parts: list[Json] = []
     for item in items:
         parts += _model_parts(item)
         if (result := _own_result(item)) is not None:
-            groups += [Group(parts), Group([result], are_results=True)]
+            contents += [{"role": "model", "parts": parts}, {"role": "user", "parts": [result]}]
             parts = []
-    return [*groups, Group(parts)] if parts or not groups else groups
+    return [*contents, {"role": "model", "parts": parts}] if parts or not contents else contents
 
 
 def contents_of(items: str | Sequence[Any]) -> list[Json]:
@@ -58,9 +46,9 @@ def contents_of(items: str | Sequence[Any]) -> list[Json]:
         if _is_message(item) and item.get("role") != "assistant":
             contents.append({"role": str(item.get("role")), "parts": list(_message_parts(item))})
         elif is_output(item):
-            contents.append(Group([result_part(item, tool_of(item))], are_results=True).content)
+            contents.append({"role": "user", "parts": [result_part(item, tool_of(item))]})
         else:
-            contents += [group.content for group in groups_of([item])]
+            contents += output_contents([item])
     return contents
 
 

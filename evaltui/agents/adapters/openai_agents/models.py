@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 from agents import FunctionTool, Handoff, ModelResponse, MultiProvider, Usage
 from agents.models import get_default_model
@@ -27,12 +27,11 @@ from ..calls import (
     ModelCall,
     ResponseFormat,
     ask_model,
-    declaration,
     is_same_request,
-    usage_of,
     wrap_methods,
 )
-from .items import arguments_of, call_id_of, contents_of, groups_of, item_json, tool_of
+from ..values import declaration, usage_of
+from .items import arguments_of, call_id_of, contents_of, item_json, output_contents, tool_of
 
 _OUTPUT: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
 _USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
@@ -48,15 +47,8 @@ _TRANSPORT_SETTINGS = (
 )
 
 
-class Run(Protocol):
-    """A run of agents, one of which is running at a time."""
-
-    agent: str
-    """The name of the running agent."""
-
-
-# The run that the current task works for.
-current_run: ContextVar[Run | None] = ContextVar("evaltui_agents_run", default=None)
+# The run that the current task works for; its `agent` is the name of the running agent.
+current_run: ContextVar[Any] = ContextVar("evaltui_agents_run", default=None)
 
 
 @functools.cache
@@ -199,28 +191,29 @@ def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
     return ResponseCompletedEvent(type="response.completed", sequence_number=0, response=whole)
 
 
-class _Provider:
+class RecordedProvider(MultiProvider):  # type: ignore[misc]
     """Finds models by name as the SDK does; a replay creates none, so it needs no key."""
 
     def get_model(self, model_name: str | None) -> Any:
         recorder = current_call_recorder.get()
         if recorder is None or recorder.modes.models != "replay":
-            return MultiProvider.get_model(self, model_name)
+            return super().get_model(model_name)
         name = model_name or get_default_model()
         for prefix in ("openai/", "litellm/", "any-llm/"):
             name = name.removeprefix(prefix)
-        model = _RecordedModel()
-        model.model = name
-        return model
+        return _RecordedModel(name)
 
 
-async def _refuse(self: object, *args: Any, **kwargs: Any) -> ModelResponse:
-    raise NotRecordedError("a model of a replay was asked")
+class _RecordedModel(Model):  # type: ignore[misc]
+    """A model of a replay, which is never asked."""
 
+    def __init__(self, name: str) -> None:
+        self.model = name
 
-# The SDK accepts only subclasses of its own; created by `type`, since the SDK may not be installed for mypy.
-RecordedProvider: Any = type("RecordedProvider", (_Provider, MultiProvider), {})
-_RecordedModel: Any = type("_RecordedModel", (Model,), {"get_response": _refuse, "stream_response": _refuse})
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        raise NotRecordedError("a model of a replay was asked")
+
+    stream_response = get_response
 
 
 def _write(response: ModelResponse) -> Json:
@@ -250,7 +243,7 @@ def _read(data: Json) -> ModelResponse:
 
 
 def _describe(response: ModelResponse) -> Described:
-    parts = [part for group in groups_of(output_of(response)) for part in group.parts]
+    parts = [part for content in output_contents(output_of(response)) for part in content["parts"]]
     return Described({"role": "model", "parts": parts}, tokens_of(response))
 
 

@@ -21,17 +21,19 @@ from ....core.model.events import Json, Step, is_final
 from ....core.recordings.entry import ToolCall
 from ...call_recorder import ToolOutcome
 from ...errors import describe_error
-from ..base import Reporter, Steps, call_of, current_reporter, nested_in
-from ..calls import ToolForm, call_tool, response_of, result_of
+from ..base import Reporter, Steps, current_reporter, nested_in
+from ..calls import ToolForm, call_tool
 from ..deps import Deps
-from .items import Group, arguments_of, groups_of, is_output, is_plain, item_json, result_part
+from ..values import response_of, result_of
+from .items import arguments_of, is_output, is_plain, item_json, output_contents, result_part
 from .models import current_run, output_of, tokens_of
 
 
 class OpenCall(NamedTuple):
     """A call without a result."""
 
-    event_id: str
+    run: str | None
+    """The id of the tool call in whose run it was made; None for a call of the conversation itself."""
     tool: str
     agent: str
 
@@ -39,31 +41,21 @@ class OpenCall(NamedTuple):
 class ConversationLog:
     """Reports the steps of one conversation, each with the changes of state since the step before.
 
-    `context` is shared by all its runs. The model's id of a call is unique within the call around it only;
-    the event of the call has a unique id.
+    `context` is shared by all its runs.
     """
 
     def __init__(self, reporter: Reporter, context: Deps, past: Sequence[Step]) -> None:
         self.context = context
         self.steps = Steps(reporter, past, context.state)
         self.recorded: dict[str, tuple[Any, Json]] = {}
-        """The SDK's value and the recorded response of stubbed calls, by the ids of their events."""
+        """The SDK's value and the recorded response of stubbed calls, by the ids of the calls."""
         self.ended_with_text = False
         """Whether the last step of the conversation's own agents is a text."""
-        self._event_ids: set[str] = set()
-        self._open: dict[tuple[str | None, str], OpenCall] = {}
-        self._results: dict[tuple[str | None, str], Json] = {}
+        self._open: dict[str, OpenCall] = {}
+        self._results: dict[str, Json] = {}
         for step in past:
             for part in step.parts:
-                self._add_past(step, part)
-
-    def _add_past(self, step: Step, part: Json) -> None:
-        call_id = str(call_of(part).get("id") or "")
-        self._event_ids.add(call_id)
-        if "function_call" in part:
-            self._open[None, call_id] = OpenCall(call_id, str(part["function_call"].get("name")), step.author)
-        elif "function_response" in part:
-            self._open.pop((None, call_id), None)
+                self.add_call(part, step.author)
 
     def report(self, agent: str, content: Json | None, *, final: bool = False, **more: Any) -> None:
         """Reports a step, see `Steps.report`."""
@@ -71,117 +63,92 @@ class ConversationLog:
         if nested_in.get() is None:
             self.ended_with_text = final and any("text" in part for part in (content or {}).get("parts", ()))
 
+    def add_call(self, part: Json, agent: str) -> None:
+        """A call in a part is then open, until there is its result."""
+        if call := part.get("function_call"):
+            self._open[call["id"]] = OpenCall(nested_in.get(), call["name"], agent)
+        elif result := part.get("function_response"):
+            self._open.pop(result["id"], None)
+
     def add_result(self, call_id: str, response: Json) -> None:
         """Stores the result of a call for `report_results`; a second result of a call is ignored."""
-        key = nested_in.get(), call_id
-        if key in self._open:
-            sdk_value, recorded = self.recorded.pop(self._open[key].event_id, (None, response))
-            self._results.setdefault(key, recorded if response == response_of(sdk_value) else response)
+        if call_id in self._open:
+            sdk_value, recorded = self.recorded.pop(call_id, (None, response))
+            self._results.setdefault(call_id, recorded if response == response_of(sdk_value) else response)
 
     def report_results(self) -> None:
-        """Reports the stored results, in the order of their calls."""
-        done = [key for key in self._open if key[0] == nested_in.get() and key in self._results]
+        """Reports the stored results of the current run, in the order of their calls."""
+        done = [
+            call_id
+            for call_id, call in self._open.items()
+            if call.run == nested_in.get() and call_id in self._results
+        ]
         if done:
-            calls = [self._open.pop(key) for key in done]
+            calls = [self._open.pop(call_id) for call_id in done]
             parts = [
-                {"function_response": {"id": call.event_id, "name": call.tool, "response": response}}
-                for call, response in zip(calls, map(self._results.pop, done), strict=True)
+                {
+                    "function_response": {
+                        "id": call_id,
+                        "name": call.tool,
+                        "response": self._results.pop(call_id),
+                    }
+                }
+                for call_id, call in zip(done, calls, strict=True)
             ]
-            self.report(calls[0].agent, Group(parts, are_results=True).content)
-
-    def with_event_id(self, part: Json, agent: str) -> Json:
-        """A part with the id of its event in place of the model's id; a call is then open."""
-        if call := part.get("function_call"):
-            opened = OpenCall(self._new_id(call["id"]), call["name"], agent)
-            self._open[nested_in.get(), call["id"]] = opened
-            return {"function_call": call | {"id": opened.event_id}}
-        if result := part.get("function_response"):
-            closed = self._open.pop((nested_in.get(), result["id"]))
-            return {"function_response": result | {"id": closed.event_id}}
-        return part
-
-    def event_id(self, call_id: str) -> str:
-        """The id of a call's event, within the call that the current task works for."""
-        call = self._open.get((nested_in.get(), call_id))
-        return call_id if call is None else call.event_id
-
-    def _new_id(self, call_id: str) -> str:
-        inside = nested_in.get()
-        first = free = call_id if inside is None else f"{inside}/{call_id}"
-        number = 1
-        while free in self._event_ids:
-            number += 1
-            free = f"{first}.{number}"
-        self._event_ids.add(free)
-        return free
+            self.report(calls[0].agent, {"role": "user", "parts": parts})
 
 
 # The log of the conversation that the current task works for.
 current_log: ContextVar[ConversationLog | None] = ContextVar("evaltui_agents_log", default=None)
 
 
-class _RunWatch:
-    """Reports one run. `inner` are hooks of the run's caller, which are called as well.
+class RunWatch(RunHooksBase):  # type: ignore[misc]
+    """Reports one run.
 
     A run that is neither the conversation's own (`is_root`) nor part of a tool call, such as that of a
     guardrail, is not part of the conversation: only its model requests are reported.
     """
 
-    def __init__(
-        self, log: ConversationLog, inner: RunHooksBase[Any] | None = None, *, is_root: bool
-    ) -> None:
+    def __init__(self, log: ConversationLog, *, is_root: bool) -> None:
         self._log = log
-        self._inner = inner or RunHooksBase()
         self._reports = is_root or nested_in.get() is not None
         self.agent = ""
         """The name of the agent that is running."""
 
-    async def on_agent_start(self, context: Any, agent: Any) -> None:
-        self.agent = agent.name
-        for tool in agent.tools:
-            watch_tool(tool)
-        await self._inner.on_agent_start(context, agent)
-
     async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
         self.report_outputs(())
-        await self._inner.on_agent_end(context, agent, output)
 
     async def on_llm_start(
         self, context: Any, agent: Any, system_prompt: str | None, input_items: list[Any]
     ) -> None:
         self.agent = agent.name
         self.report_outputs(input_items)
-        await self._inner.on_llm_start(context, agent, system_prompt, input_items)
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
         if self._reports:
             self._report_response(agent.name, response)
-        await self._inner.on_llm_end(context, agent, response)
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
-        # Tools of MCP servers are created again for each request.
+        # Here, since tools of MCP servers are created again for each request.
         watch_tool(tool)
-        await self._inner.on_tool_start(context, agent, tool)
 
     async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
         if self._reports and isinstance(context, ToolContext):
             self._log.add_result(context.tool_call_id, response_of(result))
-        await self._inner.on_tool_end(context, agent, tool, result)
 
     async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
         if self._reports:
             self._log.report_results()
             self._log.report(from_agent.name, None, transfer=to_agent.name)
-        await self._inner.on_handoff(context, from_agent, to_agent)
 
     def _report_response(self, agent: str, response: Any) -> None:
         items = output_of(response)
         first = {"usage": tokens_of(response), "framework": None if is_plain(items) else {"items": items}}
-        groups = groups_of(items)
-        for number, group in enumerate(groups):
-            parts = [self._log.with_event_id(part, agent) for part in group.parts]
-            content = group.content | {"parts": parts}
-            final = number == len(groups) - 1 and is_final(Step(agent, content))
+        contents = output_contents(items)
+        for number, content in enumerate(contents, 1):
+            for part in content["parts"]:
+                self._log.add_call(part, agent)
+            final = number == len(contents) and is_final(Step(agent, content))
             self._log.report(agent, content, final=final, **first)
             first = {}
 
@@ -193,10 +160,6 @@ class _RunWatch:
                 result = result_part(item, "")["function_response"]
                 self._log.add_result(result["id"], result["response"])
             self._log.report_results()
-
-
-# The SDK accepts only subclasses of its own class as hooks.
-RunWatch: Any = type("RunWatch", (_RunWatch, RunHooksBase), {})
 
 
 @functools.cache
@@ -211,7 +174,7 @@ def watch_runs() -> None:
             try:
                 return await run(self, starting_agent, input, **watched_options)
             finally:
-                if isinstance(watch := watched_options.get("hooks"), _RunWatch):
+                if isinstance(watch := watched_options.get("hooks"), RunWatch):
                     watch.report_outputs(())
 
     @functools.wraps(run_streamed)
@@ -226,10 +189,10 @@ def watch_runs() -> None:
 @contextmanager
 def _watching(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     log, hooks = current_log.get(), options.get("hooks")
-    if log is None or not isinstance(hooks, RunHooksBase | None):
+    if log is None or not isinstance(hooks, RunWatch | None):
         yield options
         return
-    watch = hooks if isinstance(hooks, RunWatch) else RunWatch(log, hooks, is_root=False)
+    watch = hooks or RunWatch(log, is_root=False)
     token = current_run.set(watch)
     try:
         yield options | {"hooks": watch}
@@ -278,32 +241,24 @@ def _watched(invoke: _Invoke, call_args: Callable[[tuple[Any, ...]], tuple[Any, 
 async def _call(
     log: ConversationLog, context: ToolContext[Any], arguments: str, invoke: Callable[[], Awaitable[Any]]
 ) -> Any:
-    tool, event_id = _tool_of(context), log.event_id(context.tool_call_id)
+    tool = _tool_of(context)
     return await call_tool(
         id(context),
         context.tool_name,
         lambda: arguments_of(arguments),
-        event_id,
+        context.tool_call_id,
         invoke,
         ToolForm(
             functools.partial(_outcome, context, tool),
-            functools.partial(_read, log, event_id),
-            log.context,
+            functools.partial(_read, log, context.tool_call_id),
+            log.context.state,
+            log.context.apply,
             is_recorded=tool is None or agent_in(tool) is None,
         ),
-        log.steps.seconds,
     )
 
 
-def _outcome(
-    context: ToolContext[Any],
-    tool: FunctionTool | None,
-    *,
-    result: Any = None,
-    error: Exception | None = None,
-) -> ToolOutcome:
-    if error is not None:
-        return ToolOutcome(error=error)
+def _outcome(context: ToolContext[Any], tool: FunctionTool | None, result: Any) -> ToolOutcome:
     shown = _shown(context, result) if tool is None or tool.output_json_schema is None else {}
     return ToolOutcome(response_of(result), actions=shown)
 
@@ -326,9 +281,9 @@ def _shown(context: ToolContext[Any], result: Any) -> Json:
     return {_SHOWN: of_result} if isinstance(of_result, str) and of_result != of_recorded else {}
 
 
-def _read(log: ConversationLog, event_id: str, recorded: ToolCall) -> Any:
+def _read(log: ConversationLog, call_id: str, recorded: ToolCall) -> Any:
     value = recorded.actions.get(_SHOWN, result_of(recorded.result))
-    log.recorded[event_id] = value, recorded.result
+    log.recorded[call_id] = value, recorded.result
     return value
 
 

@@ -17,6 +17,7 @@ from ....text.values import show_value
 from ...errors import message_of
 from ..base import (
     TEXTS_AND_FILES,
+    AgentAdapter,
     AgentInfo,
     AgentInput,
     AgentLoadError,
@@ -31,15 +32,15 @@ from ..base import (
     source_places,
     state_after,
 )
-from ..calls import output_fields, result_of
 from ..deps import Deps
+from ..values import output_fields, result_of
 from .messages import messages_of, prompt_of
 from .runs import Turn, current_run, current_turn, watch_agents
 
 _LONGEST_ARGS = 200
 
 
-class PydanticAIAdapter:
+class PydanticAIAdapter(AgentAdapter):
     """The adapter for agents of `pydantic_ai.Agent` and agents that wrap one.
 
     Raises AgentLoadError for another object of Pydantic AI.
@@ -111,7 +112,7 @@ def _tool_info(name: str, tool: Any) -> ToolInfo:
     return ToolInfo(name, tool.description or "", parameters)
 
 
-class PydanticAISession:
+class PydanticAISession(AgentSession):
     """One conversation: its messages, its dependencies, and the calls that wait for a person."""
 
     def __init__(self, agent: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
@@ -205,8 +206,6 @@ class PydanticAISession:
 
     async def state(self) -> Json:
         return self._deps.state()
-
-    async def close(self) -> None: ...
 
 
 class _Request(NamedTuple):

@@ -23,10 +23,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import to_jsonable_python
 
-from ....core.conversation.waiting import REQUESTS
 from ....core.model.events import Json, Step
-from ..base import call_of, content_of
-from ..calls import Described, response_of, result_of, usage_of
+from ..base import call_of, history
+from ..calls import Described
+from ..values import response_of, result_of, usage_of
 
 _URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
 # Fields that differ in each run and are not sent to models.
@@ -203,44 +203,12 @@ def _prompt_item(part: Json) -> Any:
 
 
 def messages_of(past: Sequence[Step]) -> list[Any]:
-    """The history of `past`, to continue from.
-
-    Requests to a person and thoughts are left out, and calls without results unless they wait.
-    """
-    calls = {_place(step, part) for step in past for part in step.parts if "function_call" in part}
-    ended = {_place(step, part) for step in past for part in step.parts if "function_response" in part}
-    waits = {call_id for step in past for call_id in (*step.long_running, *_calls_in_requests(step))}
+    """The history of `past`, to continue from; see `history`."""
+    waiting = {call_id for step in past for call_id in (*step.long_running, *_calls_in_requests(step))}
     messages: list[Any] = []
-    for step in past:
-        content = content_of(step)
-        if content is None:
-            continue
-        parts = []
-        for part in step.parts:
-            call, place = call_of(part), _place(step, part)
-            is_sent = place in calls and (place in ended or call.get("id") in waits)
-            if (not call or (is_sent and call.get("name") not in REQUESTS)) and not part.get("thought"):
-                parts.append(part)
-        messages += _past_messages(content["role"], parts)
-    return messages
-
-
-def _place(step: Step, part: Json) -> tuple[int | None, str | None]:
-    return step.turn, call_of(part).get("id")
-
-
-def _calls_in_requests(step: Step) -> Iterator[str | None]:
-    """The ids of the calls that a step's requests to a person are about."""
-    for part in step.parts:
-        args = call_of(part).get("args") or {}
-        yield args.get("callId") or (args.get("originalFunctionCall") or {}).get("id")
-
-
-def _past_messages(role: str, parts: Sequence[Json]) -> Iterator[Any]:
-    results = [part["function_response"] for part in parts if "function_response" in part]
-    if results:
-        yield ModelRequest(
-            parts=[
+    for role, results, others in history(past, waiting):
+        if results:
+            returns = [
                 ToolReturnPart(
                     tool_name=result["name"],
                     content=result_of(result.get("response")),
@@ -248,16 +216,21 @@ def _past_messages(role: str, parts: Sequence[Json]) -> Iterator[Any]:
                 )
                 for result in results
             ]
-        )
-    others = [part for part in parts if "function_response" not in part]
-    if others and role == "user":
-        prompt = prompt_of({"parts": others})
-        if prompt is not None:
-            yield ModelRequest(parts=[UserPromptPart(content=prompt)])
-    elif others:
-        shown = [shown_part for part in others if (shown_part := _past_part(part)) is not None]
-        if shown:
-            yield ModelResponse(parts=shown)
+            messages.append(ModelRequest(parts=returns))
+        if role == "user":
+            if (prompt := prompt_of({"parts": others})) is not None:
+                messages.append(ModelRequest(parts=[UserPromptPart(content=prompt)]))
+        elif shown := list(filter(None, map(_past_part, others))):
+            messages.append(ModelResponse(parts=shown))
+    return messages
+
+
+def _calls_in_requests(step: Step) -> Iterator[str]:
+    """The ids of the calls that a step's requests to a person are about."""
+    for part in step.parts:
+        args = call_of(part).get("args") or {}
+        if call_id := args.get("callId") or (args.get("originalFunctionCall") or {}).get("id"):
+            yield call_id
 
 
 def _past_part(part: Json) -> Any:

@@ -30,13 +30,11 @@ from ..calls import (
     ToolForm,
     ask_model,
     call_tool,
-    declaration,
-    response_of,
-    result_of,
     running_request,
     wrap_methods,
 )
 from ..deps import Deps
+from ..values import declaration, response_of, result_of
 from .messages import (
     contents_of,
     described,
@@ -269,8 +267,7 @@ def _watched_call(call: Callable[..., Awaitable[Any]]) -> Any:
             functools.partial(_args, tool_args, ctx),
             ctx.tool_call_id or "",
             make,
-            ToolForm(_outcome, _recorded, run.turn.deps),
-            run.turn.steps.seconds,
+            ToolForm(_outcome, _recorded, run.turn.deps.state, run.turn.deps.apply),
         )
 
     return watched
@@ -286,12 +283,12 @@ def _args(tool_args: Any, ctx: Any) -> Json:
     return plain
 
 
-def _outcome(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
+def _outcome(result: Any) -> ToolOutcome:
     actions: Json = {}
     if isinstance(result, ToolReturn):
         actions = {"content": list(user_parts(result.content or []))}
         result = result.return_value
-    return ToolOutcome(None if error is not None else response_of(result), error, actions=actions)
+    return ToolOutcome(response_of(result), actions=actions)
 
 
 def _recorded(recorded: ToolCall) -> Any:

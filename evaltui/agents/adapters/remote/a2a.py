@@ -22,7 +22,17 @@ from google.protobuf.json_format import Error, MessageToDict, ParseDict, ParseEr
 from google.protobuf.message import Message
 
 from ....core.model.events import Json, Step
-from ..base import TEXTS_AND_FILES, AgentInfo, AgentInput, AgentLoadError, Reporter, SessionSpec, step_numbers
+from ..base import (
+    TEXTS_AND_FILES,
+    AgentAdapter,
+    AgentInfo,
+    AgentInput,
+    AgentLoadError,
+    AgentSession,
+    Reporter,
+    SessionSpec,
+    step_numbers,
+)
 from .a2a_steps import FAILED, Received, TurnSteps, a2a_part
 from .requests import (
     UNRECORDED,
@@ -55,7 +65,7 @@ class TaskFailedError(RemoteError):
     """The agent gave up or refused a task; the message is its own."""
 
 
-class A2AAdapter:
+class A2AAdapter(AgentAdapter):
     """The adapter for the agent whose card is at `url`, or below it. It sends no request before `open`."""
 
     input = AgentInput("an A2A agent", state=False, session=(), parts=TEXTS_AND_FILES)
@@ -211,7 +221,7 @@ class _Agent:
         return remote
 
 
-class A2ASession:
+class A2ASession(AgentSession):
     """A conversation: the context id from the server, and the task that waits for the next message.
 
     `position` is where it continues, {} for a new one.
@@ -289,8 +299,6 @@ class A2ASession:
     async def state(self) -> None:
         """Returns None, for unknown: A2A has no session state."""
 
-    async def close(self) -> None: ...
-
 
 def _may_be_received(error: RemoteError) -> bool:
     """Whether the agent may have received the message whose sending raised this error."""
@@ -299,8 +307,7 @@ def _may_be_received(error: RemoteError) -> bool:
     return not isinstance(error, UnreachableError)
 
 
-# The second path is that of the protocol before 0.3.
-_PLACES = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+_CARD = ".well-known/agent-card.json"
 _BINDINGS = ("JSONRPC", "HTTP+JSON")
 _PORTS = {"http": 80, "https": 443}
 
@@ -312,36 +319,27 @@ async def _find_card(url: str, headers: Sequence[tuple[str, str]]) -> AgentCard:
     respond.
     """
     names_card = urlsplit(url).path.endswith(".json")
-    if names_card:
-        base, _, name = url.rpartition("/")
-        places: tuple[str, ...] = (f"/{name}",)
-    else:
-        base, places = url, _PLACES
+    base, _, name = url.rpartition("/") if names_card else (url, "", _CARD)
     server = Server(base, headers)
     try:
-        place, card_data = await _fetch_card(server, places)
+        card_data = await server.ask("GET", f"/{name}")
+    except HttpStatusError as error:
+        if error.status != 404:
+            raise
+        raise AgentLoadError(
+            f"{server.url} has no agent card at /{name}. Check the address; the agent may be below a path of "
+            "the server"
+        ) from error
     finally:
         await server.close()
-    where = f"GET {base}{place}"
+    card_url = f"{base}/{name}"
+    where = f"GET {card_url}"
     card = _parsed(card_data, where)
     interface = _interface_of(card, where)
-    interface.url = _url_of(interface.url, base + place, names_card=names_card, sends_headers=bool(headers))
+    interface.url = _url_of(interface.url, card_url, names_card=names_card, sends_headers=bool(headers))
     del card.supported_interfaces[:]
     card.supported_interfaces.append(interface)
     return card
-
-
-async def _fetch_card(server: Server, places: Sequence[str]) -> tuple[str, Any]:
-    for place in places:
-        try:
-            return place, await server.ask("GET", place)
-        except HttpStatusError as error:
-            if error.status != 404:
-                raise
-    raise AgentLoadError(
-        f"{server.url} has no agent card at {' or '.join(places)}. Check the address; the agent may be below "
-        "a path of the server"
-    )
 
 
 def _parsed(card_data: Any, where: str) -> AgentCard:

@@ -21,9 +21,11 @@ from ....text.values import did_you_mean
 from ..adk.past import past_events
 from ..base import (
     DEFAULT_USER_ID,
+    AgentAdapter,
     AgentInfo,
     AgentInput,
     AgentLoadError,
+    AgentSession,
     Reporter,
     SessionSpec,
     ToolInfo,
@@ -47,7 +49,7 @@ _DELETING_LAST = 3.0
 _MOST_APPS = 8
 
 
-class AdkApiAdapter:
+class AdkApiAdapter(AgentAdapter):
     """The adapter for an app of an api_server at `http://host:port/app`; the server may have a path of its
     own.
 
@@ -90,29 +92,18 @@ class AdkApiAdapter:
             try:
                 apps = await _apps(server)
             except HttpStatusError as error:
-                await server.close()
                 if error.status != 404:
                     raise
-            except BaseException:
-                await server.close()
-                raise
             else:
                 if last in apps:
                     return server, last
-                await server.close()
                 hint = did_you_mean(last, apps) or f". Apps: {some_of(apps, _MOST_APPS)}"
                 raise AgentLoadError(f"{above} has no app {last}{hint}")
         server = Server(self._url, self._headers)
-        try:
-            apps = await _apps(server)
-            if len(apps) != 1:
-                addresses = some_of([f"{self._url}/{app}" for app in apps], _MOST_APPS) or "none"
-                raise AgentLoadError(
-                    f"{self._url} has {len(apps)} apps. Use one of these addresses: {addresses}"
-                )
-        except BaseException:
-            await server.close()
-            raise
+        apps = await _apps(server)
+        if len(apps) != 1:
+            addresses = some_of([f"{self._url}/{app}" for app in apps], _MOST_APPS) or "none"
+            raise AgentLoadError(f"{self._url} has {len(apps)} apps. Use one of these addresses: {addresses}")
         return server, apps[0]
 
     async def _app_info(self, server: Server) -> Json:
@@ -188,7 +179,7 @@ def _require_plain(past: Sequence[Step]) -> None:
         )
 
 
-class AdkApiSession:
+class AdkApiSession(AgentSession):
     """A session of the server; deleted at its end."""
 
     def __init__(

@@ -4,12 +4,10 @@ them."""
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import ipaddress
 import json
 import os
 import ssl
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -27,7 +25,7 @@ from tenacity import (
 from ....core.model.errors import ErrorKind
 from ....text.figures import counted, show_duration, show_size
 from ...errors import PlacedError
-from ...exception_kinds import kind_of_status
+from ...exception_kinds import kind_of_status, wait_in_headers
 from ...protocol import Lines
 from ..base import AgentLoadError, Reporter
 
@@ -143,7 +141,7 @@ def _why_unreachable(error: BaseException, message: str) -> str:
 def status_error(response: httpx.Response, where: str, variables: Sequence[str]) -> HttpStatusError:
     """The error of a response without success that has been read. `variables` are those of the headers that
     were sent."""
-    status, wait = response.status_code, _retry_after(response)
+    status, wait = response.status_code, wait_in_headers(response.headers)
     message = f"{status} {response.reason_phrase}".rstrip()
     detail = _detail(response)
     if detail not in ("", response.reason_phrase):
@@ -169,17 +167,6 @@ def _advice(response: httpx.Response, wait: float | None, variables: Sequence[st
     if status >= 500:
         return "Check the server's log"
     return "The server does not take this request; check that it is the kind of server the address says"
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """The seconds of the header Retry-After, which may be a date; None without a valid one."""
-    after = response.headers.get("retry-after", "")
-    if after.isdecimal():
-        return float(after)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
-    except ValueError:
-        return None
 
 
 def _detail(response: httpx.Response) -> str:

@@ -18,14 +18,11 @@ from evaltui.text.keys import key_of
 from evaltui.workbench.case.fields import (
     Completion,
     Field,
-    FieldError,
     Operation,
     Row,
     object_of,
-    required_text,
-    value_field,
 )
-from evaltui.workbench.case.rows.nesting import first_leaf, key_completions, nest_operation
+from evaltui.workbench.case.rows.members import Members, first_leaf
 from evaltui.workbench.case.rows.turn_source import TurnSource
 
 
@@ -73,8 +70,7 @@ class _CallRows:
 
     def rows(self) -> Iterator[Row]:
         yield self._heading()
-        for index, name in enumerate(self._arguments):
-            yield self._argument(index, name)
+        yield from map(self._argument, self._members.rows())
         if not self._arguments and (self._tool is None or self._properties):
             yield Row(
                 self._argument_id(0),
@@ -168,51 +164,32 @@ class _CallRows:
 
     # Its arguments
 
-    def _add_argument(self) -> Operation:
-        unused = [name for name in self._properties if name not in self._arguments]
-        name, free = "arg", 1
-        while name in self._arguments:
-            free += 1
-            name = f"arg_{free}"
-        new_name = unused[0] if len(unused) == 1 else name
-        value = first_value(self._properties.get(new_name)) if self._tool else ""
-        new = self._argument_id(len(self._arguments))
-        return Operation(
-            "add argument",
-            self._build(lambda call: call.put_argument((new_name,), value)),
-            first_leaf(new, value) if len(unused) == 1 else new,
-            "value" if len(unused) == 1 else "name",
+    @property
+    def _members(self) -> Members:
+        return Members(
+            self._arguments,
+            self.call.arguments_path,
+            self.turn.id("call", self.call.number, "arg"),
+            {"properties": self._properties},
+            self.call.name,
+            nests=True,
         )
 
-    def _argument(self, index: int, name: str) -> Row:
-        value = self._arguments[name]
-        return Row(
-            self._argument_id(index),
-            "argument",
-            "",
-            name,
-            value=value,
-            is_json=True,
-            field=value_field(
-                f"change {name} of {self.call.name}",
-                value,
-                lambda typed: self._build(lambda call: call.put_argument((name,), typed)),
-                self._properties.get(name),
-            ),
-            rename=self._argument_name(index, name),
-            named=self._named(name, value),
+    def _add_argument(self) -> Operation:
+        def build(name: str, value: Any) -> EditBuilder:
+            return self._build(lambda call: call.put_argument((name,), value))
+
+        return self._members.add("add argument", "arg", build)
+
+    def _argument(self, row: Row) -> Row:
+        problems = [problem for problem in self._problems if problem.path and problem.path[0] == row.name]
+        return replace(
+            row,
+            role="argument",
+            named=self._named(row.name, row.value),
             adds=self._additions,
-            delete=Operation(
-                f"remove {name} from {self.call.name}",
-                self._build(lambda call: call.remove_argument((name,))),
-            ),
-            path=(*self.call.arguments_path, name),
-            value_path=(*self.call.arguments_path, name),
-            schema=self._properties.get(name),
-            required=self._tool is not None and name in self._tool.required,
-            findings=tuple(
-                _inside(problem) for problem in self._problems if problem.path and problem.path[0] == name
-            ),
+            required=self._tool is not None and row.name in self._tool.required,
+            findings=tuple(_inside(problem) for problem in problems),
             **self._shared,
         )
 
@@ -221,34 +198,6 @@ class _CallRows:
         if self.call.name == TRANSFER and isinstance(value, str) and value:
             return "agent", value
         return "argument", f"{self.call.name}.{name}"
-
-    def _argument_name(self, index: int, name: str) -> Field:
-        def rename(text: str) -> EditBuilder:
-            if text != name and text in self._arguments:
-                raise FieldError(f"{text} already exists")
-            new_name = required_text("Argument name")(text)
-            return self._build(lambda call: self._rename_argument(call, name, new_name))
-
-        own = self._argument_id(index)
-        then = Operation("Go to value", None, first_leaf(own, self._arguments[name]), "value")
-        if name not in self._properties:
-            schema = {"properties": self._properties}
-            path = self.call.arguments_path
-            then = nest_operation(self._arguments, path, name, schema, own[:-1]) or then
-        return Field(
-            "rename argument",
-            name,
-            "line",
-            rename,
-            key_completions(self._properties, self._arguments),
-            then=then,
-        )
-
-    def _rename_argument(self, call: CallEditor, name: str, new_name: str) -> None:
-        """Renames an argument; one that is empty gets the first value of its new name."""
-        call.rename_argument((name,), new_name)
-        if name != new_name and self._arguments[name] == "" and new_name in self._properties:
-            call.put_argument((new_name,), first_value(self._properties[new_name]))
 
 
 def _worded(problem: Problem) -> Problem:

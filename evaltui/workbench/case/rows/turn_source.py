@@ -109,20 +109,25 @@ class TurnSource:
 
     def additions(self, first: Operation, call: int | None = None) -> tuple[Operation, ...]:
         """The operations that add to a turn; `first` is the one for `o`."""
-        every = [
-            first,
+        add_call, add_turn, *further = self._additions
+        response = [self._add_response(call)] if call is not None else []
+        every = [first, add_call, add_turn, *response, *further]
+        by_label: dict[tuple[str, RowId | None], Operation] = {}
+        for operation in every:
+            by_label.setdefault((operation.label, operation.then), operation)
+        return tuple(by_label.values())
+
+    @cached_property
+    def _additions(self) -> list[Operation]:
+        """The operations of every row of the turn."""
+        return [
             self.add_call(len(self.calls)),
             add_turn(self.source, self.number + 1),
-            *([self._add_response(call)] if call is not None else []),
             *self._response_turns(),
             *([self._add_answer()] if not self.editor.answer.texts else []),
             self.add_intermediate_response(),
             add_rubric(self.source, self.number),
         ]
-        by_label: dict[tuple[str, RowId | None], Operation] = {}
-        for operation in every:
-            by_label.setdefault((operation.label, operation.then), operation)
-        return tuple(by_label.values())
 
     def add_call(self, index: int) -> Operation:
         edit = self.build(lambda turn: turn.insert_call(index, ""))

@@ -59,6 +59,15 @@ class Loop:
         """The exit code and what is printed."""
         return self._call("run", self.agent, "--workers", "1", *options)
 
+    def replays_without_model_and_tool(self) -> None:
+        """The recorded case passes, and again in a replay while its tool is broken."""
+        code, printed = self.run("--record", "auto")
+        assert (code, "1 passed" in printed, "2 live model calls" in printed) == (0, True, True), printed
+        self.edit('return {"price": 12.5}', 'raise ValueError("no till")')
+        code, printed = self.run("--record", "replay")
+        assert (code, "0 live model calls, 2 replayed, 1 tool call stubbed" in printed) == (0, True), printed
+        self.edit('raise ValueError("no till")', 'return {"price": 12.5}')
+
     def _call(self, *words: object) -> tuple[int, str]:
         with pytest.raises(SystemExit) as left:
             main([*map(str, words), "--python", self._python])

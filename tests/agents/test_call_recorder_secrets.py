@@ -95,17 +95,15 @@ def test_recordings_of_earlier_versions_replay_where_they_did():
 def test_calls_of_tools_are_known_with_secrets_and_without():
     environment = {"PRIMARY_KEY": "customer_id_7"}
     told = []
-    exchange = recorder("record", told, environment).tool_call("find", {"id": "customer_id_7"}, "1")
+    exchange = recorder("record", told, environment).tool_call("find", {"id": "customer_id_7"})
     exchange.keep(ToolOutcome({"found": "customer_id_7"}))
     line = told[0]["entry"]
     assert "customer_id_7" not in json.dumps(line)
     for args, values in [({"id": "<PRIMARY_KEY>"}, {}), ({"id": "customer_id_7"}, environment)]:
-        exchange = recorder("replay", [], values, [line]).tool_call("find", args, "1")
+        exchange = recorder("replay", [], values, [line]).tool_call("find", args)
         exchange.check()
-        assert exchange.end() == {"found": "<PRIMARY_KEY>"}
+        assert exchange.recorded.result == {"found": "<PRIMARY_KEY>"}
     of_case = ToolCall("one", 0, 0, "find", {"id": "customer_id_7"}, result={"found": 1})
-    exchange = recorder("replay", [], environment, stubs=[of_case]).tool_call(
-        "find", {"id": "customer_id_7"}, "1"
-    )
+    exchange = recorder("replay", [], environment, stubs=[of_case]).tool_call("find", {"id": "customer_id_7"})
     exchange.check()
-    assert exchange.end() == {"found": 1}
+    assert exchange.recorded.result == {"found": 1}

@@ -202,7 +202,7 @@ async def test_a_message_that_was_refused_for_the_moment_is_sent_again(servers):
         ("/elsewhere", "names another host, http://127.0.0.1:1. Start the agent with its own host"),
         ("/grpc", "the agent offers GRPC; evaltui takes JSONRPC and HTTP+JSON"),
         ("/nameless", "the agent card names no address"),
-        ("/nothing/x/y", "has no agent card at /.well-known/agent-card.json or /.well-known/agent.json"),
+        ("/nothing/x/y", "has no agent card at /.well-known/agent-card.json"),
         ("/sent/x.json", "the response is not an agent card"),
     ],
 )

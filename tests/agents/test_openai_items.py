@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.agents.adapters.openai_agents.items import groups_of
+from evaltui.agents.adapters.openai_agents.items import output_contents
 from evaltui.core.model.eval_set import Invocation
 
 USER = {"role": "user", "parts": [{"text": "hi"}]}
@@ -28,6 +28,6 @@ def message(*texts):
     ],
 )
 def test_what_genai_has_no_part_for_is_no_error_and_no_text(items, texts):
-    [group] = groups_of(items)
-    turn = Invocation.model_validate({"user_content": USER, "final_response": group.content})
+    [content] = output_contents(items)
+    turn = Invocation.model_validate({"user_content": USER, "final_response": content})
     assert [part.text for part in turn.final_response.parts if not part.thought] == texts

@@ -216,6 +216,7 @@ async def only_orders(context, agent, given):
 CALLS = {
     "order": lambda: call("find_order", order_id=7),
     "both": lambda: [call("find_order", order_id=7), call("remember", note="both")],
+    "beside": lambda: [call("find_order", order_id=7), call("translate", input="hello")],
     "boom": lambda: call("boom", order_id=7),
     "loop": lambda: call("remember", note="again"),
     "stamp": lambda: [call("stamp"), call("spend", euros=5)],

@@ -31,6 +31,7 @@ async def talks(folder: Path) -> SimpleNamespace:
         made.thought_on = await desk.talk("hello", past=made.thought.past())
         made.boom = await desk.talk("boom")
         made.nested = await desk.talk("translate")
+        made.beside = await desk.talk("beside")
         made.guarded = await desk.talk("weather")
         made.loop = await desk.talk("loop")
         made.search = await desk.talk("search")
@@ -97,6 +98,17 @@ def test_state_that_an_agent_in_a_tool_changed_is_the_change_of_the_call(made):
     (change,) = made.nested.of("state")
     assert (change.agent, change.data["delta"]) == ("desk", {"notes": ["hello"]})
     assert made.nested.of("state", nested=True) == []
+
+
+def test_the_result_of_a_call_beside_an_agent_in_a_tool_is_not_inside_of_it(made):
+    names = [
+        [
+            event.content["parts"][0]["function_response"]["name"]
+            for event in made.beside.of("tool_result", nested)
+        ]
+        for nested in (False, True)
+    ]
+    assert names == [["find_order", "translate"], ["remember"]]
 
 
 def test_a_guardrail_that_trips_is_the_error_of_the_sdk(made):

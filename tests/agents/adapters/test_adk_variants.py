@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.agents.adapters.changes import AppliedChanges, VariantError
-from evaltui.agents.variants import change_agent
+from evaltui.agents.loading import change_agent
+from evaltui.agents.variants import AppliedChanges, VariantError
 from evaltui.core.model.variants import Change, Variant
 
 pytest.importorskip("google.adk")

@@ -134,11 +134,16 @@ async def test_an_exception_in_a_tool_comes_out_with_its_own_traceback():
 
 
 async def test_a_call_of_a_tool_that_is_not_there():
-    chat = await Conversation.with_agent(agent(Rule(user="x", call=("duoble", {})), tools=[double]))
+    rules = [Rule(user="x", call=("duoble", {})), Rule(user="y", reply="ok")]
+    chat = await Conversation.with_agent(agent(*rules, tools=[double]))
     with pytest.raises(
         ValueError, match="called tool 'duoble', which agent 'host' does not have; it has double"
     ):
         await chat.say("x")
+    # The turn is forgotten.
+    await chat.say("y")
+    asked = chat.of_kind("model_request")[-1].data
+    assert (asked["contents_before"], len(asked["contents"])) == (0, 1)
 
 
 async def test_an_agent_that_goes_round_in_circles():

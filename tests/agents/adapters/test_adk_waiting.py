@@ -51,12 +51,6 @@ def came_of(turns):
 
 
 CONVERSATIONS = {
-    "confirmed": (DESK, [user("pay"), response(CONFIRM, {"confirmed": True})], {"paid": 3}),
-    "rejected": (
-        DESK,
-        [user("pay"), response(CONFIRM, {"confirmed": False})],
-        {"error": "This tool call is rejected."},
-    ),
     "asked by the tool": (
         DESK,
         [user("wire"), response(CONFIRM, {"confirmed": True, "payload": {"at_most": 2}})],

@@ -80,9 +80,6 @@ def to_writer(call_id: Annotated[str, InjectedToolCallId]) -> Command:
     return Command(goto="writer", graph=Command.PARENT, update={"messages": [message]})
 
 
-PLAIN = (script.price, script.meet, script.fail, script.wait, script.remove)
-
-
 class Desk(AgentState):
     noted: str
 

@@ -303,6 +303,12 @@ def test_replay(desk: Desk, can: str) -> None:
     (case,) = desk.run(["price 8"], record="replay").cases
     assert case.error is not None
     assert case.error.type == "NotRecordedError"
+    # An error of the model comes again, as what it was.
+    desk.run(["out"], record="record")
+    with desk.broken("answer"):
+        (case,) = desk.run(["out"], record="replay").cases
+    assert case.error is not None
+    assert (case.error.type, case.error.message) == ("OutError", "the model is out")
 
 
 def test_stubs(desk: Desk, can: str) -> None:

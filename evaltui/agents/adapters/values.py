@@ -1,0 +1,61 @@
+"""Converts what frameworks declare, return and count to genai's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from ...core.model.events import Json, is_output, output_content
+
+
+def jsonable(items: Iterable[tuple[Any, Any]]) -> Json:
+    """The items that JSON can hold, as an object."""
+    plain: Json = {}
+    for name, value in items:
+        with suppress(PydanticSerializationError, ValueError):
+            plain[str(name)] = to_jsonable_python(value)
+    return plain
+
+
+def usage_of(*, prompt: int, output: int, cached: int = 0, thoughts: int = 0) -> Json | None:
+    """Tokens as genai's usage metadata; `output` includes `thoughts`. None where nothing was counted."""
+    if not prompt and not output:
+        return None
+    counts = {
+        "prompt_token_count": prompt,
+        "candidates_token_count": output - thoughts,
+        "total_token_count": prompt + output,
+    }
+    details = {"cached_content_token_count": cached, "thoughts_token_count": thoughts}
+    return counts | {name: count for name, count in details.items() if count}
+
+
+def declaration(name: str, description: str | None, schema: Json | None) -> Json:
+    """The declaration of a tool in a request."""
+    return {"name": name, "description": description or "", "parameters_json_schema": schema}
+
+
+def response_of(result: Any) -> Json:
+    """The `response` of a function response for a tool's result: an object as it is, another value as
+    `{"result": …}`. Values that JSON cannot hold become text. `result_of` is the reverse."""
+    plain = to_jsonable_python(result, bytes_mode="base64", fallback=str)
+    return plain if isinstance(plain, dict) and plain.keys() != {"result"} else {"result": plain}
+
+
+def result_of(response: Any) -> Any:
+    """The result of a tool, from a `response` that `response_of` returned."""
+    if isinstance(response, dict) and response.keys() == {"result"}:
+        return response["result"]
+    return response
+
+
+def output_fields(value: Any, text: str = "") -> Json | None:
+    """The fields of a step that responds with a value; None without a value, or where it equals the `text`
+    already said."""
+    output = to_jsonable_python(value, bytes_mode="base64", fallback=str)
+    if output in (None, "") or is_output(text, output):
+        return None
+    return {"content": output_content(output), "final": True, "output": output, "answers": True}
