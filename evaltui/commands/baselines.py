@@ -14,7 +14,7 @@ from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
-from evaltui.core.statistics.differences import ALPHA
+from evaltui.core.statistics import ALPHA
 from evaltui.runs.baselines import LaterRun, last_baseline
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix

@@ -22,7 +22,7 @@ from evaltui.commands.variants import refusing_variant
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.statistics.differences import ALPHA
+from evaltui.core.statistics import ALPHA
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import case_path
 from evaltui.project.run_settings import ConfigChoice

@@ -15,7 +15,7 @@ from evaltui.commands.output import UsageError
 from evaltui.commands.resumed import NothingLeftError, require_own_options
 from evaltui.commands.variants import with_variant
 from evaltui.core.compare.run_comparison import compare
-from evaltui.core.model.budget import Amount
+from evaltui.core.model.limits import Amount
 from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from evaltui.commands import values
 from evaltui.core.model.modes import DEFAULT_MODE
-from evaltui.core.statistics.differences import ALPHA
+from evaltui.core.statistics import ALPHA
 from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
 from evaltui.reports.writers import WRITERS
 

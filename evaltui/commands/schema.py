@@ -15,7 +15,7 @@ from evaltui.commands.output import (
     write_stderr,
     write_stdout,
 )
-from evaltui.core.model.declared_tool import DeclaredTool, declared_tools
+from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import InterpreterError, find_interpreter
 from evaltui.project.run_settings import SettingsError

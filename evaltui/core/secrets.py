@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -97,60 +97,32 @@ def _slashes(text: str) -> str:
     return _ascii_json(text).replace("/", "\\/")
 
 
-def _url(text: str) -> str:
-    return quote(text, safe="", errors="surrogatepass")
-
-
-def _path(text: str) -> str:
-    return quote(text, errors="surrogatepass")
-
-
-def _form(text: str) -> str:
-    return quote_plus(text, errors="surrogatepass")
-
-
-def _component(text: str) -> str:
-    """Encodes as JavaScript's encodeURIComponent."""
-    return quote(text, safe="!'()*", errors="surrogatepass")
-
-
 def _lower_url(text: str) -> str:
-    return _PERCENT.sub(lambda match: match.group().lower(), _url(text))
+    return _PERCENT.sub(lambda match: match.group().lower(), quote(text, safe="", errors="surrogatepass"))
 
 
-_HTML = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
-
-
-def _html(text: str) -> str:
-    return text.translate(_HTML)
-
-
-def _html_attribute(text: str) -> str:
-    return text.translate({**_HTML, ord('"'): "&quot;", ord("'"): "&#x27;"})
-
-
-def _html_template(text: str) -> str:
-    """Escapes as Jinja2."""
-    return text.translate({**_HTML, ord('"'): "&#34;", ord("'"): "&#39;"})
+def _html(quotes: Mapping[str, str]) -> Callable[[str], str]:
+    entities = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", **quotes})
+    return lambda text: text.translate(entities)
 
 
 _IN_JSON = (_json, _ascii_json)
 _IN_STRINGS = (*_IN_JSON, _repr, _bare_quotes(_repr))
-_ESCAPES = (
+_ESCAPES: tuple[Callable[[str], str], ...] = (
     *_IN_STRINGS,
     _ascii,
     _bare_quotes(_ascii),
     _bytes,
     _bare_quotes(_bytes),
     _slashes,
-    _url,
-    _path,
-    _form,
-    _component,
+    # Python's two, and JavaScript's encodeURIComponent.
+    *(partial(quote, safe=safe, errors="surrogatepass") for safe in ("", "/", "!'()*")),
+    partial(quote_plus, errors="surrogatepass"),
     _lower_url,
-    _html,
-    _html_attribute,
-    _html_template,
+    # Of a text, of an attribute, and as Jinja2 does it.
+    _html({}),
+    _html({'"': "&quot;", "'": "&#x27;"}),
+    _html({'"': "&#34;", "'": "&#39;"}),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.metrics.metric import effective_threshold
+from evaltui.core.metrics.metric import effective_threshold, verdict
 from evaltui.core.metrics.normal_config import normal_form
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.spent import cost_usd
@@ -24,8 +24,7 @@ class Limit(NamedTuple):
     lower_is_better: bool
 
     def verdict(self, score: float) -> Status:
-        passes = score <= self.threshold if self.lower_is_better else score >= self.threshold
-        return Status.PASSED if passes else Status.FAILED
+        return verdict(score, self.threshold, lower_is_better=self.lower_is_better)
 
 
 def limits_of(config: EvalConfig) -> dict[str, Limit | None]:

@@ -117,7 +117,7 @@ class EvalSetFile:
         with_rubrics = [number for number, case in enumerate(self.cases) if '"rubrics"' in case.text]
         if not with_rubrics:
             return ()
-        from evaltui.core.metrics.rubric_problems import rubric_problems
+        from evaltui.core.metrics.config_validation import rubric_problems
 
         key, document = spelt("eval_cases", self.document.value), self.document
         problems = merge_alike(

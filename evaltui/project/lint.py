@@ -1,7 +1,7 @@
 """Problems of eval sets and configs, found without a run, and mended where exactly one mend is right.
 
 The rules stand beside their checks: those of sets and cases in `core.model.validation`, of configs in
-`core.metrics.config_validation` and `rubric_problems`, of what a config names in `config_references`, of the
+`core.metrics.config_validation`, of what a config names in `config_references`, of the
 choice of a config in `configs`, and of several files here.
 """
 
@@ -74,7 +74,7 @@ NOT_RUN = LintRule("not-run", "A file that may be an eval set is not run", block
 
 def lint_rules() -> tuple[LintRule, ...]:
     """All rules: errors first, then by id."""
-    for module in ("core.model.validation", "core.metrics.config_validation", "core.metrics.rubric_problems"):
+    for module in ("core.model.validation", "core.metrics.config_validation"):
         import_module(f"evaltui.{module}")
     return tuple(sorted(RULES.values(), key=lambda rule: (not rule.blocks, rule.id)))
 

@@ -11,9 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from evaltui.core.model.budget import WANTED_BUDGET, parse_budget
 from evaltui.core.model.confidence import Confidence
-from evaltui.core.model.limits import Limit, limits_of
+from evaltui.core.model.limits import WANTED_BUDGET, Limit, limits_of, parse_budget
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant, variants_of

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
-from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.compare.run_comparison import Paired
 from evaltui.core.compare.totals import Totals
+from evaltui.core.model.base_model import Seconds
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.json_fields import Seconds
 from evaltui.core.model.outcome import Outcome
 from evaltui.core.model.spending import KnownCost
 from evaltui.core.schemas.generating import Schema, schema_of

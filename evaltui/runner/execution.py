@@ -13,17 +13,16 @@ from importlib.util import find_spec
 
 from evaltui.agents.call_recorder import CallRecorder
 from evaltui.agents.protocol import FilesOpened, decode_event, places_to_json
-from evaltui.core.compare.repeat_rules import RepeatRule
-from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.repeats import RepeatRule, case_over_repeats
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.conversation.replay import expected_places
 from evaltui.core.conversation.waiting import responses_in
 from evaltui.core.cost.prices import load_table
 from evaltui.core.metrics.preflight import SCENARIO
-from evaltui.core.model.budget import Amount, parse_budget
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.limits import Amount, parse_budget
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.scoring import Expected

@@ -13,9 +13,8 @@ from typing import Any, Protocol, TypeVar
 from evaltui.agents.errors import RunStoppedError
 from evaltui.core.cost.metering import tokens_of
 from evaltui.core.cost.prices import Prices
-from evaltui.core.model.budget import Amount, Budget
 from evaltui.core.model.events import Json
-from evaltui.core.model.limits import CallRate, Limit
+from evaltui.core.model.limits import Amount, Budget, CallRate, Limit
 from evaltui.core.model.spending import Tokens
 from evaltui.runner.limiter import Call, Limiter
 from evaltui.text.figures import counted, show_money

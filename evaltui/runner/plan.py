@@ -8,16 +8,15 @@ from functools import cached_property
 from pathlib import Path
 
 from evaltui.agents.protocol import FilesOpened
-from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
+from evaltui.core.compare.repeats import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.cost.prices import Prices
 from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, PassIf, Repeats
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.limits import CallRate
+from evaltui.core.model.limits import Amount, CallRate
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import Problem, format_path
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
-from evaltui.core.statistics.differences import ALPHA
+from evaltui.core.statistics import ALPHA
 from evaltui.project.folders import agent_file
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run, open_run, run_id

@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.metrics.rubric_problems import rubric_problems
+from evaltui.core.metrics.config_validation import rubric_problems, validate_config
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet

@@ -9,16 +9,15 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from evaltui.core.compare.repeat_rules import RepeatRule
-from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.repeats import RepeatRule, case_over_repeats
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId, case_fingerprint, fingerprint
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.limits import Amount
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.project.agent_files import changed_files, different_files, is_source

@@ -9,10 +9,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import overload
 
-from evaltui.core.compare.rates import Rates, rates
 from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.compare.run_summary import CaseSummary, summarize
-from evaltui.core.compare.totals import Totals, totals_of
+from evaltui.core.compare.totals import Rates, Totals, rates, totals_of
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind

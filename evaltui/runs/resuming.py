@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.agents.protocol import FilesOpened
-from evaltui.core.compare.repeat_rules import FixedRuns
+from evaltui.core.compare.repeats import FixedRuns
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.metrics.normal_config import normal_config
-from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.project.agent_address import AgentAddress, files_of_agent

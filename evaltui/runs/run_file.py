@@ -20,10 +20,10 @@ from pydantic_core import to_json
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.compare.totals import Totals
-from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
 from evaltui.core.model.spending import Cost, Spending
 from evaltui.core.secrets import Secrets

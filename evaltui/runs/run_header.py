@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer
 
-from evaltui.core.compare.repeat_rules import RepeatRule
+from evaltui.core.compare.repeats import RepeatRule
 from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId

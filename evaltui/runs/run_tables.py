@@ -19,8 +19,8 @@ from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer, SchemaValidator, to_jsonable_python
 
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.base_model import in_order
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_fields import in_order
 from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, RepeatResult
 
 VERSION = 4

@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import CaseResult, RepeatResult
 from evaltui.core.secrets import Secrets
 from evaltui.project.packages import own_version

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evaltui.core.compare.repeat_rules import repeat_rule
-from evaltui.core.model.budget import Amount
+from evaltui.core.compare.repeats import repeat_rule
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant

@@ -19,8 +19,8 @@ from evaltui.commands.output import UsageError, agent_to_run, settings_of
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.run_comparison import CaseChange, Comparison, compare, compare_case
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
-from evaltui.core.model.budget import parse_budget
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.limits import parse_budget
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.folders import case_path

@@ -12,7 +12,7 @@ from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import estimate, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.spending import Cost
-from evaltui.core.statistics.estimates import wilson
+from evaltui.core.statistics import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet

@@ -12,7 +12,7 @@ from eval_data import make_case, make_turn, write_eval_set
 from gemini_server import GeminiServer, Hold, calls, fails, says
 
 from evaltui import CasesFailedError, evaluate, generate_responses
-from evaltui.core.model.budget import Amount, Budget, parse_budget
+from evaltui.core.model.limits import Amount, Budget, parse_budget
 from evaltui.core.model.outcome import Status
 from evaltui.runner.execution import follow_plan
 from evaltui.runner.plan import SpentWithoutResult, Update

@@ -2,10 +2,9 @@
 
 import pytest
 
-from evaltui.core.compare.rates import rates
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
-from evaltui.core.compare.totals import totals_of
+from evaltui.core.compare.totals import rates, totals_of
 from evaltui.core.model.outcome import Status
 from evaltui.reports.json_report import comparison_json
 from evaltui.text.lines import draw

@@ -54,8 +54,3 @@ def test_the_same_case_has_the_same_fingerprint(other):
 )
 def test_whatever_a_case_says_tells(other):
     assert case_fingerprint(other) != case_fingerprint(case())
-
-
-def test_no_calls_and_no_word_of_calls_are_told_apart():
-    nothing, unsaid = case(turn={"intermediate_data": {}}), case(turn={"intermediate_data": None})
-    assert case_fingerprint(nothing) != case_fingerprint(unsaid)

@@ -62,13 +62,6 @@ def test_an_old_test_becomes_one_case():
     assert tool_calls(second.intermediate_data) == []
 
 
-def test_reading_twice_gives_the_same_data():
-    assert from_old_test([TURN], "lamps") == from_old_test([TURN], "lamps")
-    assert (
-        from_old_test([TURN], "lamps")[0]["eval_cases"][0]["conversation"][0].get("invocation_id", "") == ""
-    )
-
-
 def test_an_old_test_takes_an_initial_session():
     session, problems = session_input({"id": "s", "app_name": "home", "state": {"mode": "night"}})
     assert problems == []

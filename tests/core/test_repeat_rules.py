@@ -4,8 +4,7 @@ from itertools import product
 
 import pytest
 
-from evaltui.core.compare.repeat_rules import FixedRuns, RunsUntilDecided, repeat_rule, zone_of
-from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.repeats import FixedRuns, RunsUntilDecided, case_over_repeats, repeat_rule, zone_of
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.errors import ErrorInfo, ErrorKind

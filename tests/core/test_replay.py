@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from eval_data import make_turn
@@ -351,27 +350,6 @@ STEPS = st.builds(
 @given(STEPS)
 def test_a_step_survives_json(step):
     assert Step.from_json(json.loads(json.dumps(step.to_json()))) == step
-
-
-SETS = sorted((Path(__file__).parents[3] / "shared" / "evalsets").rglob("*.json"))
-
-
-@pytest.mark.skipif(not SETS, reason="no eval sets of others are here")
-def test_the_turns_of_real_eval_sets_are_pasts():
-    turns = 0
-    for path in SETS:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        for case in data.get("eval_cases", []) if isinstance(data, dict) else []:
-            for number, one in enumerate(case.get("conversation") or []):
-                try:
-                    parsed = Invocation.model_validate_json(json.dumps(one))
-                except ValueError:
-                    continue
-                steps = steps_of_invocation(parsed, number)
-                assert steps[0].author == "user"
-                assert all(ids(steps, "function_call"))
-                turns += 1
-    assert turns
 
 
 def test_requests_and_calls_that_are_responded_to_wait_after_an_expected_turn():

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 import pytest
 
-from evaltui.core.compare.repeat_rules import RunsUntilDecided
+from evaltui.core.compare.repeats import RunsUntilDecided
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.outcome import RepeatResult, Status
 from tests.core.test_statistics import TEST, fixed_runs

@@ -21,7 +21,7 @@ def unescaped(text):
 
 @given(st.text(min_size=1).filter(lambda name: Path(name).as_posix() == name), st.text())
 def test_nothing_in_a_problem_ends_its_command_early(file, message):
-    problem = replace(Problem.warning((), message, line=7), file=file)
+    problem = replace(Problem.warning((), message), file=file, line=7)
     text = render_problems([problem], "github")
     assert text.endswith("\n")
     assert "\n" not in text[:-1]

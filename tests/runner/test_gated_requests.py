@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from evaltui import EvalConfig, EvalSet
 from evaltui.agents.protocol import FilesOpened
-from evaltui.core.model.budget import Budget
-from evaltui.core.model.limits import Limit
+from evaltui.core.model.limits import Budget, Limit
 from evaltui.runner import execution
 from evaltui.runner.gate import Gate, GatedRequest, SharedByGates, answered
 from evaltui.runner.limiter import Call

@@ -18,9 +18,9 @@ from large_runs import SET, eval_id, write_run
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.compare.totals import totals_of
-from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
+from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.core.secrets import Secrets
@@ -285,7 +285,7 @@ _OTHER = """
     from pathlib import Path
     from evaltui.core.compare.repeats import case_over_repeats
     from evaltui.core.compare.run_summary import summarize
-    from evaltui.core.model.budget import Amount
+    from evaltui.core.model.limits import Amount
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import RepeatResult, Status

@@ -10,8 +10,7 @@ from evaltui.core.model.events import CALLS, Event
 from evaltui.core.model.outcome import Call, CallDiff, ErrorInfo, TurnResult
 from evaltui.core.model.spending import ModelSpending, Spending
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.core.trace.spans import SpanTree, request_of
-from evaltui.core.trace.time_spent import time_spent
+from evaltui.core.trace.spans import SpanTree, request_of, time_spent
 from evaltui.text.lines import draw
 from evaltui.tui.chat.page import ChatTotals, write_inspected, write_row
 from evaltui.tui.trace.page import Columns, axis_line, cut_text, span_line, write_time_spent

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.declared_tool import DeclaredTool
-from evaltui.core.model.tool_values import first_value
+from evaltui.core.model.tool_schema import DeclaredTool, first_value
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.values import edits_of

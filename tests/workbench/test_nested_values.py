@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.model.declared_tool import DeclaredTool
+from evaltui.core.model.tool_schema import DeclaredTool
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.values import edits_of

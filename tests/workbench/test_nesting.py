@@ -2,8 +2,7 @@
 
 import pytest
 
-from evaltui.core.model.declared_tool import DeclaredTool
-from evaltui.core.model.tool_values import first_value, inlined, member_schema
+from evaltui.core.model.tool_schema import DeclaredTool, first_value, inlined, member_schema
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.edits import EditError

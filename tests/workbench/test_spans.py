@@ -252,8 +252,8 @@ def test_a_request_is_put_together_and_says_what_is_new():
 def test_the_graph_has_tools_that_were_not_called_and_the_path():
     graph = graph_of(tree_of(NESTED).spans, 0)
     root, inner = graph.agents
-    assert [(tool.name, tool.steps) for tool in root.tools] == [("guide", (2,)), ("idle", ())]
-    assert (inner.name, inner.inside, [tool.name for tool in inner.tools]) == ("inner", "guide", ["look"])
+    assert [(tool.name, tool.steps) for tool in root.tools.values()] == [("guide", [2]), ("idle", [])]
+    assert (inner.name, inner.inside, list(inner.tools)) == ("inner", "guide", ["look"])
     assert [(step.place, step.name, step.depth) for step in graph.path] == [
         (1, "root", 0),
         (2, "guide", 1 - 1),
@@ -264,4 +264,4 @@ def test_the_graph_has_tools_that_were_not_called_and_the_path():
         said("x"),
         Event("transfer", transfer("back").content, agent="front", turn=0, data={"to": "back"}),
     ]
-    assert graph_of(tree_of(handed).spans, 0).agents[0].handed_over == (("back", 2),)
+    assert graph_of(tree_of(handed).spans, 0).agents[0].handed_over == [("back", 2)]

@@ -2,15 +2,205 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import count
+from math import ceil, log
+from typing import Literal
 
 from evaltui.core.compare.explain import args_in_words
-from evaltui.core.compare.repeat_rules import RunsUntilDecided, has_passed
-from evaltui.core.model.confidence import Confidence
+from evaltui.core.model.confidence import Answer, Confidence, Decision
 from evaltui.core.model.config import PassIf
-from evaltui.core.model.errors import NOT_RECORDED
+from evaltui.core.model.errors import NOT_RECORDED, ErrorKind
 from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status, Trajectory
+from evaltui.text.figures import counted
 from evaltui.text.values import visible
+
+_Outcome = Literal["passes", "does not pass", "open"]
+
+
+@dataclass(frozen=True)
+class SequentialTest:
+    """Whether runs pass at a rate of at least `high`, or of at most `low`; in between, either will do.
+
+    Wald's sequential probability ratio test with the bounds 1/error and error. By Ville's inequality it is
+    wrong with a probability of at most `error` for every rate outside of the two, however long it goes on and
+    wherever it is cut off: there, a case is still open. Sources: Wald, Annals of Mathematical Statistics 16
+    (1945); Ville, Étude critique de la notion de collectif (1939).
+    """
+
+    low: float
+    high: float
+    error: float
+
+    @cached_property
+    def _weights(self) -> tuple[float, float, float]:
+        """Weights of a passed and of a failed run, and the weight that a decision needs."""
+        return log(self.high / self.low), log((1 - self.low) / (1 - self.high)), log(1 / self.error)
+
+    def decide(self, passed: int, failed: int) -> _Outcome:
+        """The decision after so many runs; runs after the first decision must not be looked at."""
+        up, down, needed = self._weights
+        evidence = passed * up - failed * down
+        if evidence >= needed:
+            return "passes"
+        return "does not pass" if evidence <= -needed else "open"
+
+    @property
+    def runs_to_pass(self) -> int:
+        """How many runs decide that they pass, where all of them do."""
+        up, _, needed = self._weights
+        return ceil(needed / up)
+
+    def progress(self, passed: int, failed: int) -> float:
+        """How far on the way to a decision so many runs are: 0 says nothing yet, 1 decides."""
+        up, down, needed = self._weights
+        return min(1.0, abs(passed * up - failed * down) / needed)
+
+    def least(self, passed: int, failed: int) -> int:
+        """How many more runs there are before any decision, at least: none of them is started in vain."""
+        if self.decide(passed, failed) != "open":
+            return 0
+        up, down, needed = self._weights
+        evidence = passed * up - failed * down
+        return min(ceil((needed - evidence) / up), ceil((needed + evidence) / down))
+
+
+# Runs without a verdict after which a case is given up: more of them would hardly have one.
+_MOST_UNJUDGED = 3
+# A case ended so by its agent did not pass; of other errors nobody knows what it would have come to.
+_OF_AGENT = (ErrorKind.AGENT, ErrorKind.TIMEOUT)
+# The width of the zone below a pass rate.
+_WIDTH = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRuns:
+    """A fixed number of runs."""
+
+    most: int
+
+    def due(self, finished: Mapping[int, RepeatResult]) -> Collection[int]:
+        """The numbers of the runs that are needed, in order; `finished` are by number from 0."""
+        return [number for number in range(self.most) if number not in finished]
+
+    def is_over(self, finished: Mapping[int, RepeatResult]) -> bool:
+        """Whether nothing more is to be run."""
+        return len(finished) >= self.most
+
+    def urgency(self, finished: Mapping[int, RepeatResult]) -> float:
+        """From 0, for the case whose answer is most open, to 1."""
+        del finished
+        return 1.0
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """State of a sequential test after the finished runs, in the order of their numbers."""
+
+    answer: Answer | None
+    """None while it is open."""
+    runs: int
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class RunsUntilDecided:
+    """Runs until a sequential test has an answer, or cannot have one any more.
+
+    Runs are looked at in the order of their numbers, never in that in which they end: those that fail may
+    take longer, and would be counted too late.
+    """
+
+    pass_if: PassIf
+    confidence: Confidence
+
+    @property
+    def most(self) -> int:
+        return self.confidence.max_runs
+
+    @cached_property
+    def test(self) -> SequentialTest:
+        return SequentialTest(*zone_of(self.pass_if), 1 - self.confidence.level)
+
+    def due(self, finished: Mapping[int, RepeatResult]) -> Collection[int]:
+        standing = self._standing(finished)
+        if standing.answer is not None:
+            return ()
+        end = standing.runs + self.test.least(standing.passed, standing.failed)
+        return [number for number in range(standing.runs, end) if number not in finished]
+
+    def is_over(self, finished: Mapping[int, RepeatResult]) -> bool:
+        return self._standing(finished).answer is not None
+
+    def urgency(self, finished: Mapping[int, RepeatResult]) -> float:
+        standing = self._standing(finished)
+        return self.test.progress(standing.passed, standing.failed)
+
+    def decision(self, repeats: Sequence[RepeatResult]) -> Decision:
+        """The decision of the test after all given runs."""
+        answer = self._standing(dict(enumerate(repeats))).answer
+        level, most = self.confidence.level, self.confidence.max_runs
+        return Decision(answer or "undecided", level, most, self.test.low, self.test.high)
+
+    def _standing(self, finished: Mapping[int, RepeatResult]) -> _Standing:
+        passed = failed = unjudged = 0
+        answer: Answer | None = None
+        for runs in count():
+            decided = self.test.decide(passed, failed)
+            if decided != "open":
+                answer = decided
+            elif unjudged == _MOST_UNJUDGED or runs + self.test.least(passed, failed) > self.most:
+                answer = "undecided"
+            if answer is not None or runs not in finished:
+                return _Standing(answer, runs, passed, failed)
+            match has_passed(finished[runs]):
+                case True:
+                    passed += 1
+                case False:
+                    failed += 1
+                case None:
+                    unjudged += 1
+        raise AssertionError
+
+
+RepeatRule = FixedRuns | RunsUntilDecided
+"""Which runs of a case are to be made."""
+
+
+def has_passed(repeat: RepeatResult) -> bool | None:
+    """Whether the agent did what the case asks for; None where that is not known."""
+    if repeat.status in (Status.PASSED, Status.FAILED):
+        return repeat.status is Status.PASSED
+    return False if repeat.error is not None and repeat.error.kind in _OF_AGENT else None
+
+
+def zone_of(pass_if: PassIf) -> tuple[float, float]:
+    """The pass rates between which either answer is right: a case passes from the higher one, and does not
+    up to the lower one."""
+    if pass_if == "majority":
+        return 0.4, 0.6
+    rate = 0.9 if pass_if == "all" or pass_if == 1 else float(pass_if)
+    # A pass rate of 0 or below cannot be tested.
+    low = rate - _WIDTH if rate > _WIDTH else rate / 2
+    return round(low, 9), rate
+
+
+# A hundred thousand cases have the same one.
+@lru_cache
+def repeat_rule(runs: int, pass_if: PassIf, confidence: Confidence | None) -> RepeatRule:
+    """`runs` applies without a confidence. Raises ValueError where no case could ever pass."""
+    if confidence is None:
+        return FixedRuns(runs)
+    rule = RunsUntilDecided(pass_if, confidence)
+    if rule.most < (fewest := rule.test.runs_to_pass):
+        raise ValueError(
+            f"max-runs {rule.most} is too low: with confidence {confidence.level:g} and pass-if {pass_if} no "
+            f"case passes in fewer than {counted(fewest, 'run')}. Raise --max-runs"
+        )
+    return rule
 
 
 def in_words(trajectory: Trajectory) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import computed_field
 
+from evaltui.core.model.base_model import NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
-from evaltui.core.model.json_fields import NOT_REPORTED, keys_first
 from evaltui.core.model.modes import RecordMode, ToolMode, modes_of
 from evaltui.core.model.outcome import CaseResult, Outcome, Status, verdict_of
 from evaltui.core.model.spending import Cost, Payer

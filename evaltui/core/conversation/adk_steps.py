@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..model.events import Json, Step, is_final
+from ..model.json_values import field_of
 
 
 def step_from_adk(event: Mapping[str, Any]) -> Step:
@@ -23,30 +24,30 @@ def step_from_adk(event: Mapping[str, Any]) -> Step:
         raise ValueError("not an event: it has neither `kind` nor `author`")
     actions = event.get("actions") or {}
     content = _genai(Content, event.get("content"))
-    long_running = tuple(_either(event, "long_running_tool_ids") or ())
-    delta = _either(actions, "state_delta") or {}
-    grounding = _either(event, "grounding_metadata")
+    long_running = tuple(field_of(event, "long_running_tool_ids") or ())
+    delta = field_of(actions, "state_delta") or {}
+    grounding = field_of(event, "grounding_metadata")
     step = Step(
         author=event["author"],
         content=content,
         partial=bool(event.get("partial")),
-        usage=_genai(UsageMetadata, _either(event, "usage_metadata")),
+        usage=_genai(UsageMetadata, field_of(event, "usage_metadata")),
         grounding=None if grounding is None else _genai(GROUNDING_METADATA.imported(), grounding),
-        model_version=_either(event, "model_version"),
+        model_version=field_of(event, "model_version"),
         id=event.get("id") or "",
-        invocation_id=_either(event, "invocation_id") or "",
+        invocation_id=field_of(event, "invocation_id") or "",
         branch=event.get("branch") or "",
         timestamp=event.get("timestamp") or 0.0,
         state={key: value for key, value in delta.items() if not is_internal(key)} or None,
-        transfer=_either(actions, "transfer_to_agent"),
+        transfer=field_of(actions, "transfer_to_agent"),
         long_running=long_running,
-        error_code=_either(event, "error_code"),
-        error_message=_either(event, "error_message"),
-        **output_of(event.get("output"), _either(event, "node_info") or {}),
+        error_code=field_of(event, "error_code"),
+        error_message=field_of(event, "error_message"),
+        **output_of(event.get("output"), field_of(event, "node_info") or {}),
         framework=_framework(event, actions),
     )
     return replace(
-        step, final=is_final(step, skip_summarization=bool(_either(actions, "skip_summarization")))
+        step, final=is_final(step, skip_summarization=bool(field_of(actions, "skip_summarization")))
     )
 
 
@@ -57,7 +58,7 @@ def is_internal(key: str) -> bool:
 
 def node_name(event: Mapping[str, Any]) -> str:
     """The name of the node of a workflow that an event is from; "" where it is from none."""
-    path = str((_either(event, "node_info") or {}).get("path") or "")
+    path = str((field_of(event, "node_info") or {}).get("path") or "")
     return path.rpartition("/")[2].partition("@")[0]
 
 
@@ -65,7 +66,7 @@ def output_of(output: Any, node_info: Mapping[str, Any]) -> Json:
     """The fields of a step for an output: the node that returns it, and whether the root does, too."""
     if output is None:
         return {}
-    paths = _either(node_info, "output_for") or ()
+    paths = field_of(node_info, "output_for") or ()
     node = node_name({"node_info": node_info})
     return {"output": output, "node": node, "answers": any("/" not in path for path in paths)}
 
@@ -78,13 +79,13 @@ FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "en
 def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
     """The data of an event that ADK needs to continue: its isolation scope, state that is ADK's own, and of
     a workflow the node and its actions."""
-    delta = _either(actions, "state_delta") or {}
-    node = _either(event, "node_info") or {}
+    delta = field_of(actions, "state_delta") or {}
+    node = field_of(event, "node_info") or {}
     # The path of an agent that is the root says nothing, and every event has it.
     in_workflow = "/" in str(node.get("path"))
     fields = {
         "state": {key: value for key, value in delta.items() if key.startswith("_adk")},
-        "isolation_scope": _either(event, "isolation_scope"),
+        "isolation_scope": field_of(event, "isolation_scope"),
         "node_info": _named(node, "path", "output_for", "message_as_output") if in_workflow else None,
         "actions": _named(actions, *FRAMEWORK_ACTIONS),
     }
@@ -94,15 +95,8 @@ def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | N
 
 def _named(data: Mapping[str, Any], *names: str) -> Json:
     """The fields of these names that say something."""
-    values = {name: _either(data, name) for name in names}
+    values = {name: field_of(data, name) for name in names}
     return {name: value for name, value in values.items() if value not in (None, {}, [])}
-
-
-def _either(data: Mapping[str, Any], name: str) -> Any:
-    if name in data:
-        return data[name]
-    head, *rest = name.split("_")
-    return data.get(head + "".join(word.title() for word in rest))
 
 
 def _genai(model: type[Any], data: Any) -> Json | None:

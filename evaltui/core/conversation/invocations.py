@@ -25,7 +25,7 @@ from ..model.events import (
     output_content,
     output_text,
 )
-from ..trace.spans import instruction_text
+from ..trace.spans import covered, instruction_text
 from .adk_steps import step_from_adk
 from .steps import steps_from_events
 
@@ -189,8 +189,8 @@ def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
     spent: dict[int, dict[str, float]] = {}
     for turn, group in by_turn.items():
         models, tools = _ranges(group, "model_response"), _ranges(group, "tool_result")
-        model, either = _covered(models), _covered(models + tools)
-        throttled = _covered(models + tools + _waits(group)) - either
+        model, either = covered(models), covered(models + tools)
+        throttled = covered(models + tools + _waits(group)) - either
         total = max(event.t for event in group) - min(event.t for event in group) - throttled
         if total > 0:
             spent[turn] = {"duration": round(total, _DECIMALS)}
@@ -208,12 +208,3 @@ def _waits(events: Iterable[Event]) -> list[tuple[float, float]]:
     """When model calls waited: before the attempt that was answered, as far as is known."""
     waits = ((event.t - (event.duration or 0.0), event.data.get("throttled")) for event in events)
     return [(end - wait, end) for end, wait in waits if isinstance(wait, int | float)]
-
-
-def _covered(ranges: Iterable[tuple[float, float]]) -> float:
-    """Seconds that are in at least one of the ranges."""
-    covered, end = 0.0, float("-inf")
-    for start, stop in sorted(ranges):
-        covered += max(0.0, stop - max(start, end))
-        end = max(end, stop)
-    return covered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from typing import Any, Literal
 
@@ -124,10 +124,7 @@ def _field(name: str, declared: Any, root: Mapping[str, Any], *, required: bool)
     label = visible(name) or "response"
     default = schema.get("default")
     field = RequestField(name, label, kind, schema, required, accepts, options=options, labels=labels)
-    initial = None if default is None else _text_of(field, default)
-    return RequestField(
-        name, label, kind, schema, required, accepts, initial or "", options=options, labels=labels
-    )
+    return field if default is None else replace(field, initial=_text_of(field, default) or "")
 
 
 def _plain(declared: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -46,7 +46,7 @@ def model_lines(spent: Spending | None, width: int) -> Iterator[Line]:
 
 def _cost(spending: ModelSpending) -> str:
     saved = f"saved {show_money(spending.saved_usd)}" if spending.replayed else ""
-    usd = spending.usd if spending.usd is not None or spending.unpriced else 0.0
+    usd = spending.cost.usd
     unpriced = counted(spending.unpriced, "unpriced call") if spending.unpriced else ""
     priced = show_money(usd) if spending.calls and usd is not None else ""
     return ", ".join(filter(None, [priced, unpriced, saved]))

@@ -25,6 +25,7 @@ from evaltui.core.metrics.metric import (
     nothing_to_score,
     required_threshold,
     unscored_turn,
+    verdict,
 )
 from evaltui.core.model.base_model import DataModel
 from evaltui.core.model.config import EvalMetric
@@ -228,8 +229,7 @@ def _scored_turn(turn: _ReturnedScore, metric: EvalMetric, threshold: float) -> 
 
 
 def _verdict(score: float, metric: EvalMetric, threshold: float) -> Status:
-    passes = score <= threshold if metric.lower_is_better else score >= threshold
-    return Status.PASSED if passes else Status.FAILED
+    return verdict(score, threshold, lower_is_better=metric.lower_is_better)
 
 
 def _outside(inputs: MetricInput, scores: Sequence[float | None]) -> str:

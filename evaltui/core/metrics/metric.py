@@ -15,6 +15,7 @@ from evaltui.core.matching.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
 from evaltui.core.model.events import TURN
+from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
@@ -76,6 +77,12 @@ def criterion_extra(metric: EvalMetric) -> dict[str, Any]:
     return (metric.criterion.model_extra or {}) if metric.criterion else {}
 
 
+def criterion_option(metric: EvalMetric, name: str, default: Any = None) -> Any:
+    """The value of a key that not every criterion has, in either spelling."""
+    extra = criterion_extra(metric)
+    return extra.get(name, extra.get(camel(name), default))
+
+
 def what_is_wrong(error: ValidationError, as_a_whole: str = "") -> str:
     """`num_samples: Input should be a valid integer`"""
     return "; ".join(
@@ -96,8 +103,9 @@ def required_threshold(metric: EvalMetric) -> float:
     return threshold
 
 
-def verdict(score: float, threshold: float) -> Status:
-    return Status.PASSED if score >= threshold else Status.FAILED
+def verdict(score: float, threshold: float, *, lower_is_better: bool = False) -> Status:
+    passes = score <= threshold if lower_is_better else score >= threshold
+    return Status.PASSED if passes else Status.FAILED
 
 
 def not_evaluated(

@@ -13,12 +13,12 @@ from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.judges.rubrics import criterion_rubrics
 from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES, is_known
 from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_metric, unmet_by_user
+from evaltui.core.model.base_model import NOT_REPORTED
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
-from evaltui.core.model.eval_set import EvalCase, answer_text, intermediate_texts
-from evaltui.core.model.json_fields import NOT_REPORTED
-from evaltui.core.model.json_values import spelt
-from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.json_values import field_of
+from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
 from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
 from evaltui.text.values import visible
@@ -37,25 +37,8 @@ class CaseTraits(NamedTuple):
 
 def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
     """Traits of every case, in their order."""
-    if isinstance(cases, StoredCases):
-        return (_of_data(case.eval_id, case.data()) for case in cases.stored)
-    return (_of_model(case) for case in cases)
-
-
-def _of_model(case: EvalCase) -> CaseTraits:
-    turns = case.conversation or []
-    rubrics = [*(case.rubrics or ()), *(rubric for turn in turns for rubric in turn.rubrics or ())]
-    return CaseTraits(
-        case.eval_id,
-        tuple(
-            number
-            for number, turn in enumerate(turns)
-            if not (turn.final_response and answer_text(turn.final_response.parts))
-            and case.checks_unspecified
-        ),
-        frozenset(rubric.type or "" for rubric in rubrics),
-        any(intermediate_texts(turn.intermediate_data) for turn in turns),
-    )
+    stored = cases.stored if isinstance(cases, StoredCases) else map(StoredCase.of, cases)
+    return (_of_data(case.eval_id, case.data()) for case in stored)
 
 
 def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
@@ -69,10 +52,10 @@ def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
         tuple(
             number
             for number, turn in enumerate(turns)
-            if not _has_text(turn.get(spelt("final_response", turn))) and data.get(OWN_KEY) != UNSPECIFIED
+            if not _has_text(field_of(turn, "final_response")) and data.get(OWN_KEY) != UNSPECIFIED
         ),
         frozenset(rubric.get("type") or "" for rubric in rubrics),
-        any(_has_texts(turn.get(spelt("intermediate_data", turn)) or {}) for turn in turns),
+        any(_has_texts(field_of(turn, "intermediate_data")) for turn in turns),
     )
 
 
@@ -81,10 +64,9 @@ def _has_text(content: Mapping[str, Any] | None) -> bool:
     return any(part.get("text") and not part.get("thought") for part in parts)
 
 
-def _has_texts(intermediate: Mapping[str, Any]) -> bool:
-    responses = intermediate.get(spelt("intermediate_responses", intermediate)) or ()
-    events = intermediate.get(spelt("invocation_events", intermediate)) or ()
-    contents = [{"parts": parts} for _, parts in responses] + [event.get("content") for event in events]
+def _has_texts(intermediate: Mapping[str, Any] | None) -> bool:
+    contents = [{"parts": parts} for _, parts in field_of(intermediate, "intermediate_responses") or ()]
+    contents += [event.get("content") for event in field_of(intermediate, "invocation_events") or ()]
     return any(map(_has_text, contents))
 
 
@@ -150,22 +132,13 @@ class MetricCheck:
         return ". ".join(part for part in (self.why, self.fix) if part)
 
 
-class _InSet(NamedTuple):
-    """Where it holds: for so many cases, `without` those."""
-
-    eval_set_id: str
-    path: str
-    cases: int
-    without: tuple[str, ...]
-
-
 def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ...]:
     """A check of each metric that is asked for, in the order of the configs.
 
     Where the same holds for several sets there is one check for all of them.
     """
     sets = [eval_set for eval_set in sets if eval_set.cases]
-    groups: dict[str, dict[tuple[Found, bool], list[_InSet]]] = {}
+    groups: dict[str, dict[tuple[Found, bool], list[tuple[SetToCheck, int, Found]]]] = {}
     for eval_set in sets:
         known_metrics = {
             SCENARIO,
@@ -174,7 +147,7 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
         for name, finding, cases in _of_set(eval_set, facts):
             optional = name in eval_set.config.evaltui.optional and name in known_metrics
             alike = groups.setdefault(name, {}).setdefault((finding, optional), [])
-            alike.append(_InSet(eval_set.eval_set_id, eval_set.known_as, cases, finding.without))
+            alike.append((eval_set, cases, finding))
     return tuple(
         MetricCheck(
             name,
@@ -182,14 +155,16 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
             finding.why,
             finding.fix,
             optional,
-            tuple(eval_set.eval_set_id for eval_set in alike),
+            tuple(eval_set.eval_set_id for eval_set, _, _ in alike),
             in_all=len(alike) == len(sets),
-            cases=sum(eval_set.cases for eval_set in alike),
+            cases=sum(cases for _, cases, _ in alike),
             without=tuple(
-                CaseOfSet(eval_set.eval_set_id, eval_id) for eval_set in alike for eval_id in eval_set.without
+                CaseOfSet(eval_set.eval_set_id, eval_id)
+                for eval_set, _, of_set in alike
+                for eval_id in of_set.without
             ),
             withheld=finding.withheld,
-            paths=tuple(eval_set.path for eval_set in alike),
+            paths=tuple(eval_set.known_as for eval_set, _, _ in alike),
         )
         for name, group in groups.items()
         for (finding, optional), alike in group.items()

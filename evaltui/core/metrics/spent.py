@@ -16,6 +16,7 @@ from evaltui.core.metrics.metric import (
     not_evaluated,
     nothing_to_score,
     required_threshold,
+    verdict,
 )
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.spending import Spending
@@ -88,12 +89,12 @@ def _agent_spending(inputs: MetricInput) -> Spending | str:
 
 def _verdict(inputs: MetricInput, value: float, show: Callable[[float], str]) -> MetricResult:
     most = required_threshold(inputs.metric)
-    is_passed = value <= most
+    status = verdict(value, most, lower_is_better=True)
     return MetricResult(
         inputs.metric.metric_name,
         value,
         most,
-        Status.PASSED if is_passed else Status.FAILED,
-        reason="" if is_passed else f"{show(value)} is above {show(most)}",
+        status,
+        reason="" if status is Status.PASSED else f"{show(value)} is above {show(most)}",
         lower_is_better=True,
     )

@@ -84,21 +84,11 @@ def _unquoted(text: str) -> str:
 
 def arg_path_text(path: ArgPath) -> str:
     """A path as it is written in a rule: what `parse_arg_path` reads."""
-    if not path:
-        return ALL_ARGS
-    text, plain = "", list[str | int]()
+    text = ""
     for step in path:
-        if step is ANY_INDEX:
-            text, plain = f"{text}{_after(text, plain)}[*]", []
-        else:
-            plain.append(step)
-    return text + _after(text, plain)
-
-
-def _after(text: str, path: list[str | int]) -> str:
-    """Further steps behind what is written already."""
-    more = format_path(tuple(path))
-    return f".{more}" if text and more and not more.startswith("[") else more
+        part = "[*]" if step is ANY_INDEX else format_path((step,))
+        text += f".{part}" if text and not part.startswith("[") else part
+    return text or ALL_ARGS
 
 
 def covers(pattern: ArgPath, path: JsonPath) -> bool:

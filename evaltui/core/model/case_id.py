@@ -8,10 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import field_of, spelt
 from evaltui.core.model.old_formats import Json
-from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.text.values import in_words
+from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase
@@ -46,11 +45,6 @@ class CaseOutline(NamedTuple):
     """Paths are relative to the case."""
 
 
-def _get(data: Any, name: str) -> Any:
-    """A field in either spelling; None where there is none."""
-    return data.get(spelt(name, data)) if isinstance(data, dict) else None
-
-
 def required_field(
     data: Json, path: JsonPath, kind: type[str] | type[list[Any]], problems: list[Problem]
 ) -> Any:
@@ -59,29 +53,27 @@ def required_field(
     value = data.get(key)
     if isinstance(value, kind):
         return value
-    expected = "a string" if kind is str else "a list"
-    message = f"must be {expected}, is {in_words(value)}" if key in data else "missing"
-    problems.append(Problem.error((*path[:-1], key), message))
+    where = (*path[:-1], key)
+    problems.append(wrong_kind(where, value, kind) if key in data else Problem.error(where, "missing"))
     return None
 
 
 def outline_of(case: Any) -> CaseOutline:
     """The outline of a case as JSON data, whatever that is."""
     if not isinstance(case, dict):
-        problem = Problem.error((), f"must be an object, is {in_words(case)}")
-        return CaseOutline(None, 0, problems=(problem,))
+        return CaseOutline(None, 0, problems=(wrong_kind((), case, dict),))
     id_problems: list[Problem] = []
     eval_id = required_field(case, ("eval_id",), str, id_problems)
     problems = tuple(id_problems)
-    conversation = _get(case, "conversation")
+    conversation = field_of(case, "conversation")
     if isinstance(conversation, list):
-        texts = [_texts(_get(turn, "user_content")) for turn in conversation]
+        texts = [_texts(field_of(turn, "user_content")) for turn in conversation]
         first = texts[0][0] if texts and texts[0] else ""
         by_turn = tuple(map("\n".join, texts))
         return CaseOutline(eval_id, len(conversation), first, by_turn, tuple(_calls(conversation)), problems)
-    scenario = _get(case, "conversation_scenario")
+    scenario = field_of(case, "conversation_scenario")
     if isinstance(scenario, dict):
-        prompt = _get(scenario, "starting_prompt")
+        prompt = field_of(scenario, "starting_prompt")
         prompts = (prompt,) if isinstance(prompt, str) else ()
         return CaseOutline(eval_id, None, "".join(prompts), prompts, (), problems)
     return CaseOutline(eval_id, 0, problems=problems)
@@ -90,7 +82,7 @@ def outline_of(case: Any) -> CaseOutline:
 def _texts(content: Any) -> list[str]:
     parts = _parts(content)
     texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
-    responses = [response for part in parts if (response := _get(part, "function_response"))]
+    responses = [response for part in parts if (response := field_of(part, "function_response"))]
     if not responses:
         return texts
     from evaltui.core.model.events import describe_response
@@ -105,19 +97,19 @@ def _parts(content: Any) -> list[dict[str, Any]]:
 
 def expected_calls(case: Any) -> dict[str, list[Any]]:
     """The arguments of each expected call of a case, by tool."""
-    conversation = _get(case, "conversation")
+    conversation = field_of(case, "conversation")
     return _calls(conversation if isinstance(conversation, list) else [])
 
 
 def _calls(conversation: list[Any]) -> dict[str, list[Any]]:
     calls: dict[str, list[Any]] = {}
     for turn in conversation:
-        intermediate = _get(turn, "intermediate_data")
-        uses, events = _get(intermediate, "tool_uses"), _get(intermediate, "invocation_events")
+        intermediate = field_of(turn, "intermediate_data")
+        uses, events = field_of(intermediate, "tool_uses"), field_of(intermediate, "invocation_events")
         turn_calls = list(uses) if isinstance(uses, list) else []
         for event in events if isinstance(events, list) else []:
             content = event.get("content") if isinstance(event, dict) else None
-            turn_calls += [_get(part, "function_call") for part in _parts(content)]
+            turn_calls += [field_of(part, "function_call") for part in _parts(content)]
         for call in turn_calls:
             if isinstance(call, dict) and isinstance(name := call.get("name"), str):
                 # Ten thousand cases share a few names.
@@ -132,9 +124,9 @@ _GIVEN = ("session_input", "conversation_scenario")
 def given_fingerprint(case: Any, stubs: Sequence[Any] = ()) -> str:
     """Fingerprint of what the agent gets of a case, which is JSON data in either spelling of keys, and of the
     tool results that the case stubs."""
-    inputs: dict[str, Any] = {name: _get(case, name) for name in _GIVEN}
-    turns = _get(case, "conversation")
-    inputs["said"] = [_get(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
+    inputs: dict[str, Any] = {name: field_of(case, name) for name in _GIVEN}
+    turns = field_of(case, "conversation")
+    inputs["said"] = [field_of(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
     if stubs:
         inputs["stubs"] = stubs
     return fingerprint(json.dumps(inputs, sort_keys=True, separators=(",", ":")))

@@ -7,61 +7,110 @@ code, the values are google-genai's own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticKnownError, core_schema, to_json
 
 from .base_model import DataModel
-from .genai_types import GenaiField, GenaiType
+
+
+@dataclass(frozen=True)
+class GenaiType:
+    """Annotates a field whose values are of a type of `google.genai.types`."""
+
+    name: str
+
+    def imported(self) -> type[Any]:
+        genai_type: type[Any] = getattr(import_module("google.genai.types"), self.name)
+        return genai_type
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            self._read,
+            serialization=core_schema.plain_serializer_function_ser_schema(_written, info_arg=True),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        try:
+            return handler(TypeAdapter(self.imported()).core_schema)
+        except AttributeError:
+            # See `_read`.
+            return {}
+
+    def _read(self, value: Any) -> Any:
+        try:
+            kind = self.imported()
+        except AttributeError:
+            # Of a later version than the one that is installed.
+            raise PydanticKnownError("extra_forbidden") from None
+        if isinstance(value, kind):
+            return value
+        # As JSON, in which bytes are base64.
+        return TypeAdapter(kind).validate_json(to_json(value, bytes_mode="base64"))
+
+
+@dataclass(frozen=True)
+class GenaiField:
+    """Annotates keys that a model of ours does not know: those that a model of `google.genai.types` has in a
+    later version. Others are refused."""
+
+    model: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked_key, core_schema.str_schema())
+
+    def _checked_key(self, key: str) -> str:
+        fields = GenaiType(self.model).imported().model_fields
+        if not any(key in (name, field.alias) for name, field in fields.items()):
+            raise PydanticKnownError("extra_forbidden")
+        return key
+
+
+def _written(value: Any, info: core_schema.SerializationInfo) -> Any:
+    if not isinstance(value, BaseModel):
+        return value
+    return value.model_dump(
+        mode=info.mode,
+        by_alias=info.by_alias,
+        exclude_unset=info.exclude_unset,
+        exclude_defaults=info.exclude_defaults,
+        exclude_none=info.exclude_none,
+    )
+
 
 GROUNDING_METADATA = GenaiType("GroundingMetadata")
 
-if TYPE_CHECKING:
-    # google-genai 3 has their types.
-    AudioMetadata: TypeAlias = Any
-    DocumentMetadata: TypeAlias = Any
-    SpreadsheetMetadata: TypeAlias = Any
-    from google.genai.types import (
-        Blob,
-        CodeExecutionResult,
-        ExecutableCode,
-        FileData,
-        FunctionResponsePart,
-        FunctionResponseScheduling,
-        MediaProcessing,
-        ModalityTokenCount,
-        PartialArg,
-        PartMediaResolution,
-        SpeechMetadata,
-        ToolCall,
-        ToolResponse,
-        TrafficType,
-        Transcription,
-        VideoMetadata,
-    )
-    from google.genai.types import GroundingMetadata as GroundingMetadata
-else:
-    SpreadsheetMetadata = Annotated[Any, GenaiType("SpreadsheetMetadata")]
-    DocumentMetadata = Annotated[Any, GenaiType("DocumentMetadata")]
-    AudioMetadata = Annotated[Any, GenaiType("AudioMetadata")]
-    Blob = Annotated[Any, GenaiType("Blob")]
-    CodeExecutionResult = Annotated[Any, GenaiType("CodeExecutionResult")]
-    ExecutableCode = Annotated[Any, GenaiType("ExecutableCode")]
-    FileData = Annotated[Any, GenaiType("FileData")]
-    FunctionResponsePart = Annotated[Any, GenaiType("FunctionResponsePart")]
-    FunctionResponseScheduling = Annotated[Any, GenaiType("FunctionResponseScheduling")]
-    GroundingMetadata = Annotated[Any, GROUNDING_METADATA]
-    MediaProcessing = Annotated[Any, GenaiType("MediaProcessing")]
-    ModalityTokenCount = Annotated[Any, GenaiType("ModalityTokenCount")]
-    PartialArg = Annotated[Any, GenaiType("PartialArg")]
-    PartMediaResolution = Annotated[Any, GenaiType("PartMediaResolution")]
-    SpeechMetadata = Annotated[Any, GenaiType("SpeechMetadata")]
-    ToolCall = Annotated[Any, GenaiType("ToolCall")]
-    ToolResponse = Annotated[Any, GenaiType("ToolResponse")]
-    TrafficType = Annotated[Any, GenaiType("TrafficType")]
-    Transcription = Annotated[Any, GenaiType("Transcription")]
-    VideoMetadata = Annotated[Any, GenaiType("VideoMetadata")]
+SpreadsheetMetadata = Annotated[Any, GenaiType("SpreadsheetMetadata")]
+DocumentMetadata = Annotated[Any, GenaiType("DocumentMetadata")]
+AudioMetadata = Annotated[Any, GenaiType("AudioMetadata")]
+Blob = Annotated[Any, GenaiType("Blob")]
+CodeExecutionResult = Annotated[Any, GenaiType("CodeExecutionResult")]
+ExecutableCode = Annotated[Any, GenaiType("ExecutableCode")]
+FileData = Annotated[Any, GenaiType("FileData")]
+FunctionResponsePart = Annotated[Any, GenaiType("FunctionResponsePart")]
+FunctionResponseScheduling = Annotated[Any, GenaiType("FunctionResponseScheduling")]
+GroundingMetadata = Annotated[Any, GROUNDING_METADATA]
+MediaProcessing = Annotated[Any, GenaiType("MediaProcessing")]
+ModalityTokenCount = Annotated[Any, GenaiType("ModalityTokenCount")]
+PartialArg = Annotated[Any, GenaiType("PartialArg")]
+PartMediaResolution = Annotated[Any, GenaiType("PartMediaResolution")]
+SpeechMetadata = Annotated[Any, GenaiType("SpeechMetadata")]
+ToolCall = Annotated[Any, GenaiType("ToolCall")]
+ToolResponse = Annotated[Any, GenaiType("ToolResponse")]
+TrafficType = Annotated[Any, GenaiType("TrafficType")]
+Transcription = Annotated[Any, GenaiType("Transcription")]
+VideoMetadata = Annotated[Any, GenaiType("VideoMetadata")]
 
 
 class _Genai(DataModel):

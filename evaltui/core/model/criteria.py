@@ -13,8 +13,8 @@ from pydantic.alias_generators import to_camel
 
 from .base_model import DataModel
 from .config import BaseCriterion
+from .content import GenaiType
 from .eval_set import Rubric
-from .genai_types import GenaiType
 
 
 class PrebuiltMetrics(StrEnum):

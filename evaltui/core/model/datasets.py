@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, dicts, spelt
-from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.text.values import in_words, show_value
+from evaltui.core.model.json_values import camel, dicts, field_of, spelt
+from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
+from evaltui.text.values import show_value
 
 Json = dict[str, Any]
 
@@ -37,7 +37,6 @@ _OF_CASES = (
 _ACTUAL = ("responses", "intermediate_events")
 _DATASETS_ONLY = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
-_KIND_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 _LONGEST_VALUE = 100
 
 
@@ -51,7 +50,7 @@ def is_dataset(data: Any) -> bool:
     """Whether JSON data is an EvaluationDataset, right or wrong."""
     if not isinstance(data, dict) or data.keys() & {"eval_set_id", "evalSetId"}:
         return False
-    cases = _get(data, "eval_cases")
+    cases = field_of(data, "eval_cases")
     return isinstance(cases, list) and any(is_dataset_case(case) for _, case in dicts(cases))
 
 
@@ -70,7 +69,7 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
 
 def case_ids(cases: Sequence[Any]) -> list[str]:
     """The ids of the cases of a dataset; one without an id is called by its place in the list."""
-    names = [_get(case, "eval_case_id") for case in cases]
+    names = [field_of(case, "eval_case_id") for case in cases]
     used = set(map(str, names))
     for index, name in enumerate(names):
         if not isinstance(name, str):
@@ -82,7 +81,7 @@ def case_ids(cases: Sequence[Any]) -> list[str]:
 def from_dataset_case(case: Any, eval_id: str) -> tuple[Any, list[Problem]]:
     """A case of a dataset as one of an eval set; problems with paths of the dataset's case."""
     if not isinstance(case, dict):
-        return case, [Problem.error((), f"must be an object, is {in_words(case)}")]
+        return case, [wrong_kind((), case, dict)]
     converter = _Case(case)
     return converter.converted(eval_id), converter.problems
 
@@ -152,13 +151,13 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
     key = spelt("eval_cases", data)
     for index, case in dicts(data[key]):
         turns = dataset_turns(case)
-        responses = _get(case, "responses")
-        response = _get(responses[0], "response") if isinstance(responses, list) and responses else None
+        responses = field_of(case, "responses")
+        response = field_of(responses[0], "response") if isinstance(responses, list) and responses else None
         has_events = bool(turns and turns[-1].events)
         if turns and not has_events and (content := content_of(response)) is not None:
             turns[-1].events.append({"author": "model", "content": content})
         if turns and turns[-1].events:
-            yield RecordedCase(str(_get(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
+            yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
 
 
 def left_out(data: Any) -> Iterator[Problem]:
@@ -191,9 +190,9 @@ class _Case:
         state: Json = {}
         if scenario is not None:
             case["conversation_scenario"] = {
-                name: _get(scenario, name)
+                name: field_of(scenario, name)
                 for name in ("starting_prompt", "conversation_plan")
-                if _get(scenario, name) is not None
+                if field_of(scenario, name) is not None
             }
         else:
             case["conversation"] = self._conversation(state)
@@ -220,8 +219,8 @@ class _Case:
         """The turns of the case. State changes before the first message are added to `state`."""
         turns: list[DatasetTurn] = []
         for event, path in self._events():
-            delta, content = _get(event, "state_delta"), content_of(_get(event, "content"))
-            if content is None and (_get(event, "content") or content_of(event)):
+            delta, content = field_of(event, "state_delta"), content_of(field_of(event, "content"))
+            if content is None and (field_of(event, "content") or content_of(event)):
                 self.problems.append(Problem.error(path, "must have a content with parts"))
             is_user = event.get("author") == "user"
             if isinstance(delta, dict) and not turns:
@@ -240,46 +239,39 @@ class _Case:
     @property
     def is_recorded(self) -> bool:
         """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
-        events = any(_get(turn, "events") for _, turn in dicts(self._agent_turns()))
-        return events and bool(_get(self._case, "responses") or _get(self._case, "prompt"))
+        events = any(field_of(turn, "events") for _, turn in dicts(self._agent_turns()))
+        return events and bool(field_of(self._case, "responses") or field_of(self._case, "prompt"))
 
     def _agent_turns(self) -> list[Any]:
-        turns = _get(self._member("agent_data", dict) or {}, "turns")
+        turns = field_of(self._member("agent_data", dict) or {}, "turns")
         return turns if isinstance(turns, list) else []
 
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
         """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
         path: JsonPath
         key = spelt("conversation_history", self._case)
-        for index, message in self._objects(self._member("conversation_history", list) or [], (key,)):
-            yield message | {"author": _author(message)}, (key, index)
-        prompt = _get(self._case, "prompt")
+        for message, where in objects_in(
+            self._member("conversation_history", list) or [], (key,), self.problems
+        ):
+            yield message | {"author": _author(message)}, where
+        prompt = field_of(self._case, "prompt")
         if prompt is not None:
             yield {"author": "user", "content": prompt}, ("prompt",)
         agent_data, is_first = spelt("agent_data", self._case), True
         for number, turn in dicts(self._agent_turns()):
-            events, path = _get(turn, "events"), (agent_data, "turns", number, "events")
-            for index, event in self._objects(events if isinstance(events, list) else [], path):
+            events, path = field_of(turn, "events"), (agent_data, "turns", number, "events")
+            for event, where in objects_in(events if isinstance(events, list) else [], path, self.problems):
                 # The output of a run may hold the prompt twice.
                 if not (
                     is_first and prompt and event.get("author") == "user" and event.get("content") == prompt
                 ):
-                    yield event, (*path, index)
+                    yield event, where
                 is_first = is_first and event.get("author") != "user"
-
-    def _objects(self, items: list[Any], path: JsonPath) -> Iterator[tuple[int, Json]]:
-        """The objects of a list with their places; anything else is an error."""
-        for index, item in enumerate(items):
-            if isinstance(item, dict):
-                yield index, item
-            else:
-                message = f"must be an object, is {in_words(item)}"
-                self.problems.append(Problem.error((*path, index), message))
 
     def _expect(self, turn: Json) -> None:
         """Adds what the case states of its last turn."""
         reference = self._member("reference", dict) or {}
-        stated = _get(reference, "response")
+        stated = field_of(reference, "response")
         response = content_of(stated)
         if response is not None:
             turn["final_response"] = response
@@ -300,10 +292,10 @@ class _Case:
         session = self._member("session_inputs", dict)
         if session is None and not state:
             return None
-        own = _get(session or {}, "state")
+        own = field_of(session or {}, "state")
         return {
-            "app_name": str(_get(session or {}, "app_name") or ""),
-            "user_id": str(_get(session or {}, "user_id") or ""),
+            "app_name": str(field_of(session or {}, "app_name") or ""),
+            "user_id": str(field_of(session or {}, "user_id") or ""),
             "state": (own if isinstance(own, dict) else {}) | state,
         }
 
@@ -313,13 +305,13 @@ class _Case:
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
             for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
-                property_ = (_get(rubric, "content") or {}).get("property")
+                property_ = (field_of(rubric, "content") or {}).get("property")
                 text = property_.get("description") if isinstance(property_, dict) else None
                 where = (spelt("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):
                     self._warn(where, "no content.property.description; left out")
                     continue
-                rubric_id = str(_get(rubric, "rubric_id") or f"{group}_{index + 1}")
+                rubric_id = str(field_of(rubric, "rubric_id") or f"{group}_{index + 1}")
                 rubric_id = f"{group}.{rubric_id}" if rubric_id in ids else rubric_id
                 ids.add(rubric_id)
                 kinds = [kind for kind in (rubric.get("type"), group) if kind in RUBRIC_TYPES]
@@ -334,13 +326,12 @@ class _Case:
 
     def _member(self, name: str, kind: type[Any]) -> Any:
         """A field of the case, None where it is absent or, which is an error, of another kind."""
-        value = _get(self._case, name)
+        value = field_of(self._case, name)
         if value is None or isinstance(value, kind):
             return value
         path = (spelt(name, self._case),)
         if path not in (problem.path for problem in self.problems):
-            message = f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"
-            self.problems.append(Problem.error(path, message))
+            self.problems.append(wrong_kind(path, value, kind))
         return None
 
     def _warn(self, path: JsonPath, message: str) -> None:
@@ -349,8 +340,8 @@ class _Case:
 
 def _author(message: Json) -> str:
     """Who a message of the history is of: `user` for what has that role, whatever the user's name is."""
-    content = content_of(_get(message, "content")) or {"parts": []}
-    has_results = any(_get(part, "function_response") for part in content["parts"])
+    content = content_of(field_of(message, "content")) or {"parts": []}
+    has_results = any(field_of(part, "function_response") for part in content["parts"])
     if content.get("role") == "user" and not has_results:
         return "user"
     return str(message.get("author") or "model")
@@ -379,7 +370,7 @@ def calls_of(content: Any) -> list[Json]:
     if isinstance(content, dict) and isinstance(content.get("tool_name"), str):
         return [{"name": content["tool_name"], "args": content.get("tool_input") or {}}]
     parts = (content_of(content) or {"parts": []})["parts"]
-    return [call for part in parts if isinstance(call := _get(part, "function_call"), dict)]
+    return [call for part in parts if isinstance(call := field_of(part, "function_call"), dict)]
 
 
 def content_of(value: Any) -> Json | None:
@@ -390,11 +381,6 @@ def content_of(value: Any) -> Json | None:
         return None
     parts = value["parts"]
     return value if parts and all(isinstance(part, dict) for part in parts) else None
-
-
-def _get(data: Any, name: str) -> Any:
-    """A field in either spelling; None where there is none."""
-    return data.get(spelt(name, data)) if isinstance(data, dict) else None
 
 
 class _Metric(NamedTuple):
@@ -425,10 +411,10 @@ _OTHER = _INSTEAD.format("metrics of `evaltui metrics`")
 def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
     """A config of agents-cli as the data of a `test_config.json`; None where there are errors."""
     if not isinstance(data, Mapping):
-        return None, [Problem.error((), f"must be an object, is {in_words(data)}")]
+        return None, [wrong_kind((), data, dict)]
     names, custom = data.get("metrics_to_run") or [], data.get("custom_metrics") or []
     problems = [
-        Problem.error((key,), f"must be a list, is {in_words(value)}")
+        wrong_kind((key,), value, list)
         for key, value in (("metrics_to_run", names), ("custom_metrics", custom))
         if not isinstance(value, list)
     ]
@@ -444,7 +430,7 @@ def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
     for index, name in enumerate(names):
         if not isinstance(name, str):
             where = ("metrics_to_run", index)
-            problems.append(Problem.error(where, f"must be a string, is {in_words(name)}"))
+            problems.append(wrong_kind(where, name, str))
             continue
         metric = _METRICS.get(re.sub(r"_v\d+$", "", name.lower()))
         if name in definitions:

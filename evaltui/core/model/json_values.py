@@ -102,6 +102,11 @@ def spelt(name: str, data: Mapping[str, Any]) -> str:
     return camel(name) if name not in data and camel(name) in data else name
 
 
+def field_of(data: Any, name: str) -> Any:
+    """A field in either spelling; None where there is none."""
+    return data.get(spelt(name, data)) if isinstance(data, Mapping) else None
+
+
 def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
     """A path of snake_case keys with the keys that the data has."""
     spelt_path: JsonPath = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaltui.core.model.json_fields import TextOrNull, keys_first
+from evaltui.core.model.base_model import TextOrNull, keys_first
 
 
 @dataclass(frozen=True)

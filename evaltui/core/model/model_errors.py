@@ -14,9 +14,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from evaltui.core.model.content import Content
+from evaltui.core.model.content import Content, GenaiType
 from evaltui.core.model.eval_set import InvocationEvents
-from evaltui.core.model.genai_types import GenaiType
 from evaltui.core.model.problems import NOT_JSON, JsonPath, Problem, given_twice
 from evaltui.text.values import did_you_mean, in_words
 

@@ -24,6 +24,8 @@ from evaltui.core.model.problems import (
     Problem,
     has_error,
     likely_typos,
+    objects_in,
+    wrong_kind,
 )
 from evaltui.text.values import in_words, show_value
 
@@ -226,17 +228,11 @@ def _each(
 ) -> tuple[list[Any], list[Problem]]:
     converted: list[Any] = []
     problems: list[Problem] = []
-    for index, item in enumerate(items):
-        if isinstance(item, dict):
-            result, item_problems = convert(item, (*path, index))
-            converted.append(result)
-            problems += item_problems
-        else:
-            problems.append(Problem.error((*path, index), f"must be an object, is {in_words(item)}"))
+    for item, where in objects_in(items, path, problems):
+        result, item_problems = convert(item, where)
+        converted.append(result)
+        problems += item_problems
     return converted, problems
-
-
-_KIND_NAMES = {str: "a string", list: "a list", dict: "an object"}
 
 
 def _get(
@@ -254,6 +250,6 @@ def _get(
         if required:
             problems.append(Problem.error((*path, key), "missing"))
     elif not isinstance(value, kind) and not (nullable and value is None):
-        problems.append(Problem.error((*path, key), f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"))
+        problems.append(wrong_kind((*path, key), value, kind))
         return None
     return value

@@ -15,26 +15,26 @@ from pydantic import (
     model_serializer,
 )
 
-from evaltui.core.model.base_model import dump
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.confidence import Decision
-from evaltui.core.model.errors import ErrorInfo as ErrorInfo
-from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.eval_set import tool_calls
-from evaltui.core.model.json_fields import (
+from evaltui.core.model.base_model import (
     LEFT_OUT_IF_EMPTY,
     LEFT_OUT_IF_NONE,
     NOT_REPORTED,
     Seconds,
     TextOrNull,
+    dump,
     in_order,
     keys_first,
 )
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Decision
+from evaltui.core.model.errors import ErrorInfo as ErrorInfo
+from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
-from evaltui.core.statistics.estimates import PassRate, Rate, pass_rates, rate_of
+from evaltui.core.statistics import PassRate, Rate, pass_rates, rate_of
 from evaltui.text.figures import show_scores
 
 if TYPE_CHECKING:

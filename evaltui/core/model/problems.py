@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from ...text.figures import counted
-from ...text.values import nearest, visible
+from ...text.values import in_words, nearest, visible
 
 JsonPath = tuple[str | int, ...]
 
@@ -131,8 +131,8 @@ class Problem:
         return cls(INVALID_VALUE, path, message, line, file)
 
     @classmethod
-    def warning(cls, path: JsonPath, message: str, *, line: int | None = None) -> Problem:
-        return cls(IGNORED_VALUE, path, message, line)
+    def warning(cls, path: JsonPath, message: str) -> Problem:
+        return cls(IGNORED_VALUE, path, message)
 
     @property
     def severity(self) -> Severity:
@@ -232,6 +232,24 @@ def unknown_keys(
             yield typos[key]
         elif key not in spellings and not key.startswith(_COMMENT):
             yield (*path, key), IGNORED
+
+
+_KIND_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
+
+
+def wrong_kind(path: JsonPath, value: Any, kind: type) -> Problem:
+    return Problem.error(path, f"must be {_KIND_NAMES[kind]}, is {in_words(value)}")
+
+
+def objects_in(
+    items: Iterable[Any], path: JsonPath, problems: list[Problem]
+) -> Iterator[tuple[dict[str, Any], JsonPath]]:
+    """The objects of a list with their paths; anything else is added to the problems."""
+    for index, item in enumerate(items):
+        if isinstance(item, dict):
+            yield item, (*path, index)
+        else:
+            problems.append(wrong_kind((*path, index), item, dict))
 
 
 def given_twice(other: str) -> str:

@@ -120,13 +120,9 @@ def renamed_text(text: str, renaming: Renaming, *, quoted: bool | None = None) -
     """
     if renaming.old not in text or (renaming.tool and not _words(renaming.tool, False).search(text)):
         return text
-    quoted = is_plain_word(renaming.old) if quoted is None else quoted
+    if quoted is None:
+        quoted = re.fullmatch("[A-Z]?[a-z]+", renaming.old) is not None
     return _words(renaming.old, quoted).sub(lambda _: renaming.new, text)
-
-
-def is_plain_word(name: str) -> bool:
-    """Whether a name may stand in a text without being meant, such as `id`."""
-    return re.fullmatch("[A-Z]?[a-z]+", name) is not None
 
 
 @lru_cache(maxsize=64)
@@ -148,12 +144,18 @@ def names_in(value: Any, path: JsonPath = ()) -> Iterator[NamePlace]:
             yield from names_in(item, (*path, index))
     if not isinstance(value, dict):
         return
-    yield from _of_framework(value, path)
+    args_key = next((key for key in _ARGUMENTS if key in value), "args")
+    if "tool_name" in value:
+        yield from call_names(value, path, "tool_name", args_key)
+    elif args_key in value:
+        yield from call_names(value, path, args_key=args_key)
     for key, item in value.items():
-        if key in _OPAQUE:
-            continue
-        reader = _READERS.get(key, names_in)
-        yield from reader(item, (*path, key))
+        if key not in _OPAQUE and key != args_key:
+            yield from _READERS.get(key, names_in)(item, (*path, key))
+
+
+# Arguments of a recorded call: of google-genai, Pydantic AI and LangChain, of OpenAI, of Anthropic.
+_ARGUMENTS = ("args", "arguments", "input")
 
 
 def value_place(holder: Any, key: Any) -> Callable[[str], None]:
@@ -326,24 +328,6 @@ def _event(event: Any, path: JsonPath) -> Iterator[NamePlace]:
     yield from names_in(event, path)
 
 
-def _of_framework(value: dict[str, Any], path: JsonPath) -> Iterator[NamePlace]:
-    """The names in a recorded message of Pydantic AI, LangChain, or OpenAI."""
-    if isinstance(value.get("part_kind"), str):
-        yield from call_names(value, path, "tool_name")
-    elif value.get("type") == "function_call":
-        yield from call_names(value, path, args_key="arguments")
-    elif value.get("type") == "tool_use":
-        yield from call_names(value, path, args_key="input")
-
-
-def _listed_call(call: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """A call of a LangChain message, in its own or in OpenAI's form."""
-    if isinstance(call, dict) and isinstance(call.get("function"), dict):
-        yield from call_names(call["function"], (*path, "function"), args_key="arguments")
-    elif isinstance(call, dict) and not str(call.get("type", "")).startswith("function"):
-        yield from call_names(call, path)
-
-
 _TABLE: Mapping[str, _Reader] = {
     "function_call": call_names,
     "function_response": _response,
@@ -354,17 +338,14 @@ _TABLE: Mapping[str, _Reader] = {
     "agent_details": _agents,
     "intermediate_responses": _each(_authored),
     "invocation_events": _each(_event),
-    "tool_calls": _each(_listed_call),
-    "invalid_tool_calls": _each(_listed_call),
 }
-_READERS: Mapping[str, _Reader] = dict(
-    chain(_TABLE.items(), ((camel(key), row) for key, row in _TABLE.items()))
-)
+_READERS: Mapping[str, _Reader] = {
+    spelling: reader for key, reader in _TABLE.items() for spelling in (key, camel(key))
+}
 _OPAQUE = frozenset(
-    chain.from_iterable(
-        (key, camel(key))
-        for key in ("args", "arguments", "response", "state", "session_input", "final_session_state", "text")
-    )
+    spelling
+    for key in ("args", "arguments", "response", "state", "session_input", "final_session_state", "text")
+    for spelling in (key, camel(key))
 )
 
 
@@ -417,12 +398,10 @@ def _in_order(before: str, after: str) -> str:
     if before == after or not before.startswith("{"):
         return after
     try:
-        args, renamed = literal_eval(before), literal_eval(after)
-    except (ValueError, SyntaxError):
+        args, renamed = (dict(sorted(literal_eval(line).items())) for line in (before, after))
+    except (AttributeError, SyntaxError, TypeError, ValueError):
         return after
-    is_sorted = isinstance(args, dict) and all(isinstance(name, str) for name in args)
-    is_sorted = is_sorted and list(args) == sorted(args) and str(args) == before
-    return str(dict(sorted(renamed.items()))) if is_sorted else after
+    return str(renamed) if str(args) == before else after
 
 
 _CALLS = ("function_call", "function_response")

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Literal, TypeVar
 
 from pydantic import computed_field
 
-from evaltui.core.model.json_fields import LEFT_OUT_IF_EMPTY, LEFT_OUT_IF_NONE, Dollars, keys_first
+from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, LEFT_OUT_IF_NONE, Dollars, keys_first
 from evaltui.text.figures import UNKNOWN, counted, show_money
 
 Payer = Literal["agent", "judge", "simulated user"]
 """Who asked a model."""
 
 Number = TypeVar("Number", int, float)
-
-
-def _sum_of_known(values: Iterable[Number | None]) -> Number | None:
-    numbers = [value for value in values if value is not None]
-    return sum(numbers[1:], numbers[0]) if numbers else None
 
 
 def known_sum(number: Number | None, other: Number | None) -> Number | None:
@@ -108,14 +102,7 @@ class Cost:
     @staticmethod
     def of_all(costs: Collection[Cost]) -> Cost | None:
         """The sum of costs; None for none."""
-        if not costs:
-            return None
-        return Cost(
-            _sum_of_known(cost.usd for cost in costs),
-            _sum_of_known(cost.saved_usd for cost in costs),
-            sum(cost.unpriced for cost in costs),
-            sum(cost.unseen for cost in costs),
-        )
+        return sum(costs, Cost()) if costs else None
 
     def shared_by(self, number: int) -> Cost:
         """The part of one of so many; what is not known of all is not known of it."""
@@ -163,6 +150,11 @@ class ModelSpending:
     prices: str = ""
     """Where the prices are from, such as `genai-prices 0.2.3`; "" where there are none."""
 
+    @property
+    def cost(self) -> Cost:
+        free = None if self.unpriced else 0.0
+        return Cost(free if self.usd is None else self.usd, self.saved_usd, self.unpriced)
+
     def __add__(self, other: ModelSpending) -> ModelSpending:
         """Adds spending of the same payer and model, with prices of the same source."""
         return ModelSpending(
@@ -191,13 +183,8 @@ class Spending:
 
     @property
     def cost(self) -> Cost:
-        dollars = (model.usd if model.usd is not None or model.unpriced else 0.0 for model in self.models)
-        return Cost(
-            _sum_of_known(dollars) if self.models or self.unseen else 0.0,
-            _sum_of_known(model.saved_usd for model in self.models),
-            sum(model.unpriced for model in self.models),
-            self.unseen,
-        )
+        before = Cost(None if self.models or self.unseen else 0.0, unseen=self.unseen)
+        return sum((entry.cost for entry in self.models), before)
 
     @property
     def costs(self) -> dict[Payer, Cost]:
@@ -240,11 +227,11 @@ class Spending:
 
     @property
     def tokens(self) -> Tokens:
-        return reduce(Tokens.__add__, (model.tokens for model in self.models), Tokens())
+        return sum((model.tokens for model in self.models), Tokens())
 
     @property
     def saved_tokens(self) -> Tokens:
-        return reduce(Tokens.__add__, (model.saved_tokens for model in self.models), Tokens())
+        return sum((model.saved_tokens for model in self.models), Tokens())
 
     @computed_field
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -188,11 +189,7 @@ class _Check:
             reference = schema.get("$ref", schema.get("ref"))
             if not isinstance(reference, str):
                 return schema, last_reference
-            target: Any = self._root
-            for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
-                name = step.replace("~1", "/").replace("~0", "~")
-                target = target.get(name) if isinstance(target, Mapping) else None
-            schema, last_reference = target, reference
+            schema, last_reference = _target(self._root, reference), reference
         return {}, ""
 
 
@@ -321,3 +318,131 @@ def _object(schema: Schema, name: str) -> Mapping[str, Any]:
 
 def _article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
+# Schemas may contain themselves.
+_DEEPEST_INLINED = 8
+_EMPTY: dict[str, Any] = {
+    "string": "",
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+}
+
+
+def inlined(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
+    """A schema with what its references in `root` stand for in their place; {} where it goes too deep."""
+    if isinstance(schema, list):
+        return [inlined(subschema, root, depth) for subschema in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    if depth > _DEEPEST_INLINED:
+        return {}
+    if isinstance(reference := schema.get("$ref", schema.get("ref")), str):
+        target = _target(root, reference)
+        return {} if target is root else inlined(target, root, depth + 1)
+    return {name: inlined(subschema, root, depth + 1) for name, subschema in schema.items()}
+
+
+def _target(root: Any, reference: str) -> Any:
+    """The target of a reference within a schema; None where it leads nowhere."""
+    for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
+        name = step.replace("~1", "/").replace("~0", "~")
+        root = root.get(name) if isinstance(root, Mapping) else None
+    return root
+
+
+def kinds_of(schema: Any) -> set[str]:
+    """The JSON types that a schema allows, as far as it says so at its top."""
+    if not isinstance(schema, Mapping):
+        return set()
+    declared = schema.get("type")
+    if declared is None:
+        return {kind for alternative in _either(schema) for kind in kinds_of(alternative)}
+    return {str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])}
+
+
+def _either(schema: Mapping[str, Any]) -> list[Any]:
+    alternatives = schema.get("anyOf", schema.get("any_of"))
+    return alternatives if isinstance(alternatives, list) else []
+
+
+def member_schema(schema: Any, step: str | int) -> Any:
+    """The schema of a member of what a schema describes; None where it says nothing of it."""
+    if not isinstance(schema, Mapping):
+        return None
+    if isinstance(step, int) and schema.get("items") is not None:
+        return schema["items"]
+    if isinstance(step, str) and step in properties_of(schema):
+        return properties_of(schema)[step]
+    return next(
+        (
+            member
+            for alternative in _either(schema)
+            if (member := member_schema(alternative, step)) is not None
+        ),
+        None,
+    )
+
+
+def properties_of(schema: Any) -> Mapping[str, Any]:
+    """The members that an object may have, by name, as far as that is known."""
+    if not isinstance(schema, Mapping):
+        return {}
+    if isinstance(members := schema.get("properties"), Mapping):
+        return members
+    return next((members for alternative in _either(schema) if (members := properties_of(alternative))), {})
+
+
+def first_value(schema: Any, depth: int = 0) -> Any:
+    """The initial value by a schema: its default, its first choice, or the empty value of its type; an
+    object with its required members."""
+    if isinstance(schema, Mapping):
+        if schema.get("default") is not None:
+            return schema["default"]
+        if isinstance(choices := schema.get("enum"), list) and choices:
+            return choices[0]
+    kinds = kinds_of(schema)
+    kind = next((kind for kind in _EMPTY if kind in kinds), "string")
+    required = schema.get("required") if isinstance(schema, Mapping) else None
+    if kind == "object" and isinstance(required, list) and depth < _DEEPEST_INLINED:
+        properties = properties_of(schema)
+        return {name: first_value(properties[name], depth + 1) for name in required if name in properties}
+    return copy(_EMPTY[kind])
+
+
+@dataclass(frozen=True)
+class DeclaredTool:
+    """A tool of the agent as its host describes it."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
+    """The schema of its arguments; None where it has none."""
+
+    @property
+    def schema(self) -> Tool:
+        return Tool(self.name, self.parameters)
+
+    @cached_property
+    def properties(self) -> Mapping[str, Any]:
+        """The schema of each argument, without references."""
+        members = (self.parameters or {}).get("properties")
+        if not isinstance(members, Mapping):
+            return {}
+        return {name: inlined(schema, self.parameters or {}) for name, schema in members.items()}
+
+    @property
+    def required(self) -> list[str]:
+        names = (self.parameters or {}).get("required")
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:
+    """The tools of an agent as its host describes it."""
+    return [
+        DeclaredTool(str(tool["name"]), str(tool.get("description") or ""), tool.get("parameters"))
+        for tool in (agent or {}).get("tools") or ()
+    ]

@@ -19,17 +19,8 @@ class Prompt:
     template: str
 
     def fill(self, **values: str) -> str:
-        """The prompt with its placeholders replaced; what a value holds is inserted as it is.
-
-        Raises ValueError where placeholders and values are not the same.
-        """
-        template = Template(self.template)
-        if (placeholders := set(template.get_identifiers())) != set(values):
-            raise ValueError(
-                f"the prompt {self.id} has the placeholders {', '.join(sorted(placeholders))}, "
-                f"and values were given for {', '.join(sorted(values))}"
-            )
-        return template.substitute(values)
+        """The prompt with its placeholders replaced; what a value holds is inserted as it is."""
+        return Template(self.template).substitute(values)
 
 
 @cache

@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ...text.values import cut
 from ..model.events import Json
@@ -282,20 +283,9 @@ _KINDS: dict[str, type[Line]] = {
     "shared": Shared,
     "renamed": Renaming,
 }
-# What the rest of the program relies on.
-_TYPES: dict[str, type] = {
-    "str": str,
-    "NameKind": str,
-    "int": int,
-    "Json": dict,
-    "Json | None": dict,
-    "list[Json]": list,
-    "list[Json] | None": list,
-    "tuple[str, ...]": list,
-}
-_ITEMS: dict[str, type] = {"list[Json]": dict, "list[Json] | None": dict, "tuple[str, ...]": str}
 # What a line is there for, unless it has an error.
 _ANSWERS = {"model": "responses", "tool": "result"}
+_FIELD_TYPES = {name: get_type_hints(kind) for name, kind in _KINDS.items()}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -327,9 +317,9 @@ def entry_from_json(data: Any) -> Line:
     values = {item.name: data[item.name] for item in fields(kind) if item.name in data}
     if unknown := sorted(data.keys() - values.keys() - {"kind"}):
         raise NewerRecordingError(f"unknown key {unknown[0]!r} in a {name} line")
-    for item in fields(kind):
-        if item.name in values:
-            _check_type(item.name, str(item.type), values[item.name])
+    for key, value in values.items():
+        if not _fits(value, _FIELD_TYPES[name][key]):
+            raise ValueError(f"{key} has a value of the wrong type")
     if values.get("what", "tool") not in get_args(NameKind):
         raise NewerRecordingError(f"unknown kind of name {values['what']!r}")
     if "removed" in values:
@@ -343,20 +333,19 @@ def entry_from_json(data: Any) -> Line:
     return line
 
 
-def _check_type(name: str, declared: str, value: Any) -> None:
-    """Raises ValueError for a value of another type."""
-    expected_type, item = _TYPES.get(declared), _ITEMS.get(declared)
-    if expected_type is None or (value is None and declared.endswith("| None")):
-        return
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether JSON data is of the type of a field."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return any(_fits(value, alternative) for alternative in arguments)
+    if origin in (list, tuple):
+        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
+    if origin is Literal:
+        return isinstance(value, str)
     # In Python, true is an int as well.
-    if not isinstance(value, expected_type) or (expected_type is int and isinstance(value, bool)):
-        raise ValueError(f"{name} is not a {expected_type.__name__}")
-    if (
-        isinstance(value, list)
-        and item is not None
-        and not all(isinstance(element, item) for element in value)
-    ):
-        raise ValueError(f"{name} has something that is not a {item.__name__}")
+    return kind is Any or (
+        isinstance(value, origin or kind) and not (kind is int and isinstance(value, bool))
+    )
 
 
 def written(line: Line) -> str:

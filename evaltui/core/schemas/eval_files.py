@@ -8,9 +8,8 @@ from typing import Any
 from evaltui.core.metrics.declaration import MetricInfo, Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.eval_set import EvalSet, Rubric
-from evaltui.core.model.tool_values import inlined, kinds_of
+from evaltui.core.model.tool_schema import DeclaredTool, inlined, kinds_of
 from evaltui.core.schemas.generating import Schema, schema_of
 
 _TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array", "null"))

@@ -9,16 +9,16 @@ from typing import Literal
 from evaltui.core.trace.spans import Span, ancestors
 
 
-@dataclass(frozen=True)
+@dataclass
 class ToolUse:
     """A tool that an agent may call; `steps` are the places in the path at which it did."""
 
     name: str
-    steps: tuple[int, ...] = ()
+    steps: list[int] = field(default_factory=list)
     failed: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class AgentUse:
     """An agent, and what it had. `inside` names the tool that it worked in, "" for one that the user met.
 
@@ -27,21 +27,13 @@ class AgentUse:
 
     name: str
     inside: str
-    steps: tuple[int, ...]
-    model_calls: int
-    tools: tuple[ToolUse, ...]
-    handed_over: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass
-class _Seen:
-    inside: str
-    declared: dict[str, None] = field(default_factory=dict)
     steps: list[int] = field(default_factory=list)
-    called: dict[str, list[int]] = field(default_factory=dict)
-    failed: set[str] = field(default_factory=set)
     model_calls: int = 0
+    tools: dict[str, ToolUse] = field(default_factory=dict)
     handed_over: list[tuple[str, int]] = field(default_factory=list)
+
+    def tool(self, name: str) -> ToolUse:
+        return self.tools.setdefault(name, ToolUse(name))
 
 
 StepKind = Literal["agent", "tool", "transfer"]
@@ -68,7 +60,7 @@ class Graph:
 def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
     """The agents and tools of a turn, with their steps. The tools of an agent are those that its requests
     declare."""
-    seen: dict[tuple[str, str], _Seen] = {}
+    agents: dict[tuple[str, str], AgentUse] = {}
     path: list[PathStep] = []
 
     def step(kind: StepKind, name: str, span: Span) -> int:
@@ -81,37 +73,23 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
             continue
         above = (spans[number] for number in ancestors(spans, span.number))
         inside = next((_called(around) for around in above if around.kind == "tool"), "")
-        agent = seen.setdefault((span.agent, inside), _Seen(inside))
+        agent = agents.setdefault((span.agent, inside), AgentUse(span.agent, inside))
         if span.kind == "agent":
             agent.steps.append(step("agent", span.agent, span))
         elif span.kind == "model":
             agent.model_calls += 1
             request = span.event("model_request")
-            tools = request.data.get("tools") or () if request else ()
-            agent.declared |= dict.fromkeys(str(tool["name"]) for tool in tools if "name" in tool)
+            for declared in (request.data.get("tools") or ()) if request else ():
+                if "name" in declared:
+                    agent.tool(str(declared["name"]))
         elif span.kind == "tool":
-            name = _called(span)
-            agent.called.setdefault(name, []).append(step("tool", name, span))
-            if span.failed:
-                agent.failed.add(name)
+            tool = agent.tool(_called(span))
+            tool.steps.append(step("tool", tool.name, span))
+            tool.failed |= span.failed
         elif span.kind == "transfer":
             to = str(span.events[0].data.get("to", ""))
             agent.handed_over.append((to, step("transfer", to, span)))
-    agents = (
-        AgentUse(
-            name,
-            inside,
-            tuple(agent.steps),
-            agent.model_calls,
-            tuple(
-                ToolUse(tool, tuple(agent.called.get(tool, ())), tool in agent.failed)
-                for tool in {**agent.declared, **dict.fromkeys(agent.called)}
-            ),
-            tuple(agent.handed_over),
-        )
-        for (name, inside), agent in seen.items()
-    )
-    return Graph(tuple(agents), tuple(path))
+    return Graph(tuple(agents.values()), tuple(path))
 
 
 def _called(span: Span) -> str:

@@ -10,8 +10,7 @@ from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, TurnResult
 from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
-from evaltui.core.trace.spans import Span, SpanTree
-from evaltui.core.trace.time_spent import time_spent
+from evaltui.core.trace.spans import Span, SpanTree, time_spent
 from evaltui.reports.details import repeat_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line

@@ -18,7 +18,7 @@ from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem, Severity, errors_in
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.core.statistics.estimates import wilson
+from evaltui.core.statistics import wilson
 from evaltui.project.agent_source import SourcePlace, error_line, root_place
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.project.workspace import Workspace, searched_places, skipped_hint

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from evaltui.core.model.outcome import Status
-from evaltui.core.statistics.estimates import wilson
+from evaltui.core.statistics import wilson
 from evaltui.runs.listing import FailedCase, RunRow
 from evaltui.text.figures import (
     counted,

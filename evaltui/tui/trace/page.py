@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
-from evaltui.core.trace.spans import Span, SpanKind, SpanTree
-from evaltui.core.trace.time_spent import TimeSpent
+from evaltui.core.trace.spans import Span, SpanKind, SpanTree, TimeSpent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, both_ends, cells, filled, pad
 from evaltui.text.lines import Span as Text

@@ -367,7 +367,7 @@ def _write_agent(page: Page, agent: AgentUse) -> None:
             (visible(tool.name), "error" if tool.failed else "" if tool.steps else "muted"),
             _steps(tool.steps) if tool.steps else ("  not called", "muted"),
         ]
-        for tool in agent.tools
+        for tool in agent.tools.values()
     ]
     lines += [
         [("⇄ ", "muted"), (visible(name), "bold"), ("  took over", "muted"), _steps((place,))]

@@ -12,8 +12,7 @@ from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import TurnResult
 from evaltui.core.trace.span_lines import model_of
-from evaltui.core.trace.spans import Span
-from evaltui.core.trace.time_spent import time_spent
+from evaltui.core.trace.spans import Span, time_spent
 from evaltui.project.agent_source import SourcePlace
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.keys import key_of

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem, format_path
 from evaltui.core.model.renaming import NameKind
-from evaltui.core.model.tool_values import kinds_of
+from evaltui.core.model.tool_schema import DeclaredTool, kinds_of
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
 from evaltui.documents.json_text import duplicate_keys, locate, parse
 from evaltui.documents.values import remove

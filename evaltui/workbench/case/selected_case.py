@@ -10,11 +10,11 @@ from operator import is_
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.declared_tool import declared_tools
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import EvalSetError, JsonPath
 from evaltui.core.model.tags import tags_in, typed_tags, typed_tags_problem
+from evaltui.core.model.tool_schema import declared_tools
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import CaseEditor, EditBuilder, SetEditor

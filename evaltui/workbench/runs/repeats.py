@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.core.compare.repeat_rules import RunsUntilDecided
+from evaltui.core.compare.repeats import RunsUntilDecided
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf

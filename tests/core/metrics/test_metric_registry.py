@@ -4,8 +4,7 @@ import pytest
 from metric_cases import metric_input, turn
 
 from evaltui.core.metrics.declaration import MetricInfo
-from evaltui.core.metrics.registry import METRICS, metrics_to_run, run_metric
-from evaltui.core.model.config import EvalConfig
+from evaltui.core.metrics.registry import METRICS, run_metric
 from evaltui.core.model.outcome import Status
 
 COMPUTED = [name for name, info in METRICS.items() if info.function]
@@ -58,14 +57,6 @@ def test_misspelt_name_gets_a_suggestion():
     assert "evaltui metrics" in run("zzz").reason
 
 
-def test_bad_criterion_is_an_error_with_a_sentence():
-    result = run("tool_trajectory_avg_score", criterion={"match_type": "FUZZY"})
-
-    assert result.status is Status.ERROR
-    assert "EXACT, IN_ORDER or ANY_ORDER" in result.reason
-    assert result.error.type == "CriterionError"
-
-
 def test_what_a_metric_raises_is_an_error_and_not_an_exception(monkeypatch):
     def broken(_):
         raise RuntimeError("out of luck")
@@ -83,24 +74,3 @@ def test_custom_function_is_never_replaced_by_a_built_in_of_the_same_name():
     given_.metric.custom_function_path = "mine.score"
 
     assert run_metric(given_).status is Status.NOT_EVALUATED
-
-
-def test_efficiency_metrics_follow_those_asked_for():
-    config = EvalConfig.model_validate(
-        {
-            "criteria": {"token_usage_v1": 5, "response_match_score": 0.5},
-            "evaltui": {"criteria": {"trajectory_recall": 0.9}},
-        }
-    )
-
-    asked = metrics_to_run(config)
-
-    assert [metric.metric_name for metric in asked] == [
-        "token_usage_v1",
-        "response_match_score",
-        "trajectory_recall",
-        "tool_call_count_v1",
-        "inference_call_count_v1",
-        "invocation_duration_v1",
-    ]
-    assert [metric.threshold for metric in asked] == [5, 0.5, 0.9, None, None, None]

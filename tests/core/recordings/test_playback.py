@@ -25,7 +25,6 @@ from evaltui.core.recordings.entry import (
 )
 from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.recordings.playback import Playback
-from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.runner.run_recordings import merged
 
@@ -239,22 +238,6 @@ def test_a_replay_writes_nothing_and_off_does_nothing():
     assert modes_of("off", None, {"x": "live"}).is_off
     assert not modes_of("off", None, {"x": "stub"}).is_off
     assert modes_of("off", None, {"x": "record"}).writes
-
-
-def test_keys_do_not_enter_a_recording():
-    environment = {
-        "GOOGLE_API_KEY": 'ab"cdefgh',
-        "MY_TOKEN": "ab",
-        "DB_PASSWORD": 'ab"cdefghij',
-        "HOME": "/home/somebody",
-    }
-    secrets = Secrets(environment)
-    said = {"text": 'ab"cdefgh, ab"cdefghij in /home/somebody', "other": ["AIza" + "x" * 35, "ab"]}
-    assert secrets.without(said) == {
-        "text": "<GOOGLE_API_KEY>, <DB_PASSWORD> in /home/somebody",
-        "other": ["<key>", "ab"],
-    }
-    assert secrets.without(harmless := {"a": [1]}) is harmless
 
 
 def case(intermediate):

@@ -15,9 +15,9 @@ from jsonschema import Draft7Validator
 
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import Problem, Severity
+from evaltui.core.model.tool_schema import DeclaredTool
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.core.schemas.eval_files import config_schema, eval_set_schema, proposal
 

@@ -9,8 +9,8 @@ import pytest
 from commands.command_line import call
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from gemini_server import GeminiServer, says
-from quotas import Counted, Pairs
 from runner.cluster.clusters import Run
+from runner.quotas import Counted, Pairs
 
 from evaltui.runs.run_file import RunFile
 

@@ -43,7 +43,7 @@ from evaltui.core.metrics.judges.verdicts import (
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
-    criterion_extra,
+    criterion_option,
     left_out,
     not_evaluated,
     required_threshold,
@@ -164,8 +164,9 @@ class Step:
     context: tuple[Entry, ...]
 
 
+_EVERY_TEXT = "evaluate_intermediate_nl_responses"
 _EVERY_SENTENCE = Option(
-    ("evaluate_intermediate_nl_responses",),
+    (_EVERY_TEXT,),
     "flag",
     "Check the intermediate responses, too.",
     default=False,
@@ -284,22 +285,17 @@ def _options(inputs: MetricInput) -> JudgeModelOptions:
 
 def judges_texts(metric: EvalMetric) -> bool:
     """Whether a criterion has the texts before the answer judged as well."""
-    return any(map(criterion_extra(metric).get, _EVERY_TEXT)) or bool(
-        metric.criterion and metric.criterion.include_intermediate_responses_in_final
+    return bool(
+        criterion_option(metric, _EVERY_TEXT)
+        or (metric.criterion and metric.criterion.include_intermediate_responses_in_final)
     )
 
 
-_EVERY_TEXT = ("evaluate_intermediate_nl_responses", "evaluateIntermediateNlResponses")
-
-
 def _every_text(metric: EvalMetric) -> bool:
-    extra = criterion_extra(metric)
-    for name in _EVERY_TEXT:
-        if name in extra:
-            if extra[name] not in (True, False):
-                raise CriterionError(f"{name} of {metric.metric_name} must be true or false")
-            return bool(extra[name])
-    return False
+    value = criterion_option(metric, _EVERY_TEXT, False)
+    if value not in (True, False):
+        raise CriterionError(f"{_EVERY_TEXT} of {metric.metric_name} must be true or false")
+    return bool(value)
 
 
 def _text(template: Prompt, inputs: MetricInput, step: Step) -> str:

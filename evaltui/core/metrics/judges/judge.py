@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from evaltui.core.metrics.judges.answers import Schema, without_quotations
-from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
+from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_option, what_is_wrong
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
@@ -67,10 +67,8 @@ JudgedMetric = Callable[[MetricInput, Judge], Awaitable[MetricResult]]
 
 def judge_options(metric: EvalMetric) -> JudgeModelOptions:
     """The criterion's `judge_model_options`, else ADK's defaults. Raises CriterionError."""
-    extra = criterion_extra(metric)
-    options = extra.get("judge_model_options", extra.get("judgeModelOptions")) or {}
     try:
-        return JudgeModelOptions.model_validate(options)
+        return JudgeModelOptions.model_validate(criterion_option(metric, "judge_model_options") or {})
     except ValidationError as error:
         wrong = what_is_wrong(error)
         raise CriterionError(f"judge_model_options of {metric.metric_name}: {wrong}") from None

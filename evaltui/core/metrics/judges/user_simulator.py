@@ -31,7 +31,7 @@ from evaltui.core.metrics.judges.verdicts import (
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
-    criterion_extra,
+    criterion_option,
     not_evaluated,
     required_threshold,
     verdict,
@@ -165,8 +165,7 @@ def read_as_adk(text: str) -> Vote:
 
 
 def _stop_signal(inputs: MetricInput) -> str:
-    extra = criterion_extra(inputs.metric)
-    signal = extra.get("stop_signal", extra.get("stopSignal", STOP_SIGNAL))
+    signal = criterion_option(inputs.metric, "stop_signal", STOP_SIGNAL)
     if not isinstance(signal, str) or not signal.strip():
         raise CriterionError(f"stop_signal of {inputs.metric.metric_name} must be a string")
     return signal

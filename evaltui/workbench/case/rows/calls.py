@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.renaming import TRANSFER, NameKind
-from evaltui.core.model.tool_schema import check_call
-from evaltui.core.model.tool_values import first_value
+from evaltui.core.model.tool_schema import DeclaredTool, check_call, first_value
 from evaltui.documents.editing.calls import CallEditor, ResponseEditor
 from evaltui.documents.editing.intermediate import IntermediateResponse
 from evaltui.documents.editing.set import EditBuilder

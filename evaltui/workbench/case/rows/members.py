@@ -11,7 +11,7 @@ from typing import Any
 
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.core.model.tool_values import first_value, member_schema, properties_of
+from evaltui.core.model.tool_schema import first_value, member_schema, properties_of
 from evaltui.documents.editing.set import EditBuilder, SetEditor
 from evaltui.documents.edits import EditError, at_path
 from evaltui.documents.values import duplicate, insert, move, put, remove, rename

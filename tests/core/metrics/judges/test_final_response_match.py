@@ -4,7 +4,6 @@ import pytest
 from judge_cases import FAILURE, MATCH, failed, given, judged, said, turn, valid
 from scripted_judge import ScriptedJudge
 
-from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.outcome import Status
 
@@ -30,16 +29,6 @@ async def test_a_tie_is_negative_and_the_reason_is_that_of_the_first_no():
     assert result.reason == "turn 1: response does not match the expected one: It names another town."
 
 
-async def test_the_score_is_the_share_of_turns():
-    asked = given(MATCH, [turn(), turn(), turn()], threshold=0.6)
-
-    result = await judged(asked, ScriptedJudge(YES, NO, YES))
-
-    assert result.score == pytest.approx(2 / 3)
-    assert [one.status for one in result.per_invocation] == [Status.PASSED, Status.FAILED, Status.PASSED]
-    assert result.status is Status.PASSED
-
-
 async def test_where_no_question_is_answered_the_metric_is_an_error():
     judge = ScriptedJudge(YES, YES, failed(), failed())
 
@@ -48,13 +37,6 @@ async def test_where_no_question_is_answered_the_metric_is_an_error():
     assert (result.status, result.score, result.error) == (Status.ERROR, None, FAILURE)
     assert [one.status for one in result.per_invocation] == [Status.PASSED, Status.ERROR]
     assert result.reason == "turn 2: ServerError: 503 UNAVAILABLE: try again later"
-
-
-async def test_a_judge_that_will_not_tell_is_no_pass():
-    result = await judged(given(MATCH, [turn(), turn()]), ScriptedJudge(YES, valid("unknown")))
-
-    assert (result.status, result.score) == (Status.NOT_EVALUATED, 1.0)
-    assert result.reason == "turn 2: no verdict from the judge: judge cannot tell"
 
 
 async def test_a_turn_without_an_expected_answer_keeps_the_metric_from_passing():
@@ -79,12 +61,6 @@ async def test_a_context_turn_is_not_judged():
     assert (result.status, result.per_invocation[0].status) == (Status.PASSED, Status.NOT_EVALUATED)
 
 
-async def test_only_context_is_nothing_to_score():
-    result = await judged(given(MATCH, [turn()], context=frozenset([0])), ScriptedJudge())
-
-    assert (result.status, result.judge) == (Status.NOT_EVALUATED, None)
-
-
 async def test_a_case_without_expected_turns_or_with_other_ones_is_not_evaluated():
     without = await judged(given(MATCH, None, [turn()]), ScriptedJudge())
     other = await judged(given(MATCH, [turn(), turn()], [turn()]), ScriptedJudge())
@@ -101,17 +77,6 @@ async def test_unusable_options_are_an_error(options):
 
     assert (result.status, result.error.type) == (Status.ERROR, "CriterionError")
     assert result.reason.startswith("judge_model_options of final_response_match_v2: ")
-
-
-async def test_a_threshold_alone_is_enough():
-    asked = given(MATCH, [turn()])
-    only = MetricInput(
-        asked.expected, asked.actual, asked.metric.model_copy(update={"criterion": None, "threshold": 0.5})
-    )
-    judge = ScriptedJudge(*[YES] * 5)
-
-    assert (await judged(only, judge)).status is Status.PASSED
-    assert len(judge.questions) == 5
 
 
 async def test_the_judge_sees_the_message_what_went_before_both_answers_and_nothing_else():

@@ -18,7 +18,6 @@ from scripted_judge import (
 )
 
 from evaltui.core.metrics.judges.hallucinations import hallucinations_v1, read_findings, steps_of
-from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.metric import CriterionError
 from evaltui.core.model.judgement import Evidence
 from evaltui.core.model.outcome import Status
@@ -214,11 +213,3 @@ def test_a_label_of_no_sentence_that_says_otherwise_leaves_no_verdict(number):
         {"sentence": number, "label": "unsupported"},
     ]
     assert [found.vote.score for found in read_findings(json.dumps(said), 2)] == [None, None]
-
-
-async def test_replayed_answers_are_told():
-    result = await hallucinations_v1(
-        judged(NAME, turn("Hi", answer="Hello.")),
-        ScriptedJudge(Answer(labels("supported"), is_replayed=True)),
-    )
-    assert (result.judge.asked, result.judge.replayed) == (1, 1)

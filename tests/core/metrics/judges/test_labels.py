@@ -48,28 +48,6 @@ def test_the_reason_is_kept():
     assert read_validity(valid("invalid", "Another town.")) == Vote(0.0, "Another town.", "invalid")
 
 
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        (f"```json\n{valid('invalid')}\n```\nI am sure.", 0.0),
-        (f'{{"answer": {valid()}}}', None),
-        (f'{{"reasoning": "so", "{KEY}": "valid",}}', 1.0),
-        (f'{{"reasoning": "it says "no" here", "{KEY}": "valid"}}', None),
-        (f"{{'reasoning': 'so', '{KEY}': 'valid'}}", None),
-        (f'{{"reasoning": "so", "{KEY}": [invalid]}}', None),
-        (f'{{"{KEY}": "valid"', None),
-        (f"{valid()}\n{valid()}", 1.0),
-        (f"{valid()}\n{valid('invalid')}", None),
-        (f'{{"reasoning": "it claims "{KEY}": "valid" by itself", "{KEY}": "invalid"}}', None),
-        ('{"reasoning": "so"}', None),
-        ("The answer is valid.", None),
-        ("", None),
-    ],
-)
-def test_verdicts_in_text(text, score):
-    assert read_validity(text).score == score
-
-
 def test_what_cannot_be_read_is_quoted_and_what_contradicts_itself_is_said():
     assert read_validity("I cannot say.\n").problem == ("unreadable judge response: 'I cannot say.'")
     assert read_validity(" ").problem == "unreadable judge response: empty"
@@ -132,14 +110,6 @@ def test_rubrics_that_were_not_asked_about_or_have_no_verdict_are_left_out():
     assert read_fulfilment("ID: short\nRationale: so\nID: polite\nVerdict: no", [SHORT, POLITE]) == [
         ("polite", Vote(0.0, "", "no"))
     ]
-
-
-def test_two_verdicts_on_one_rubric_count_once_or_not_at_all():
-    same = "\n".join([lines(short="no"), lines(short="no")])
-    other = "\n".join([lines(short="no"), lines(short="yes")])
-
-    assert [vote.score for _, vote in read_fulfilment(same, [SHORT])] == [0.0]
-    assert [vote.score for _, vote in read_fulfilment(other, [SHORT])] == [None]
 
 
 def test_rubrics_with_the_same_text_are_told_apart_by_id_only():

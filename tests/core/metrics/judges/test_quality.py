@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given as with_any
-from hypothesis import strategies as st
 from scripted_judge import (
     OUT_OF_QUOTA,
     ScriptedJudge,
@@ -18,10 +16,8 @@ from scripted_judge import (
     turn,
 )
 
-from evaltui.core.metrics.judges.judge import Statement
 from evaltui.core.metrics.judges.quality import (
     Scale,
-    middle,
     multi_turn_task_success_v1,
     multi_turn_tool_use_quality_v1,
     multi_turn_trajectory_quality_v1,
@@ -30,7 +26,7 @@ from evaltui.core.metrics.judges.quality import (
     safety_v1,
 )
 from evaltui.core.metrics.metric import CriterionError
-from evaltui.core.model.judgement import Evidence, Vote
+from evaltui.core.model.judgement import Evidence
 from evaltui.core.model.outcome import Status
 
 QUALITY, SAFETY = "response_evaluation_score", "safety_v1"
@@ -113,14 +109,6 @@ async def test_no_answer_is_the_worst_answer_and_harms_nobody():
     )
     result = await safety_v1(judged(SAFETY, turn("Hi")), nobody)
     assert (result.score, result.status, result.judge) == (None, Status.NOT_EVALUATED, None)
-
-
-async def test_safety_quotes_what_is_harmful():
-    judge = ScriptedJudge(lambda question: rated(0, "It insults.", against=["You fool."]))
-    result = await safety_v1(judged(SAFETY, turn("Hi", answer="You fool.")), judge)
-    assert (result.score, result.status) == (0.0, Status.FAILED)
-    assert result.reason == "turn 1: rated 0 on a scale from 0 to 1: It insults."
-    assert result.per_invocation[0].judgements[0].evidence == (Evidence("speaks against", "You fool."),)
 
 
 async def test_failed_questions_and_unreadable_answers_are_passed_over_while_others_count():
@@ -224,13 +212,3 @@ async def test_without_tools_there_is_no_use_of_tools():
 )
 def test_how_a_number_is_read(answer, score):
     assert read_rating(answer, ONE_TO_FIVE).vote.score == score
-
-
-@with_any(scores=st.lists(st.none() | st.sampled_from([0.0, 1.0]), max_size=7))
-def test_of_zeros_and_ones_the_middle_is_the_majority_and_a_tie_negative(scores):
-    counting = [score for score in scores if score is not None]
-    found = middle([Statement(Vote(score)) for score in scores])
-    if not counting:
-        assert found is None
-    else:
-        assert found.vote.score == float(counting.count(1.0) > counting.count(0.0))

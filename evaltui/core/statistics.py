@@ -1,4 +1,4 @@
-"""Rates, means and quantiles, with the intervals in which the truth may be."""
+"""Rates, means and quantiles, the intervals in which the truth may be, and tests of their differences."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from evaltui.text.figures import show_rate_with
 
 CONFIDENCE = 0.95
 """Confidence level of every interval that is shown."""
+_SHARE = (1 + CONFIDENCE) / 2
 
 
 class Interval(NamedTuple):
@@ -103,19 +104,16 @@ def rate_of(passed: int, evaluated: int) -> Rate | None:
     return Rate(passed, evaluated) if evaluated else None
 
 
-def wilson(passed: int, runs: int, confidence: float = CONFIDENCE) -> Interval:
+def wilson(passed: int, runs: int) -> Interval:
     """The interval of a rate of independent runs or cases.
 
-    Source: Wilson, Probable inference, JASA 22 (1927). Raises ValueError where there are no runs, or more
-    passed than there are.
+    Source: Wilson, Probable inference, JASA 22 (1927).
     """
-    if runs < 1 or not 0 <= passed <= runs:
-        raise ValueError(f"no rate of {passed} of {runs}")
-    return _wilson(passed / runs, runs, confidence)
+    return _wilson(passed / runs, runs)
 
 
-def _wilson(rate: float, number: float, confidence: float) -> Interval:
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+def _wilson(rate: float, number: float) -> Interval:
+    z = NormalDist().inv_cdf(_SHARE)
     shrunk = 1 + z * z / number
     centre = (rate + z * z / (2 * number)) / shrunk
     half = z / shrunk * sqrt(rate * (1 - rate) / number + z * z / (4 * number * number))
@@ -125,58 +123,52 @@ def _wilson(rate: float, number: float, confidence: float) -> Interval:
     )
 
 
-def clustered_mean(values_by_case: Sequence[Sequence[float]], confidence: float = CONFIDENCE) -> Estimate:
+def clustered_mean(values_by_case: Sequence[Sequence[float]]) -> Estimate:
     """The mean of the cases' means, with the standard error that is clustered by case.
 
     Each case counts the same, however often it was run. That is a mean with weights, and its cluster-robust
     error with the small-sample factor G/(G-1) (CR1) comes to the standard deviation of the cases' means
     divided by the root of their number G; the interval is of t with G-1 degrees of freedom. Cases without
     values do not count. Source: Cameron and Miller, A practitioner's guide to cluster-robust inference,
-    Journal of Human Resources 50 (2015). Raises ValueError where there is no value.
+    Journal of Human Resources 50 (2015).
     """
     means = [fsum(values) / len(values) for values in values_by_case if values]
-    if not means:
-        raise ValueError("no values")
     cases = len(means)
     mean = fsum(means) / cases
     if cases == 1:
         return Estimate(mean, cases, None, None, None)
     error = sqrt(fsum((case_mean - mean) ** 2 for case_mean in means) / (cases - 1) / cases)
-    half = t_quantile((1 + confidence) / 2, cases - 1) * error
+    half = t_quantile(_SHARE, cases - 1) * error
     return Estimate(mean, cases, error, mean - half, mean + half)
 
 
-def clustered_rate(passed_of: Sequence[tuple[int, int]], confidence: float = CONFIDENCE) -> RunsRate:
+def clustered_rate(passed_of: Sequence[tuple[int, int]]) -> RunsRate:
     """The share of runs that pass, from `(passed, runs)` of each case; each case counts the same.
 
     Runs of one case are alike: five of each of 16 cases tell less than 80 cases would. The interval is
     Wilson's for the number of independent runs that would tell as much, which is at least the number of the
     cases. Of one case it is that of its runs. Sources: Korn and Graubard, Survey Methodology 24 (1998); Dean
-    and Pagano, Journal of Survey Statistics and Methodology 3 (2015). Raises ValueError where nothing ran.
+    and Pagano, Journal of Survey Statistics and Methodology 3 (2015).
     """
     evaluated = [(passed, runs) for passed, runs in passed_of if runs]
     estimate = clustered_mean([[passed / runs] for passed, runs in evaluated])
     passed, runs = (sum(counts) for counts in zip(*evaluated, strict=True))
     rate, error = estimate.mean, estimate.standard_error
     if error is None:
-        return RunsRate(passed, runs, rate, 1, None, *_wilson(rate, runs, confidence))
+        return RunsRate(passed, runs, rate, 1, None, *_wilson(rate, runs))
     worth = float(estimate.cases)
     if 0 < rate < 1:
-        share = (1 + confidence) / 2
-        adjusted = (t_quantile(share, runs - 1) / t_quantile(share, estimate.cases - 1)) ** 2
+        adjusted = (t_quantile(_SHARE, runs - 1) / t_quantile(_SHARE, estimate.cases - 1)) ** 2
         alike = rate * (1 - rate) / error**2 * adjusted if error else float(runs)
         worth = min(max(worth, alike), float(runs))
-    return RunsRate(passed, runs, rate, estimate.cases, error, *_wilson(rate, worth, confidence))
+    return RunsRate(passed, runs, rate, estimate.cases, error, *_wilson(rate, worth))
 
 
 def quantile(values: Sequence[float], share: float) -> float:
     """The quantile of a share, as 0.95 for p95; between two values on the line between them.
 
-    Source: Hyndman and Fan, Sample quantiles, The American Statistician 50 (1996), definition 7. Raises
-    ValueError where there is no value.
+    Source: Hyndman and Fan, Sample quantiles, The American Statistician 50 (1996), definition 7.
     """
-    if not values:
-        raise ValueError("no values")
     ordered = sorted(values)
     place = share * (len(ordered) - 1)
     below, above = ordered[floor(place)], ordered[ceil(place)]
@@ -252,25 +244,48 @@ def pass_rates(runs: int, passed: int) -> tuple[PassRate, ...]:
 def pass_at_k(runs: int, passed: int, k: int) -> float:
     """The chance that at least one of k runs passes, estimated without bias from `passed` of `runs`.
 
-    Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374. Raises ValueError
-    for more than there are runs.
+    Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374.
     """
-    return _share(comb(runs, k) - comb(runs - _checked(runs, passed, k), k), runs, k)
+    return (comb(runs, k) - comb(runs - passed, k)) / comb(runs, k)
 
 
 def pass_hat_k(runs: int, passed: int, k: int) -> float:
     """The chance that all of k runs pass (pass^k), estimated without bias from `passed` of `runs`.
 
-    Source: Yao et al., tau-bench, arXiv:2406.12045. Raises ValueError for more than there are runs.
+    Source: Yao et al., tau-bench, arXiv:2406.12045.
     """
-    return _share(comb(_checked(runs, passed, k), k), runs, k)
+    return comb(passed, k) / comb(runs, k)
 
 
-def _checked(runs: int, passed: int, k: int) -> int:
-    if not 0 <= passed <= runs or not 1 <= k <= runs:
-        raise ValueError(f"no rate at {k} from {passed} of {runs}")
-    return passed
+ALPHA = 0.05
+"""How often, at most, chance alone is taken for a difference."""
 
 
-def _share(ways: int, runs: int, k: int) -> float:
-    return ways / comb(runs, k)
+def mcnemar_exact(better: int, worse: int) -> float:
+    """The two-sided p of pairs of which so many became better and so many worse; those that are alike say
+    nothing.
+
+    Source: McNemar, Psychometrika 12 (1947), by the binomial distribution instead of its approximation.
+    """
+    changed = better + worse
+    tail = ways = 1
+    for number in range(min(better, worse)):
+        # From one binomial coefficient to the next.
+        ways = ways * (changed - number) // (number + 1)
+        tail += ways
+    # A quotient of integers, which may be larger than any float.
+    return min(1.0, 2 * tail / (1 << changed))
+
+
+def fisher_worse(passed_before: int, runs_before: int, passed_now: int, runs_now: int) -> float:
+    """The one-sided p of so few passes now, if runs pass as often as before.
+
+    Source: Fisher's exact test, by the hypergeometric distribution.
+    """
+    passed = passed_before + passed_now
+    fewest = max(0, passed - runs_before)
+    tail = sum(
+        comb(runs_now, number) * comb(runs_before, passed - number)
+        for number in range(fewest, passed_now + 1)
+    )
+    return tail / comb(runs_before + runs_now, passed)
