@@ -174,8 +174,9 @@ def markdown_matrix(report: MatrixReport) -> str:
     text = f"{MARKER}\n{_matrix_head(report)}{sums}\n"
     rows = [row for row in matrix.rows if row.differs]
     if not rows:
-        where = "every variant" if matrix.is_complete else "these variants"
-        return f"{text}All cases came out the same in {where}.\n"
+        if not matrix.is_complete:
+            return f"{text}No case differs so far.\n"
+        return f"{text}All cases came out the same in every variant.\n"
     shown: list[str] = []
     room = MOST_BYTES - _RESERVE - len(text.encode())
     for row in rows:

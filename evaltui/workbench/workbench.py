@@ -128,7 +128,6 @@ class Workbench:
         results = self.outcomes.counts_of() or self.outcomes.last_run or self.outcomes.previous_run
         return not (results or self.is_running or self.has_chatted or self.console.total)
 
-    @cached_property
     @property
     def is_running(self) -> bool:
         """Whether any run is in progress."""
