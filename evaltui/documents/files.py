@@ -245,3 +245,19 @@ def written_at_once(path: Path) -> Iterator[TextIO]:
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(target.parent)
+
+
+def typed_path(text: str) -> Path:
+    """The path in a text that somebody typed. `~` of a user who is not there stays."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file or a folder at a path; there is none where no file can have such a name."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False

@@ -19,6 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evaltui.core.model.problems import SelectionError
+from evaltui.documents.files import is_there
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agents import agents_in
 from evaltui.project.folders import may_be_agent
@@ -292,7 +293,7 @@ def open_workbench(
     if opening.demo:
         return open_demo()
     agent_dir = opening.path
-    paths = [set_name] if set_name and Path(set_name).exists() else []
+    paths = [set_name] if set_name and is_there(Path(set_name)) else []
     options = options or {}
     try:
         chosen = choose_config(agent_dir, config, remembers=not read_only)

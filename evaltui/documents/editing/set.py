@@ -27,6 +27,8 @@ from evaltui.documents.editing.turn import MessageEditor, TurnEditor
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, discard, insert, move, put, remove
 
+_LONGEST_ID = 200
+
 
 class CaseEditor:
     """The case with this number, from 0, in the data of an eval set.
@@ -163,6 +165,8 @@ def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None
     """The sentence why a new set cannot have an id; None where it can. The allowed characters are ADK's."""
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
         return "A set id has letters a–z, digits and _"
+    if len(eval_set_id) > _LONGEST_ID:
+        return f"A set id has at most {_LONGEST_ID} characters: it names a file"
     return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
 
 

@@ -330,6 +330,9 @@ def page_title(workbench: Workbench) -> tuple[Line, Line]:
     title: Line = [(set_id, "muted"), (" › ", "muted"), (visible(selection.eval_id), "bold")]
     if selection.turn is not None:
         title.append((f" › turn {selection.turn + 1}", ""))
+    current = workbench.runs.current
+    if current and selection.case and workbench.outcomes.status(selection.case) == RUNNING:
+        return title, [(f"run {current.number}", "muted")]
     scored = workbench.outcomes.get(selection.case)
     return title, [(scored.run.name, "bold accent" if scored.run.title else "muted")] if scored else []
 

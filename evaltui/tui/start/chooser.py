@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widget import Widget
 
+from evaltui.documents.files import is_there, typed_path
 from evaltui.project.agent_source import AgentFacts, agent_facts
 from evaltui.project.folders import short_path
 from evaltui.project.run_settings import SettingsError, run_settings
@@ -357,9 +358,9 @@ def _last_outcome(agent_dir: Path) -> Line:
 
 
 def _path_of(text: str) -> Path:
-    return Path(text.strip()).expanduser()
+    return typed_path(text.strip())
 
 
 def _no_folder(text: str) -> str | None:
     """Why a folder cannot be opened; None where it can."""
-    return None if text.strip() and _path_of(text).exists() else "No such file or folder"
+    return None if text.strip() and is_there(_path_of(text)) else "No such file or folder"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from evaltui.documents.files import is_there, typed_path
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.traces.conversations import RecordedConversation, conversations_in
@@ -22,22 +23,19 @@ def dropped_path(text: str) -> Path:
     """The path in a text that was typed, pasted or dragged into a field: without quotes or `file://`."""
     text = text.strip()
     if text.startswith("file://"):
-        return Path(unquote(urlsplit(text).path))
-    if not Path(text).expanduser().exists():
+        return Path(unquote(text.removeprefix("file://").removeprefix("localhost")))
+    if not is_there(typed_path(text)):
         try:
             words = shlex.split(text)
         except ValueError:
             words = []
         text = words[0] if len(words) == 1 else text
-    return Path(text).expanduser()
+    return typed_path(text)
 
 
 def path_problem(text: str) -> str | None:
     """Why no traces can be read from a path, as a sentence."""
-    try:
-        return None if dropped_path(text).exists() else "No such file"
-    except (OSError, ValueError) as error:
-        return str(error)
+    return None if is_there(dropped_path(text)) else "No such file"
 
 
 def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
