@@ -45,7 +45,7 @@ _AGENT = (
     "Package or folder with agent.py, __init__.py or root_agent.yaml, one .py file, or the URL of an agent "
     "behind a network"
 )
-_OF_THE_RUNS = "Agent of the runs; not needed for paths (default: the current folder)"
+_AGENT_OF_RUNS = "Agent of the runs; not needed for paths (default: the current folder)"
 
 
 def _agent_dir(help: str = _AGENT, default: Path | None = None) -> Option:
@@ -132,7 +132,7 @@ COMMANDS: Mapping[str, Command] = {
         "0 compared, 2 usage error; with --fail-on-regression 1 regression, 3 selected cases of CANDIDATE "
         "without a result, or without a verdict in both runs.",
         (
-            _agent_dir(_OF_THE_RUNS, Path()),
+            _agent_dir(_AGENT_OF_RUNS, Path()),
             _argument("base", "BASE", "Earlier run"),
             _argument("candidate", "CANDIDATE", "Later run"),
         ),

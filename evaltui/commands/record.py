@@ -56,7 +56,7 @@ class _Recording:
 
 
 def record(options: argparse.Namespace) -> int:
-    """Record a case and add it to its set; 3 where the agent failed, and then nothing is written."""
+    """Records a case and adds it to its set; exit code 3 where the agent failed: nothing is written then."""
     try:
         recording = _prepare(options)
         drafted = run_interruptible(_record(options, recording))

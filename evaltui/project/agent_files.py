@@ -110,7 +110,7 @@ Contents = Mapping[str, str]
 UNKNOWN = "?"
 
 # What only the user writes. Other files an agent may change itself while it works.
-_CODE = {".py", ".yaml", ".yml"}
+_CODE_SUFFIXES = {".py", ".yaml", ".yml"}
 # What hardly an agent writes itself; of other texts, as counters and memories, the name has to say so.
 _PROMPTS = {".md", ".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
 _PROMPT_NAMES = ("prompt", "instruction", "system")
@@ -248,7 +248,7 @@ def is_read_only(name: str, before: Contents, read: Collection[str], written: Co
 
 def is_source(name: str) -> bool:
     """Whether only the user writes a file of this name."""
-    return Path(name).suffix in _CODE
+    return Path(name).suffix in _CODE_SUFFIXES
 
 
 def is_prompt(name: str) -> bool:

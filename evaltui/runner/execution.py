@@ -424,7 +424,7 @@ class _Run:
             await self._conclude(item, expected, ran, None)
 
     def _leave(self, item: WorkItem) -> None:
-        """The run has been stopped: items that wait come to nothing, and no more will follow."""
+        """Marks an item as left because the run was stopped, and closes the queue: no more will follow."""
         self._left.add(item.number)
         self._queue.close()
 

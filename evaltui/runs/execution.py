@@ -54,7 +54,7 @@ from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
 
 # Seconds.
-_COMMIT_EVERY = 1.0
+_COMMIT_SECONDS = 1.0
 
 
 def logged_files(plan: RunPlan, also: Iterable[str] = ()) -> dict[str, str]:
@@ -459,7 +459,7 @@ class _Execution:
     async def _commit_now_and_then(self, log: LoggedRun) -> None:
         """Commits every second, so that the last events are in the file while nothing follows."""
         while True:
-            await asyncio.sleep(_COMMIT_EVERY)
+            await asyncio.sleep(_COMMIT_SECONDS)
             log.commit()
 
     def run_nothing(self) -> ExecutedRun:

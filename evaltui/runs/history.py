@@ -267,7 +267,7 @@ def result_of(
 
 @dataclass(frozen=True)
 class CasePoint:
-    """A case in one of the runs; `run` is the whole run, with this case only."""
+    """A case in one of the runs; `run` is the summary of that run for this case alone."""
 
     started: datetime
     summary: CaseSummary

@@ -45,7 +45,7 @@ _EVENT = "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)"
 _EVAL_CASE = "INSERT OR REPLACE INTO eval_cases VALUES (?, ?)"
 _NO_FILE = Path("this run")
 # What comes by the thousand is committed together, so many seconds after the last commit.
-_COMMIT_EVERY = 0.2
+_COMMIT_SECONDS = 0.2
 # Seconds. Another process that locks the file for longer is waited for later on, and at last at the end.
 _PATIENCE = 2.0
 _RETRY_EVERY = 3.0
@@ -370,7 +370,7 @@ class RunWriter:
         return RunFile(self.path, self._db)
 
     def _commit_soon(self) -> None:
-        if time.monotonic() - self._committed > _COMMIT_EVERY:
+        if time.monotonic() - self._committed > _COMMIT_SECONDS:
             self.commit()
 
     def commit(self) -> None:

@@ -234,7 +234,7 @@ def _part(request: RunRequest, shard: Shard, plans: Sequence[SetPlan]) -> tuple[
 
 
 def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[str]) -> RunPlan:
-    """Shards run side by side; a resumed one is one of as many as it was."""
+    """The plan with its limits divided by the number of shards, which run side by side; adds a note of it."""
     if shards is None or shards.count == 1 or len(shards.numbers) > 1 or not plan.settings.limits:
         return plan
     limits = tuple(limit.divided_by(shards.count) for limit in plan.settings.limits)

@@ -173,8 +173,8 @@ def bar(share: float, width: int, role: str, threshold: float | None = None) -> 
 
 
 def stacked_bar(parts: Sequence[tuple[int, str]], total: int, width: int) -> Line:
-    """Counts beside each other, each in its role; what is left of `total` is empty. No count is lost, as long
-    as there are cells."""
+    """A bar of counts, each in its role; the rest of `total` is empty. Each count has a cell at least, as
+    long as there are cells."""
     line: Line = []
     left, count_left = width, total
     for count, role in parts:

@@ -26,7 +26,7 @@ def type_change(expected: Any, actual: Any) -> str:
 
 
 def type_names(expected: Any, actual: Any) -> tuple[str, str] | None:
-    """The JSON types of two values, `integer` and `string`; None where they have one, or one is null."""
+    """The JSON types of two values, `integer` and `string`; None for two of one type, and beside null."""
     if not type_change(expected, actual):
         return None
     before, after = (

@@ -353,7 +353,7 @@ def _answers(model: Work) -> bool:
 
 
 def _writable(event: Event) -> Event:
-    """The event without the numbers and letters that JSON in UTF-8 does not have."""
+    """The event with replacements for what JSON in UTF-8 cannot hold: NaN, lone surrogates."""
     data = event.to_json()
     try:
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()

@@ -86,7 +86,7 @@ def _repeats(case: CaseResult) -> str:
 
 
 def summary(result: CaseResult | RepeatResult) -> str:
-    """The same in as few words as a line of a list has room for; "" for a case that passed without rules.
+    """The reasons for the outcome, short enough for a list; "" for a case that passed without rules.
 
     How many repeats passed is left to the line, which has a column for it.
     """

@@ -1,4 +1,4 @@
-"""Events of google-adk as JSON, as its servers and files have them, as steps. Source: google-adk 2.13."""
+"""Makes steps of google-adk's events, the JSON of its servers and files. Source: google-adk 2.13."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool
 
 
 def call_keys(name: str, args: Args, rules: CaseRules) -> tuple[Hashable, Hashable]:
-    """Two keys of a call. With different first ones two calls differ, with equal second ones they do not."""
+    """Two keys to compare calls: different first keys mean different calls, equal second keys equal calls."""
     exact = name, frozen(args)
     return ((name, rules[name].unruled(args)) if name in rules else exact), exact
 

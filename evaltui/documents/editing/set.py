@@ -26,6 +26,7 @@ from evaltui.documents.editing.session import RubricsEditor, ScenarioEditor, Ses
 from evaltui.documents.editing.turn import MessageEditor, TurnEditor
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, discard, insert, move, put, remove
+from evaltui.text.figures import counted
 
 _LONGEST_ID = 200
 
@@ -166,7 +167,7 @@ def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
         return "A set id has letters a–z, digits and _"
     if len(eval_set_id) > _LONGEST_ID:
-        return f"A set id has at most {_LONGEST_ID} characters: it names a file"
+        return f"A set id has at most {counted(_LONGEST_ID, 'character')}: it names a file"
     return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
 
 

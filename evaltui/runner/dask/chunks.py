@@ -81,8 +81,8 @@ class ChunkQueue:
         self._seconds_in_total += seconds
 
     def next_chunk(self, hosts: int, at_once: int, *, alone: bool) -> Chunk | None:
-        """The next chunk for a host that runs `at_once` items side by side, one of so many hosts; None where
-        no item may start there. `alone` is whether the host's worker runs nothing else.
+        """The next chunk for one of `hosts` hosts that each run `at_once` items side by side; None where no
+        item may start there. `alone` is whether the host's worker runs nothing else.
 
         Items that may have killed a worker come last.
         """

@@ -59,7 +59,7 @@ def _decorated(span: OtelSpan) -> Operation:
 
 
 def _arguments(value: Any) -> Any:
-    """The arguments of a decorated function, `{"args": [], "kwargs": {}}`; of LangChain `{"inputs": {}}`."""
+    """The arguments that were recorded of a decorated function (`args`) or of LangChain (`inputs`)."""
     if isinstance(value, dict) and ("inputs" in value or "input_str" in value):
         return value.get("inputs")
     return of_function(value)

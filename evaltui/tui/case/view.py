@@ -304,7 +304,7 @@ class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
             self._show_json()
 
     def _show_json(self) -> None:
-        """Opens a dialog for the draft, such as one of an earlier session, unless it is open."""
+        """Opens the dialog with the draft of a case's JSON, also of an earlier session."""
         draft = self._workbench.drafting.draft
         if draft is None or not draft.is_in_dialog or self._shows_json:
             return

@@ -327,7 +327,7 @@ def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
 
 
 def longest_name(matrix: Matrix) -> int:
-    """Cells of the longest id of a case."""
+    """The width of the longest case id, in cells."""
     return max((cell_len(visible(row.case.eval_id)) for row in matrix.rows), default=0)
 
 

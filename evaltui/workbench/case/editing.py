@@ -209,7 +209,10 @@ class Editing:
         return edits
 
     def copied(self, path: Path) -> SetEditor:
-        """A copy of a set and its config, a new one where there is none. Raises OSError, EvalSetError."""
+        """A copy of the set at `path` and of its config, which is new where there is none.
+
+        Raises OSError, EvalSetError.
+        """
         from evaltui.documents.editing.config import new_config
         from evaltui.documents.editing.set import SetEditor
 
