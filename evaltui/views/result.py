@@ -176,7 +176,7 @@ def turn_facts(result: Result, number: int) -> Iterator[str]:
 
 
 def expectation_facts(turn: TurnResult) -> Iterator[str]:
-    """What is expected of calls, and how many match: `no calls expected`, `2/3 calls`."""
+    """The expected calls in words, and how many match: `no calls expected`, `2/3 calls`."""
     if expectation := _EXPECTATIONS[turn.expectation]:
         yield expectation
     if turn.expectation == "these calls" or (turn.checks_calls and turn.calls):
