@@ -18,7 +18,7 @@ from evaltui.core.statistics import ALPHA
 from evaltui.runs.baselines import LaterRun, last_baseline
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix
-from evaltui.runs.run_header import RunKind
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_p, some_of
 

@@ -28,7 +28,7 @@ from evaltui.reports.matrix_report import MatrixReport, notes_on_runs
 from evaltui.runner.gate import SharedByGates
 from evaltui.runner.starting import HostSettings, StartedHost, require_variant, start_host
 from evaltui.runs.matrices import usual_base
-from evaltui.runs.run_header import RunKind
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import some_of

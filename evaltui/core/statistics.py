@@ -9,8 +9,6 @@ from math import atan, ceil, comb, cos, floor, fsum, pi, sin, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from pydantic import computed_field
-
 from evaltui.text.figures import show_rate_with
 
 CONFIDENCE = 0.95
@@ -66,42 +64,6 @@ class RunsRate:
     def __str__(self) -> str:
         """`84% (74–90%)`"""
         return show_rate_with(self.mean, self.interval)
-
-
-@dataclass(frozen=True)
-class Rate:
-    """Number of passed runs among the evaluated ones, with the 95 % interval of the rate."""
-
-    passed: int
-    of: int
-
-    @computed_field
-    @property
-    def rate(self) -> float:
-        return self.passed / self.of
-
-    @computed_field
-    @property
-    def low(self) -> float:
-        return self.interval.low
-
-    @computed_field
-    @property
-    def high(self) -> float:
-        return self.interval.high
-
-    @property
-    def interval(self) -> Interval:
-        return wilson(self.passed, self.of)
-
-    def __str__(self) -> str:
-        """`84% (74–90%)`"""
-        return show_rate_with(self.rate, self.interval)
-
-
-def rate_of(passed: int, evaluated: int) -> Rate | None:
-    """None where nothing was evaluated."""
-    return Rate(passed, evaluated) if evaluated else None
 
 
 def wilson(passed: int, runs: int) -> Interval:

@@ -15,10 +15,9 @@ from evaltui.core.compare.totals import Rates
 from evaltui.core.compare.totals import Totals as RunTotals
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, Seconds, in_order
-from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, Outcome
+from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, Outcome, Rate
 from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
-from evaltui.core.statistics import Rate
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_tables import case_json

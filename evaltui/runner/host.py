@@ -34,7 +34,7 @@ from evaltui.agents.protocol import DisturbedChannelError, FilesOpened, Message,
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.gate import GatedRequest, answered
+from evaltui.runner.gated_requests import GatedRequest, answered
 from evaltui.text.figures import counted, show_number, show_size
 
 OnConsole = Callable[[str, str], None]

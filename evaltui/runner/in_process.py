@@ -15,7 +15,7 @@ from evaltui.agents.model_gate import ModelGate
 from evaltui.agents.protocol import FilesOpened, Message
 from evaltui.core.model.events import Json
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runner.gate import GatedRequest, answered
+from evaltui.runner.gated_requests import GatedRequest, answered
 from evaltui.runner.host import OnConsole, OnEvent, OnRecorded
 from evaltui.runner.starting import HostSettings, StartedHost, started_loading
 

@@ -15,7 +15,7 @@ from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailed
 from evaltui.agents.protocol import FilesOpened
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
-from evaltui.runner.gate import CallGate, GatedRequest
+from evaltui.runner.gated_requests import CallGate, GatedRequest
 from evaltui.runner.plan import WorkItem
 from evaltui.runner.starting import HostSettings, RunningHost, StartedHost, start_host
 

@@ -17,7 +17,7 @@ from evaltui.core.model.events import Json
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_folder
 from evaltui.project.interpreters import OWN, Interpreter
-from evaltui.runner.gate import CallGate, GatedRequest
+from evaltui.runner.gated_requests import CallGate, GatedRequest
 from evaltui.runner.host import Host, OnConsole, import_limit
 
 ScoringKind = Literal["metrics", "models", "functions"]

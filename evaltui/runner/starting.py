@@ -20,7 +20,7 @@ from evaltui.core.model.variants import VARIANT_ERROR
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import env_file
 from evaltui.project.packages import site_packages
-from evaltui.runner.gate import GatedRequest
+from evaltui.runner.gated_requests import GatedRequest
 from evaltui.runner.host import Host, OnConsole, OnEvent, OnRecorded, import_limit
 
 

@@ -15,7 +15,8 @@ from evaltui.project.folders import agent_file
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
-from evaltui.runs.run_header import RunHeader, RunKind
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
 

@@ -14,7 +14,7 @@ from evaltui.core.model.spending import Spending
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.history import KeptRun, open_run
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.run_header import RunKind
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 
 # Logs that are looked through for the last run of a case, the newest first.

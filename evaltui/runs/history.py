@@ -27,7 +27,8 @@ from evaltui.core.secrets import Secrets
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
-from evaltui.runs.run_header import ROOT_AGENT, RunHeader, RunKind
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.values import did_you_mean

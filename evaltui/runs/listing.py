@@ -19,7 +19,8 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import header_of, result_of, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
-from evaltui.runs.run_header import ROOT_AGENT, RunKind, SelectedSet
+from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_local
 

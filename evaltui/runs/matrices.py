@@ -14,7 +14,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import KeptRun, header_of, last_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
-from evaltui.runs.run_header import RunHeader, RunKind
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import SUFFIX, RunStore
 
 

@@ -34,7 +34,8 @@ from evaltui.runner.recording_files import Recordings, read_recordings, recordin
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import RunFile, is_being_written
-from evaltui.runs.run_header import RunHeader, RunKind, SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
 from evaltui.text.figures import some_of
 

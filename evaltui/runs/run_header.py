@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer
@@ -20,76 +20,13 @@ from evaltui.core.model.config import OwnPrice, PassIf, Repeats
 from evaltui.core.model.events import Json
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
-from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_file
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.run_settings import RunSettings
 from evaltui.runner.plan import rule_of_case
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.run_tables import with_all_fields
 from evaltui.runs.shards import ShardsOfRun
-
-
-class RunKind(NamedTuple):
-    """The agent of a run, relative to the folder that its runs are stored for, and how its verdicts came
-    about.
-
-    Runs of another kind do not count as the last run, nor their passed cases as passed.
-    """
-
-    file: str = ""
-    """The name of an agent that is a single file; "" for what its folder holds."""
-    module: str = ""
-    """The dotted name that the agent was imported by, perhaps with `:attribute`; "" for none."""
-    agent_name: str = ""
-    """The sub-agent that was run as the root; "" for the root agent."""
-    url: str = ""
-    """The address of an agent behind a network; "" for one that is imported."""
-    in_process: bool = False
-    variant: str = ""
-    """The name of the variant, if it changes something of the agent."""
-    of_traces: bool = False
-    """Whether recorded traces were scored."""
-    adk_verdicts: bool = False
-
-    @classmethod
-    def of(cls, agent: AgentAddress, *, of_traces: bool = False, adk_verdicts: bool = False) -> RunKind:
-        variant = agent.variant.variant if agent.variant else None
-        return cls(
-            agent_file(agent.folder),
-            agent.module,
-            agent.name or "",
-            agent.url,
-            agent.in_process,
-            variant.name if variant and variant.changes else "",
-            of_traces,
-            adk_verdicts,
-        )
-
-    @property
-    def agent(self) -> RunKind:
-        """The agent alone, whatever its verdicts are of."""
-        return self._replace(of_traces=False, adk_verdicts=False)
-
-    @property
-    def of_any_deployment(self) -> RunKind:
-        """Without the URL, which may be another one in each deployment."""
-        return self._replace(url="any" if self.url else "")
-
-    @property
-    def in_words(self) -> tuple[str, ...]:
-        """The ways in which it differs from the root agent of its folder, without the variant."""
-        words = {
-            "traces": self.of_traces,
-            "in process": self.in_process,
-            self.module: self.module,
-            self.url: self.url,
-            f"agent {self.agent_name}": self.agent_name,
-        }
-        return tuple(word for word, holds in words.items() if holds)
-
-
-ROOT_AGENT = RunKind()
-"""A run of the root agent of a folder."""
 
 
 @dataclass(frozen=True)

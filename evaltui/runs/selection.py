@@ -21,7 +21,8 @@ from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.matrices import newest_runs, recorded_seconds
 from evaltui.runs.resuming import Resumption, notes_on_kept
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.run_header import RunHeader, RunKind
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.scoring import (
     PairedTraces,
     TracesToScore,

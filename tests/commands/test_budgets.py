@@ -218,7 +218,8 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
     assert call("run", agent, "--resume", "last", "--budget", "79tok", *asked) == 0
     assert len(gemini.requests) == 6
     document = json.loads(capsys.readouterr().out)
-    assert document["notes"] == []
+    (note,) = document["notes"]
+    assert note.startswith("one: resumes run ")
     assert document["complete"] is True
     assert [one["name"] for one in document["variants"]] == ["base", "one", "two"]
 

@@ -25,7 +25,8 @@ from evaltui.runs.history import History, open_run
 from evaltui.runs.listing import read_row
 from evaltui.runs.resuming import finished_repeats
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_header import ROOT_AGENT, RunHeader, SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import FOREIGN

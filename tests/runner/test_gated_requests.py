@@ -14,7 +14,8 @@ from evaltui import EvalConfig, EvalSet
 from evaltui.agents.protocol import FilesOpened
 from evaltui.core.model.limits import Budget, Limit
 from evaltui.runner import execution
-from evaltui.runner.gate import Gate, GatedRequest, SharedByGates, answered
+from evaltui.runner.gate import Gate, SharedByGates
+from evaltui.runner.gated_requests import GatedRequest, answered
 from evaltui.runner.limiter import Call
 from evaltui.runner.plan import (
     RunPlan,

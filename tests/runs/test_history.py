@@ -19,7 +19,8 @@ from evaltui.runs import history
 from evaltui.runs.history import History, find_run, name_run, open_run
 from evaltui.runs.listing import newest_run, read_row
 from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import ROOT_AGENT, RunHeader, SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 

@@ -4,7 +4,7 @@ import pytest
 from stored_matrix import write_matrix
 
 from evaltui.core.compare.matrix import Row
-from evaltui.runs.run_header import ROOT_AGENT
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import cells, draw
 from evaltui.tui.matrix.page import Columns, row_line

@@ -127,7 +127,7 @@ WITH_COROUTINES = {
     "ending.py",
     "relax.py",
     "rename.py",
-    "second_pages.py",
+    "palette.py",
     "view.py",
 }
 

@@ -10,7 +10,7 @@ from fake_runs import FakeRuns, NoHost, says
 from evaltui.core.model.outcome import Status
 from evaltui.runs import execution
 from evaltui.runs.listing import newest_run
-from evaltui.runs.run_header import ROOT_AGENT
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.tui.main.status import run_line
 from evaltui.workbench.state import Repeated, Selection, Stage
 from evaltui.workbench.workbench import Workbench

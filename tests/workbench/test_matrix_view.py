@@ -9,7 +9,7 @@ from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
-from evaltui.runs.run_header import ROOT_AGENT
+from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
 from evaltui.tui.matrix.page import cell_lines

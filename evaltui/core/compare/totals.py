@@ -11,16 +11,14 @@ from pydantic import computed_field
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.base_model import NOT_REPORTED, keys_first
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import Rate, Status, rate_of
 from evaltui.core.model.spending import Cost, KnownCost
 from evaltui.core.statistics import (
     Estimate,
-    Rate,
     RunsRate,
     clustered_mean,
     clustered_rate,
     quantile,
-    rate_of,
 )
 from evaltui.text.figures import counted, show_number, show_score
 

@@ -129,7 +129,8 @@ def dataset_place(case: Json, path: JsonPath) -> JsonPath:
             return [*rubric_places(case).values(), ()][min(number, len(rubric_places(case)))]
         case (str(name), *rest) if name in names:
             return (spelt(names[name], case), *rest)
-    return ()
+    # A member of the dataset itself, such as one that is given twice.
+    return path if path and path[0] in case else ()
 
 
 def is_recorded(case: Json) -> bool:

@@ -34,14 +34,50 @@ from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
-from evaltui.core.statistics import PassRate, Rate, pass_rates, rate_of
-from evaltui.text.figures import show_scores
+from evaltui.core.statistics import Interval, PassRate, pass_rates, wilson
+from evaltui.text.figures import show_rate_with, show_scores
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Intermediate, Invocation
 else:
     # For pydantic, which reads results without what the agent did.
     Invocation = Any
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Number of passed runs among the evaluated ones, with the 95 % interval of the rate."""
+
+    passed: int
+    of: int
+
+    @computed_field
+    @property
+    def rate(self) -> float:
+        return self.passed / self.of
+
+    @computed_field
+    @property
+    def low(self) -> float:
+        return self.interval.low
+
+    @computed_field
+    @property
+    def high(self) -> float:
+        return self.interval.high
+
+    @property
+    def interval(self) -> Interval:
+        return wilson(self.passed, self.of)
+
+    def __str__(self) -> str:
+        """`84% (74–90%)`"""
+        return show_rate_with(self.rate, self.interval)
+
+
+def rate_of(passed: int, evaluated: int) -> Rate | None:
+    """None where nothing was evaluated."""
+    return Rate(passed, evaluated) if evaluated else None
 
 
 class Status(StrEnum):

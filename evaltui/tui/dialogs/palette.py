@@ -24,7 +24,7 @@ from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import recent_agents
 from evaltui.project.workspace import open_workspace
 from evaltui.runs.listing import newest_run
-from evaltui.runs.run_header import RunKind
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import UNKNOWN, counted, show_moment, show_number, some_of
 from evaltui.text.keys import key_of

@@ -14,7 +14,7 @@ from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
-from evaltui.runs.run_header import RunKind
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, show_moment
 from evaltui.text.lines import Line, both_ends, cells, wrap
 from evaltui.text.values import visible

@@ -14,7 +14,7 @@ from evaltui.runs.history import open_run
 from evaltui.runs.listing import run_title
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, newest_runs, open_matrix, stored_matrices
 from evaltui.runs.run_file import RunFile
-from evaltui.runs.run_header import RunKind
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line

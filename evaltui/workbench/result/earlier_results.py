@@ -36,7 +36,8 @@ from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import CaseInRun, RunFile
-from evaltui.runs.run_header import RunHeader, RunKind, SelectedSet
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress

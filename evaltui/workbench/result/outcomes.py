@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.runs.run_header import RunKind
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING

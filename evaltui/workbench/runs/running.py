@@ -46,6 +46,7 @@ from evaltui.runs import execution
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunService, RunUpdate, Selected
 from evaltui.runs.resuming import ResumeError, Resumption, begun_with, read_resumption
 from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
@@ -98,13 +99,19 @@ class EditedSets:
 async def read_rest(agent: AgentAddress, sets: OpenSets, path: Path) -> Resumption | str:
     """The rest of an interrupted run; or why it cannot be resumed, as a sentence."""
     try:
-        return await asyncio.to_thread(read_resumption, agent, path, EditedSets(sets))
+        resumption = await asyncio.to_thread(read_resumption, agent, path, EditedSets(sets))
     except ResumeError as error:
         return f"Cannot resume: {error}" if error.differs else str(error)
     except EvalSetError as error:
         return f"Cannot resume: {error.problems[0].located()}"
     except (OSError, ValueError) as error:
         return str(error)
+    variant, kind = resumption.header.variant, resumption.header.kind
+    if variant or kind.agent != RunKind.of(agent):
+        # Its results would stand in the list as those of the agent as it is.
+        what = f"variant {variant.name}" if variant else ", ".join(kind.in_words) or "the root agent"
+        return f"The run is of {what}: evaltui run --resume {resumption.id}"
+    return resumption
 
 
 def request_of(
