@@ -445,7 +445,7 @@ def test_the_results_of_an_interrupted_run_are_read_when_they_are_asked_for(tmp_
 
 
 def test_repeats_that_are_taken_over_are_what_they_were(tmp_path, monkeypatch):
-    monkeypatch.setattr("evaltui.runs.run_writer._COMMIT_EVERY", 0.0)
+    monkeypatch.setattr("evaltui.runs.run_writer._COMMIT_SECONDS", 0.0)
     earlier = RunFile(write_run(tmp_path / "run.sqlite", 20, failed=2))
     later = RunWriter(tmp_path / "later.sqlite", earlier.header, Secrets())
     for stored in earlier.repeats:
