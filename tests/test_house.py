@@ -224,3 +224,12 @@ def test_the_page_about_the_house_lists_every_room():
     assert not missing, f"add a line each to evaltui/architecture.md: {sorted(missing)}"
     assert not gone, f"take these from evaltui/architecture.md: {sorted(gone)}"
     assert len(listed) == len(set(listed))
+
+
+def test_the_files_that_ci_names_are_there():
+    root = Path(__file__).parents[1]
+    named = re.findall(
+        r"^    (tests/[^\s:]+)", (root / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(named) > 20
+    assert [name for name in named if not (root / name).exists()] == []
