@@ -151,7 +151,7 @@ def test_a_case_is_run_its_difference_seen_renamed_and_saved(browser, server, ag
     tab.sees("1 unsaved")
     other = Tab(browser.new_page(), server)
     other.sees("twelve_times_eleven")
-    assert len([*(agent / ".evaltui" / "recovery").iterdir()]) == 1
+    assert len({file.stem for file in (agent / ".evaltui" / "unsaved").iterdir()}) == 1
     other.close()
     tab.page.reload()
     tab.sees("of an earlier session")
