@@ -136,3 +136,15 @@ async def test_unsaved_changes_come_back(opened):
     assert await recovery.apply()
     assert again.editing.document(path).text == TEXT.replace("Done.", "Light is on.")
     await again.close()
+
+
+async def test_a_case_shows_what_is_not_checked_and_no_mark_of_the_format(opened):
+    workbench, path = opened
+    (shown,) = workbench.sets.listed
+    workbench.sets.open(path)
+    workbench.navigation.select(Selection(shown.case_path, "light"))
+    workbench.selected.follow()
+    texts = {row.label: row.shown for row in workbench.selected.rows}
+    assert "evaltui" not in texts
+    assert texts["Turn 1"] == "calls not checked"
+    assert texts["calls"].startswith("Not checked")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath
@@ -77,6 +78,11 @@ class CaseEditor:
         if not isinstance(value_at(self.data, path), list) and self.is_simulated:
             raise EditError("The case has a simulated user and no turns; convert it to a conversation")
         return path
+
+    @property
+    def checks_unspecified(self) -> bool:
+        """Whether absent responses and calls are expectations, as in ADK; not in an EvaluationDataset."""
+        return self.value.get(OWN_KEY) != UNSPECIFIED
 
     @property
     def turn_count(self) -> int:

@@ -31,11 +31,12 @@ def call_rows(turn: TurnSource) -> Iterator[Row]:
         yield from _CallRows(turn, call).rows()
     kind = turn.editor.expectation
     if not turn.calls and kind.kind == "unspecified" and not kind.context:
+        absent = "No calls" if turn.source.editor.checks_unspecified else "Not checked"
         yield Row(
             turn.id("calls"),
             "fact",
             "calls",
-            shown=f"No calls   {key_of('add_below')} add   {key_of('next_kind')} change",
+            shown=f"{absent}   {key_of('add_below')} add   {key_of('next_kind')} change",
             quiet=True,
             turn=turn.number,
             adds=turn.additions(turn.add_call(0)),

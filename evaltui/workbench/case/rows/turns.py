@@ -245,6 +245,9 @@ def turn_rows(source: RowSource, number: int) -> list[Row]:
 def _heading(turn: TurnSource) -> Row:
     number, count = turn.number, turn.source.editor.turn_count
     expectation = turn.editor.expectation
+    kind = expectation.kind
+    if kind == "unspecified" and not turn.source.editor.checks_unspecified:
+        kind = "unchecked"
 
     def move(step: int) -> Operation:
         to = max(0, min(number + step, count - 1))
@@ -258,7 +261,7 @@ def _heading(turn: TurnSource) -> Row:
         turn.id(),
         "turn",
         f"Turn {number + 1}",
-        shown=CONTEXT_TEXT if expectation.context else EXPECTATION_TEXTS[expectation.kind],
+        shown=CONTEXT_TEXT if expectation.context else EXPECTATION_TEXTS[kind],
         quiet=True,
         turn=number,
         adds=turn.additions(add_turn(turn.source, number + 1)),
