@@ -32,15 +32,15 @@ from evaltui.documents.edits import (
 class DatasetCase(StoredCase):
     """A case whose text is that of a dataset, and whose data is that of an eval set."""
 
-    __slots__ = ("unnamed_id",)
+    __slots__ = ("of_format", "unnamed_id")
 
-    def __init__(self, text: str, unnamed_id: str = "") -> None:
-        super().__init__(text)
+    def __init__(self, text: str, unnamed_id: str) -> None:
+        data, problems = from_dataset_case(json.loads(text), unnamed_id)
+        super().__init__(text, data)
         self.unnamed_id = unnamed_id
         """The id of a case that has none of its own."""
-
-    def _parsed(self) -> Any:
-        return from_dataset_case(json.loads(self.text), self.unnamed_id)[0]
+        self.of_format: tuple[Problem, ...] = tuple(problems)
+        """Problems of the dataset's case, paths relative to it: what an eval case cannot say, and errors."""
 
     def to_run(self) -> StoredCase:
         return self
@@ -55,24 +55,25 @@ class DatasetDocument:
         """The text as JSON, with the data of the dataset."""
         shared = {case.text: case for case in like.cases} if like else {}
         ids = case_ids([chunk.case.data() for chunk in source.chunks])
-        chunks = []
-        for (lead, case), eval_id in zip(source.chunks, ids, strict=True):
-            own = shared.get(case.text)
-            if not isinstance(own, DatasetCase) or own.eval_id != eval_id:
-                own = DatasetCase(case.text, eval_id)
-            chunks.append(Chunk(lead, own))
+        self._own_cases: list[DatasetCase] = []
+        for chunk, eval_id in zip(source.chunks, ids, strict=True):
+            case = shared.get(chunk.case.text)
+            if not isinstance(case, DatasetCase) or case.eval_id != eval_id:
+                case = DatasetCase(chunk.case.text, eval_id)
+            self._own_cases.append(case)
         self.head, self.tail = source.head, source.tail
         self.key: str | None = CASES
-        self.chunks: tuple[Chunk, ...] = tuple(chunks)
+        self.chunks: tuple[Chunk, ...] = tuple(
+            Chunk(chunk.lead, case) for chunk, case in zip(source.chunks, self._own_cases, strict=True)
+        )
 
     @classmethod
     def of(cls, source: JsonDocument, like: CaseFile | None = None) -> DatasetDocument | None:
         """The dataset in a JSON text; None for other data, and for a dataset with errors."""
         if source.key is None or not is_dataset(source.value):
             return None
-        if any(has_error(from_dataset_case(chunk.case.data(), "")[1]) for chunk in source.chunks):
-            return None
-        return cls(source, like)
+        document = cls(source, like)
+        return None if any(has_error(case.of_format) for case in document._own_cases) else document
 
     @property
     def text(self) -> str:
@@ -95,8 +96,8 @@ class DatasetDocument:
     def problems(self) -> list[Problem]:
         """Warnings of what the dataset says that an eval set cannot, with their lines."""
         problems = []
-        for index, chunk in enumerate(self.chunks):
-            for problem in from_dataset_case(json.loads(chunk.case.text), "")[1]:
+        for index, case in enumerate(self._own_cases):
+            for problem in case.of_format:
                 path = (self.source.key or CASES, index, *problem.path)
                 problems.append(replace(problem, path=path, line=self.source.line_of(path)))
         return problems

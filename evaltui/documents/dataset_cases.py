@@ -7,7 +7,7 @@ read again and compared with the edit, so that nothing is lost that the format c
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from evaltui.core.model.datasets import (
@@ -23,11 +23,13 @@ from evaltui.core.model.datasets import (
     rubric_places,
     turn_of,
 )
-from evaltui.core.model.json_values import ABSENT, list_at, side_by_side, spelt, value_at
-from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelt, value_at
+from evaltui.core.model.problems import JsonPath, errors_in, format_path
 from evaltui.documents.edits import EditError, common_ends
 
 _NEW_GROUP = "adk_rubrics"
+_Placed = tuple[JsonPath, Json]
+"""An event with its path in the case, () for a new one."""
 _REFERENCES = ("reference", "reference_trajectory")
 # What the format has no place for, by the part of a case: the first that fits.
 _LIMITS: tuple[tuple[str, str], ...] = (
@@ -67,8 +69,8 @@ def dataset_case(case: Json, eval_case: Json) -> Json:
     for path, expected, actual in side_by_side(after_edit, _meaning(read)):
         if expected is ABSENT or actual is ABSENT or expected != actual:
             raise EditError(_refusal(path, case))
-    if problems:
-        raise EditError(f"an EvaluationDataset cannot hold this: {problems[0].message}")
+    if errors := errors_in(problems):
+        raise EditError(f"an EvaluationDataset cannot hold this: {errors[0].message}")
     return written
 
 
@@ -82,72 +84,73 @@ def _refusal(path: JsonPath, case: Json) -> str:
 
 def _meaning(case: Json) -> Json:
     """The content of an eval case in one shape: equal for cases with the same expectations."""
-    get = _getter(case)
-    scenario, session = get("conversation_scenario"), get("session_input") or {}
+    scenario, session = field_of(case, "conversation_scenario"), field_of(case, "session_input") or {}
     own = case.get(OWN_KEY)
     return {
-        "eval_id": get("eval_id"),
+        "eval_id": field_of(case, "eval_id"),
         "scenario": scenario
         and {
             name: value
             for name in ("starting_prompt", "conversation_plan", "user_persona")
-            if (value := _getter(scenario)(name)) is not None
+            if (value := field_of(scenario, name)) is not None
         },
-        "conversation": [_meaning_of_turn(turn) for turn in get("conversation") or []],
+        "conversation": [_meaning_of_turn(turn) for turn in field_of(case, "conversation") or []],
         "session": {
             name: value
             for name in ("app_name", "user_id", "state", "session_id")
-            if (value := _getter(session)(name))
+            if (value := field_of(session, name))
         },
-        "rubrics": [_meaning_of_rubric(rubric) for rubric in get("rubrics") or []],
-        "final_session_state": get("final_session_state") or {},
+        "rubrics": [_meaning_of_rubric(rubric) for rubric in field_of(case, "rubrics") or []],
+        "final_session_state": field_of(case, "final_session_state") or {},
         "own": None if own == UNSPECIFIED else own,
     }
 
 
 def _meaning_of_rubric(rubric: Json) -> Json:
-    get = _getter(rubric)
-    text = _getter(get("rubric_content") or {})("text_property")
-    return {"rubric_id": get("rubric_id"), "text": text, "type": get("type")}
+    text = field_of(field_of(rubric, "rubric_content"), "text_property")
+    return {"rubric_id": field_of(rubric, "rubric_id"), "text": text, "type": field_of(rubric, "type")}
 
 
 def _meaning_of_turn(turn: Json) -> Json:
-    get = _getter(turn)
-    data = get("intermediate_data")
-    calls: list[Json] | None = None
-    responses: list[Json] = []
-    between: list[Json] = []
+    data = field_of(turn, "intermediate_data")
+    parts: dict[str, list[Json]] = {"call": [], "response": [], "other": []}
     if isinstance(data, dict):
-        calls = []
-        of_data = _getter(data)
-        for event in of_data("invocation_events") or _events_of_lists(data):
-            for part in (content_of(event.get("content")) or {"parts": []})["parts"]:
-                call, response = (_getter(part)(name) for name in ("function_call", "function_response"))
-                if isinstance(call, dict):
-                    calls.append({"name": call.get("name"), "args": call.get("args") or {}})
-                elif isinstance(response, dict):
-                    responses.append({"name": response.get("name"), "response": response.get("response")})
-                else:
-                    between.append({"author": event.get("author"), "part": part})
-    response = content_of(get("final_response"))
-    user = content_of(get("user_content"))
+        for event in field_of(data, "invocation_events") or _events_of_lists(data):
+            for kind, part in _parts(event):
+                parts[kind].append({"author": event.get("author"), "part": part} if kind == "other" else part)
+    response, user = (content_of(field_of(turn, name)) for name in ("final_response", "user_content"))
     return {
         "user": user and user["parts"],
-        "calls": calls,
-        "responses": responses,
-        "between": between,
+        "calls": parts["call"] if isinstance(data, dict) else None,
+        "responses": parts["response"],
+        "between": parts["other"],
         "response": response and response["parts"],
-        "turn_rubrics": get("rubrics") or [],
+        "turn_rubrics": field_of(turn, "rubrics") or [],
     }
+
+
+def _parts(event: Json) -> Iterator[tuple[str, Json]]:
+    """The parts of an event with their kinds: a call or a response in one shape, without ids, or another."""
+    for part in (content_of(event.get("content")) or {"parts": []})["parts"]:
+        call, response = field_of(part, "function_call"), field_of(part, "function_response")
+        if isinstance(call, dict):
+            yield "call", _call(call)
+        elif isinstance(response, dict):
+            yield "response", {"name": response.get("name"), "response": response.get("response")}
+        else:
+            yield "other", part
+
+
+def _call(call: Json) -> Json:
+    return {"name": call.get("name"), "args": call.get("args") or {}}
 
 
 def _events_of_lists(data: Json, author: str = "") -> Iterator[Json]:
     """The events that the lists of intermediate data stand for: texts, then each call with its response."""
-    get = _getter(data)
-    for name, parts in get("intermediate_responses") or []:
+    for name, parts in field_of(data, "intermediate_responses") or []:
         yield {"author": name, "content": {"role": "model", "parts": parts}}
-    responses = list(get("tool_responses") or [])
-    for call in get("tool_uses") or []:
+    responses = list(field_of(data, "tool_responses") or [])
+    for call in field_of(data, "tool_uses") or []:
         yield {"author": author, "content": {"role": "model", "parts": [{"function_call": call}]}}
         own = next((item for item in responses if _answers(item, call)), None)
         if own is not None:
@@ -205,14 +208,11 @@ def _write_session(case: Json, session: Json) -> None:
 
 def _seeds(case: Json) -> Iterator[JsonPath]:
     """The state changes before the first message of the user."""
-    data = spelt("agent_data", case)
-    for turn, _ in enumerate(list_at(case, (data, "turns"))):
-        for index, event in enumerate(list_at(case, (data, "turns", turn, "events"))):
-            key = spelt("state_delta", event)
-            if isinstance(event.get(key), dict):
-                yield (data, "turns", turn, "events", index, key)
-            if event.get("author") == "user" and event.get("content"):
-                return
+    for path, event in _events_in(case):
+        if isinstance(field_of(event, "state_delta"), dict):
+            yield (*path, spelt("state_delta", event))
+        if event.get("author") == "user" and event.get("content"):
+            return
 
 
 def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
@@ -247,24 +247,29 @@ class _Conversation:
     """
 
     def __init__(self, case: Json, written: Json) -> None:
+        self._old = case
         self._written = written
         self._turns = dataset_turns(case)
-        self._sources = [[value_at(case, path) for path in turn.paths] for turn in self._turns]
-        self._messages = [value_at(case, turn.path) for turn in self._turns]
-        self._is_recorded = is_recorded(case)
-        self._old = case
-        self._has_reference = any(spelt(name, case) in case for name in ("reference", "reference_trajectory"))
+        messages = {turn.path for turn in self._turns}
+        self._after: dict[JsonPath, list[_Placed]] = {path: [] for path in ((), *messages)}
+        """The events after each message, those without a content as well; before the first one at ()."""
+        message: JsonPath = ()
+        for path, event in _events_in(case):
+            if path in messages:
+                message = path
+            else:
+                self._after[message].append((path, event))
 
     def write(self, turns: Sequence[Json]) -> None:
         """Writes turns, each as its meaning. Raises EditError where there are none."""
         if not turns:
             raise EditError("an EvaluationDataset cannot hold a case without a message of the user")
-        if self._is_recorded:
+        if is_recorded(self._old):
             self._write_reference(turns[-1])
             return
         pairs = self._pairs(turns)
         has_history = bool(list_at(self._old, (spelt("conversation_history", self._old),)))
-        has_events = any(turn.path[0] == spelt("agent_data", self._old) for turn in self._turns)
+        has_events = any(_group_of(turn.path) is not None for turn in self._turns)
         if has_events or (len(turns) > 1 and not has_history):
             self._write_events(turns, pairs)
         else:
@@ -272,144 +277,116 @@ class _Conversation:
 
     def _pairs(self, turns: Sequence[Json]) -> list[int | None]:
         """For each turn the index of the one that it was; None for a new one."""
-        old = [_meaning_of_turn(turn_of(turn.content, turn.events)) for turn in self._turns]
+        old = [turn.content["parts"] for turn in self._turns]
         if len(old) == len(turns):
             return list(range(len(old)))
-        users = [turn["user"] for turn in turns], [turn["user"] for turn in old]
-        head, tail = common_ends(*users)
+        head, tail = common_ends([turn["user"] for turn in turns], old)
         middle: list[int | None] = [None] * (len(turns) - head - tail)
         return [*range(head), *middle, *range(len(old) - tail, len(old))]
 
     def _write_prompt(self, turns: Sequence[Json], pairs: Sequence[int | None]) -> None:
-        case = self._written
         *earlier, last = zip(turns, pairs, strict=True)
-        if earlier or spelt("conversation_history", case) in case:
-            history = [event for turn, pair in earlier for event in self._events(turn, pair, turn)]
-            _put(case, "conversation_history", history)
+        if earlier or spelt("conversation_history", self._written) in self._written:
+            history = [event for turn, pair in earlier for _, event in self._events(turn, pair, turn)]
+            _put(self._written, "conversation_history", history)
         self._put_prompt(*last)
         self._write_reference(last[0])
 
     def _write_events(self, turns: Sequence[Json], pairs: Sequence[int | None]) -> None:
-        case = self._written
         last_pair = pairs[-1]
         of_last = self._turns[last_pair].events if last_pair is not None else []
         for_reference = [name for name in _REFERENCES if not of_last or spelt(name, self._old) in self._old]
-        groups = self._groups()
-        new: list[tuple[Any, list[Json]]] = [(None, list(self._before_first()))] if self._turns else []
-        for turn, pair in zip(turns[:-1], pairs[:-1], strict=True):
-            new.append((self._group(groups, pair), self._events(turn, pair, turn)))
-        in_events, free = dict(turns[-1]), set[str]()
+        in_events, elsewhere = dict(turns[-1]), set[str]()
         if "reference" in for_reference:
             in_events["response"] = None
-            free |= {"response"}
+            elsewhere |= {"response"}
         if "reference_trajectory" in for_reference:
             in_events |= {"calls": None, "responses": [], "between": []}
-            free |= {"calls", "responses", "between"}
-        last = self._events(turns[-1], last_pair, in_events, free)
-        new.append((self._group(groups, last_pair), last))
-        self._put_groups(new)
-        case.pop(spelt("prompt", case), None)
+            elsewhere |= {"calls", "responses", "between"}
+        new = list(self._after[()])
+        for number, (turn, pair) in enumerate(zip(turns, pairs, strict=True)):
+            is_last = number == len(turns) - 1
+            expected = in_events if is_last else turn
+            (path, message), *events = self._events(turn, pair, expected, elsewhere if is_last else ())
+            # A message that was in no conversation turn begins one of its own.
+            new += [(path if _group_of(path) is not None else ("new", "", number), message), *events]
+        self._put_turns(new)
+        self._written.pop(spelt("prompt", self._written), None)
         self._write_reference(turns[-1], for_reference)
 
-    def _group(self, groups: Mapping[JsonPath, int], pair: int | None) -> int | None:
-        return groups.get(self._turns[pair].path) if pair is not None else None
-
-    def _before_first(self) -> Iterator[Json]:
-        """Events before the first message, such as seeded state."""
-        first = self._turns[0].path
-        for path, event in self._all_events():
-            if path == first:
-                return
-            yield event
-
-    def _all_events(self) -> Iterator[tuple[JsonPath, Json]]:
-        key = spelt("agent_data", self._written)
-        for turn, _ in enumerate(list_at(self._written, (key, "turns"))):
-            for index, event in enumerate(list_at(self._written, (key, "turns", turn, "events"))):
-                yield (key, "turns", turn, "events", index), event
-
-    def _groups(self) -> dict[JsonPath, int]:
-        """The place of the conversation turn in `agent_data` that each message stands in."""
-        return {turn.path: turn.path[2] for turn in self._turns if len(turn.path) > 2}  # type: ignore[misc]
-
-    def _put_groups(self, groups: Iterable[tuple[int | None, list[Json]]]) -> None:
-        """Writes events as conversation turns; those that were in one stay in one."""
+    def _put_turns(self, events: Iterable[_Placed]) -> None:
+        """Writes events as conversation turns: where they were, new ones where the event before them is."""
         data = _holder(self._written, "agent_data")
         old: list[Json] = data.get("turns") or []
+        without_events = [number for number, turn in enumerate(old) if not turn.get("events")]
         new: list[Json] = []
-        current: int | None = None
-        waiting: list[Json] = []
-        for group, events in groups:
-            if not new and group is None and not events:
-                continue
-            if not new and group is None and old and self._turns:
-                waiting += events
-                continue
-            if new and group is not None and group == current:
-                new[-1]["events"] += events
-                continue
-            turn: Json = dict(old[group]) if group is not None else {"turn_index": len(new)}
-            turn["events"] = waiting + events
-            waiting = []
-            new.append(turn)
-            current = group
-        if [turn.get(spelt("turn_index", turn)) for turn in new] != [*range(len(new))]:
+        numbers: list[int | None] = []
+        last: JsonPath = ()
+        for path, event in events:
+            if not new or (path and path[:3] != last):
+                last, number = path[:3], _group_of(path)
+                while number is not None and without_events and without_events[0] < number:
+                    new.append(old[without_events[0]])
+                    numbers.append(without_events.pop(0))
+                new.append(
+                    {**(old[number] if number is not None else {"turn_index": len(new)}), "events": []}
+                )
+                numbers.append(number)
+            new[-1]["events"].append(event)
+        new += (old[number] for number in without_events)
+        if [*numbers, *without_events] != [*range(len(old))]:
             for index, turn in enumerate(new):
                 if spelt("turn_index", turn) in turn:
                     turn[spelt("turn_index", turn)] = index
         data["turns"] = new
 
-    def _events(self, turn: Json, pair: int | None, expected: Json, free: Collection[str] = ()) -> list[Json]:
-        """The message of a turn, and the events for what is expected there; equal ones keep other keys.
+    def _events(
+        self, turn: Json, pair: int | None, expected: Json, elsewhere: Collection[str] = ()
+    ) -> list[_Placed]:
+        """The message of a turn, and the events for what is expected there; equal ones stay as they are.
 
-        What events say of what is `free` does not count: it is expected elsewhere.
+        What events say of what is expected `elsewhere` does not count.
         """
-        content = {"role": "user", "parts": turn["user"]}
-        message: Json = {"author": "user", "content": content}
-        if pair is not None:
-            source = self._messages[pair]
-            is_event = self._turns[pair].path[-1] != "prompt"
-            message = self._with_parts(source, turn["user"]) if is_event else message
-        sources = self._sources[pair] if pair is not None else []
-        if pair is not None:
-            old = self._turns[pair]
-            in_old = _meaning_of_turn(turn_of(old.content, old.events))
-            if all(in_old[name] == value for name, value in expected.items() if name not in ("user", *free)):
-                return [message, *sources]
-        return [message, *self._expected_events(expected, sources)]
+        parts = turn["user"]
+        if pair is None:
+            message: Json = {"author": "user", "content": {"role": "user", "parts": parts}}
+            return [((), message), *self._expected_events(expected, ())]
+        old = self._turns[pair]
+        source = value_at(self._old, old.path)
+        message = {"author": "user", "content": source} if old.path == ("prompt",) else source
+        after = self._after[old.path]
+        meaning = _meaning_of_turn(turn_of(old.content, old.events))
+        if any(
+            meaning[name] != value for name, value in expected.items() if name not in ("user", *elsewhere)
+        ):
+            with_content = [placed for placed in after if placed[0] in old.paths]
+            others = [placed for placed in after if placed[0] not in old.paths]
+            after = [*others, *self._expected_events(expected, with_content)]
+        return [(old.path, _with_parts(message, parts)), *after]
 
-    def _expected_events(self, turn: Json, sources: Sequence[Json]) -> Iterator[Json]:
+    def _expected_events(self, turn: Json, sources: Sequence[_Placed]) -> Iterator[_Placed]:
         author = self._author()
-        new = [
-            *(
-                {"author": item["author"] or author, "content": _model([item["part"]])}
-                for item in turn["between"]
-            ),
-            *_events_of_lists({"tool_uses": turn["calls"], "tool_responses": turn["responses"]}, author),
-        ]
+        between = (
+            {"author": item["author"] or author, "content": _model([item["part"]])}
+            for item in turn["between"]
+        )
+        lists = {"tool_uses": turn["calls"], "tool_responses": turn["responses"]}
+        new = [*between, *_events_of_lists(lists, author)]
         if turn["response"]:
             new.append({"author": author, "content": _model(turn["response"])})
         unused = list(sources)
         for event in new:
-            same = next((item for item in unused if _says(item) == _says(event)), None)
-            if same is not None:
-                unused.remove(same)
-                yield same
+            parts = list(_parts(event))
+            kinds = [kind for kind, _ in parts]
+            like = next((placed for placed in unused if list(_parts(placed[1])) == parts), None) or next(
+                (placed for placed in unused if [kind for kind, _ in _parts(placed[1])] == kinds), None
+            )
+            if like is None:
+                yield (), event
                 continue
-            kind = _kind(event)
-            like = next((item for item in unused if _kind(item) == kind), None)
-            if like is not None:
-                unused.remove(like)
-                yield self._with_parts(like, event["content"]["parts"])
-            else:
-                yield event
-
-    def _with_parts(self, event: Json, parts: list[Json]) -> Json:
-        """An event with other parts; its other keys, and those of its content, stay."""
-        content = event.get("content")
-        if (content_of(content) or {}).get("parts") == parts:
-            return event
-        return {**event, "content": {**(content if isinstance(content, dict) else {}), "parts": parts}}
+            unused.remove(like)
+            is_same = list(_parts(like[1])) == parts
+            yield like if is_same else (like[0], _with_parts(like[1], event["content"]["parts"]))
 
     def _author(self) -> str:
         authors = [event["author"] for turn in self._turns for event in turn.events]
@@ -450,36 +427,35 @@ class _Conversation:
         steps = list(list_at(case, (spelt("reference_trajectory", case),)))
         new = []
         for call in calls:
-            same = next((step for step in steps if _plain(calls_of(step)) == [call]), None)
+            same = next((step for step in steps if list(map(_call, calls_of(step))) == [call]), None)
             if same is not None:
                 steps.remove(same)
             new.append(same or _model([{"function_call": call}]))
         _put(case, "reference_trajectory", new)
 
 
-def _says(event: Json) -> list[Any]:
-    """The parts of an event in one shape, calls without ids."""
-    parts = (content_of(event.get("content")) or {"parts": []})["parts"]
-    plain: list[Any] = []
-    for part in parts:
-        call, response = (_getter(part)(name) for name in ("function_call", "function_response"))
-        if isinstance(call, dict):
-            plain.append(("call", *_plain([call])))
-        elif isinstance(response, dict):
-            plain.append(("response", response.get("name"), response.get("response")))
-        else:
-            plain.append(part)
-    return plain
+def _events_in(case: Json) -> Iterator[_Placed]:
+    """The messages of the history and the events of `agent_data`."""
+    history, data = spelt("conversation_history", case), spelt("agent_data", case)
+    for index, message in enumerate(list_at(case, (history,))):
+        yield (history, index), message
+    for number, turn in enumerate(list_at(case, (data, "turns"))):
+        for index, event in enumerate(list_at(turn, ("events",))):
+            yield (data, "turns", number, "events", index), event
 
 
-def _kind(event: Json) -> list[str]:
-    names = ("function_call", "function_response", "text")
-    parts = (content_of(event.get("content")) or {"parts": []})["parts"]
-    return [next((name for name in names if spelt(name, part) in part), "") for part in parts]
+def _group_of(path: JsonPath) -> int | None:
+    """The number of the conversation turn of `agent_data` that a path is in; None for another path."""
+    number = path[2] if path[1:2] == ("turns",) else None
+    return number if isinstance(number, int) else None
 
 
-def _plain(calls: Sequence[Json]) -> list[Json]:
-    return [{"name": call.get("name"), "args": call.get("args") or {}} for call in calls]
+def _with_parts(event: Json, parts: list[Json]) -> Json:
+    """An event with other parts; its other keys, and those of its content, stay."""
+    content = event.get("content")
+    if (content_of(content) or {}).get("parts") == parts:
+        return event
+    return {**event, "content": {**(content if isinstance(content, dict) else {}), "parts": parts}}
 
 
 def _model(parts: list[Json]) -> Json:
@@ -504,7 +480,3 @@ def _holder(data: Json, name: str) -> Json:
 
 def _put(data: Json, name: str, value: Any) -> None:
     data[spelt(name, data)] = value
-
-
-def _getter(data: Mapping[str, Any]) -> Any:
-    return lambda name: data.get(spelt(name, data))

@@ -52,10 +52,22 @@ def dataset_cases(draw: Any, eval_case_id: str) -> Json:
         case["user_scenario"] = {"starting_prompt": draw(texts), "conversation_plan": draw(texts)}
     elif form == "events":
         turns = []
-        for index in range(draw(st.integers(1, 3))):
-            message = {"author": "user", "content": content("user", {"text": draw(texts)}), **draw(unknown)}
+        for _ in range(draw(st.integers(1, 3))):
+            message: Json | None = {
+                "author": "user",
+                "content": content("user", {"text": draw(texts)}),
+                **draw(unknown),
+            }
             events = draw(events_of_agents(answers=False))
-            turns.append({"turn_index": index, "events": [message, *events], **draw(unknown)})
+            if draw(st.booleans()):
+                state = {"author": "desk", "state_delta": {"seen": draw(values)}, "x_note": "kept"}
+                events.insert(draw(st.integers(0, len(events))), state)
+            if draw(st.booleans()):
+                # As in Google's own example: what agents do may be a turn of its own.
+                turns.append({"turn_index": len(turns), "events": [message]})
+                message = None
+            events = [message, *events] if message else events
+            turns.append({"turn_index": len(turns), "events": events, **draw(unknown)})
         if draw(st.booleans()):
             turns[0]["events"].insert(0, {"author": "user", "state_delta": {"city": draw(values)}})
         case["agent_data"] = {"agents": {"desk": {"agent_id": "desk"}}, "turns": turns}
@@ -71,7 +83,8 @@ def dataset_cases(draw: Any, eval_case_id: str) -> Json:
         case["reference_trajectory"] = [content("model", step) for step in steps]
     if draw(st.booleans()):
         rubric = {"rubric_id": "r1", "content": {"property": {"description": draw(texts)}}, **draw(unknown)}
-        case["rubric_groups"] = {"own": {"rubrics": [rubric]}}
+        broken = [{"rubric_id": "r0"}] if draw(st.booleans()) else []
+        case["rubric_groups"] = {"own": {"rubrics": [rubric, *broken]}}
     if draw(st.booleans()):
         case["session_inputs"] = {"app_name": "desk", "user_id": "u", "state": {"n": draw(texts)}}
     return case
