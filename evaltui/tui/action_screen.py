@@ -133,14 +133,18 @@ def draw_around(node: DOMNode) -> None:
 
 
 def start_work(
-    node: DOMNode, work: Callable[..., Coroutine[Any, Any, object]], *arguments: Any, group: str = ""
+    node: DOMNode,
+    work: Callable[..., Coroutine[Any, Any, object]],
+    *arguments: Any,
+    group: str = "",
+    exit_on_error: bool = True,
 ) -> None:
     """Runs an async function in the background; with a group, in place of the work that runs in it.
 
     The worker itself calls the function, so that a node that is removed before leaves no coroutine behind.
     """
     call: Any = partial(work, *arguments)
-    node.run_worker(call, group=group or "default", exclusive=bool(group))
+    node.run_worker(call, group=group or "default", exclusive=bool(group), exit_on_error=exit_on_error)
 
 
 class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):

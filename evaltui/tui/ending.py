@@ -11,6 +11,7 @@ import sys
 import termios
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from textual.app import App, ReturnType
@@ -76,7 +77,8 @@ class EndingApp(ThemedApp[ReturnType]):
     def _end(self) -> None:
         # One that has been left by now ends without it.
         if self.is_running:
-            self.run_worker(self.leave(INTERRUPTED))
+            leave: Any = partial(self.leave, INTERRUPTED)
+            self.run_worker(leave)
 
     def _give_terminal_back(self) -> None:
         if isinstance(driver := driver_of(self), TerminalDriver):

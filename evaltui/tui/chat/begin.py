@@ -20,6 +20,7 @@ from evaltui.documents.json_text import parse
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
+from evaltui.tui.action_screen import start_work
 from evaltui.tui.dialogs.prompt import (
     CANCEL,
     Dialog,
@@ -86,7 +87,7 @@ class ChatFromScreen(FormScreen[bool]):
 
     def on_mount(self) -> None:
         self.choices.highlighted = next((n for n, way in enumerate(self._ways) if way.why_not is None), 0)
-        self.run_worker(self._read_origin(), exit_on_error=False)
+        start_work(self, self._read_origin, exit_on_error=False)
 
     async def _read_origin(self) -> None:
         """Reads the result in the background, because a log may be long."""
@@ -261,7 +262,7 @@ class NewChatScreen(FormScreen[bool]):
         self._workbench.agent.learn_tools()
         self.subscribe_to(self._workbench.messages, AgentChanged, ChatProgressed)
         if (case := self._workbench.navigation.selection.case) is not None:
-            self.run_worker(self._offer_case(case), exit_on_error=False)
+            start_work(self, self._offer_case, case, exit_on_error=False)
 
     def _hints(self) -> list[Hint]:
         if isinstance(self.focused, FieldText) and not isinstance(self.focused, FieldLine):

@@ -14,6 +14,7 @@ from evaltui.project.folders import is_recording
 from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.values import visible
+from evaltui.tui.action_screen import start_work
 from evaltui.tui.dialogs.effects import write_result
 from evaltui.tui.dialogs.file_versions import write_file_change
 from evaltui.tui.dialogs.prompt import (
@@ -120,7 +121,7 @@ class AcceptScreen(FormScreen[bool]):
         self.query_one(AcceptChoices).show(self._current)
         self.query_one(DialogPage).show(self._write_proposal)
         if self._current not in self._proposals:
-            self.run_worker(self._propose(self._current), group="propose", exclusive=True)
+            start_work(self, self._propose, self._current, group="propose")
 
     async def _propose(self, number: int) -> None:
         self._progress = Progress()
@@ -230,7 +231,7 @@ class RenameScreen(FormScreen[bool]):
 
     def _propose(self) -> None:
         self._proposal = None
-        self.run_worker(self._work_out(), group="propose", exclusive=True)
+        start_work(self, self._work_out, group="propose")
 
     async def _work_out(self) -> None:
         self._proposal = await propose_renaming(self._workbench.editing, self._renaming)

@@ -31,7 +31,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts, glyph
 from evaltui.text.values import cut, visible
-from evaltui.tui.action_screen import ActionScreen
+from evaltui.tui.action_screen import ActionScreen, start_work
 from evaltui.tui.dialogs.finding import PreviewScreen, SearchScreen, has_words
 from evaltui.tui.dialogs.keys import GuidePage
 from evaltui.tui.runs.page import write_run_preview
@@ -357,7 +357,7 @@ class AgentScreen(PreviewScreen[Path, Path]):
     def write_preview(self, page: Page, match: Path, height: int) -> None:
         if match not in self._previews:
             self._previews[match] = AgentPreview()
-            self.run_worker(self._read(match, self._previews[match]))
+            start_work(self, self._read, match, self._previews[match])
         preview = self._previews[match]
         page.row((visible(match.name), "bold"))
         folder = match.parent if match.is_file() else match
@@ -397,7 +397,7 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
 
     def on_mount(self) -> None:
         self.subscribe_to(self._workbench.messages, RunsRead)
-        self.run_worker(self._runs.load(), group="load", exclusive=True)
+        start_work(self, self._runs.load, group="load")
 
     async def on_unmount(self) -> None:
         await self._runs.close()

@@ -19,7 +19,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask
+from evaltui.tui.action_screen import ask, start_work
 from evaltui.tui.dialogs.effects import rule_line, type_name, unavailable_rules, write_relaxed
 from evaltui.tui.dialogs.file_versions import write_line_changes
 from evaltui.tui.dialogs.prompt import (
@@ -154,7 +154,7 @@ class RelaxScreen(FormScreen[bool]):
 
     @on(ChoiceList.OptionHighlighted)
     def _show_effect_soon(self) -> None:
-        self.run_worker(self._find_effect(), group="effect", exclusive=True)
+        start_work(self, self._find_effect, group="effect")
 
     async def _find_effect(self) -> None:
         rule = self._rule

@@ -15,7 +15,7 @@ from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import RUNNING, glyph
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.relax import RelaxScreen
@@ -377,7 +377,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         """Saves the conversation of a result as a case; reading a long log takes some time."""
         case = self._workbench.navigation.selection.case
         if case is not None:
-            self.run_worker(self._make_case(case), group="make a case", exclusive=True)
+            start_work(self, self._make_case, case, group="make a case")
 
     async def _make_case(self, case: CaseId) -> None:
 

@@ -35,7 +35,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
+from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings, start_work
 from evaltui.tui.dialogs.prompt import (
     CANCEL,
     Dialog,
@@ -184,7 +184,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.query_one("#chooser").border_title = "Agents" if self._agents else "Start"
-        self.run_worker(self._read_agents())
+        start_work(self, self._read_agents)
 
     def on_resize(self) -> None:
         self.query_one(ChoiceList).draw()
