@@ -135,14 +135,6 @@ def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> 
     return value
 
 
-def members_of(data: Mapping[str, Any], name: str, kind: Any) -> dict[str, Any]:
-    """A member that is an object of such members, empty where there is none. Raises ValueError."""
-    values: dict[str, Any] = member(data, name, dict, {})
-    for key in values:
-        member(values, key, kind)
-    return values
-
-
 def text_of(value: Any) -> str:
     """A value that is a text; "" for any other."""
     return value if isinstance(value, str) else ""

@@ -17,7 +17,7 @@ from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.intermediate import IntermediateData, PartIndex
 from evaltui.documents.editing.json_paths import field_path, in_style
 from evaltui.documents.edits import EditError
-from evaltui.documents.values import append, discard, duplicate, insert, move, put, remove, rename
+from evaltui.documents.values import append, discard, duplicate, insert, move, put, remove
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,6 @@ class CallEditor:
             raise EditError("The call has no arguments")
         else:
             self.replace_arguments({str(path[0]): value})
-
-    def remove_argument(self, path: JsonPath) -> None:
-        remove(self.intermediate.data, (*self.arguments_path, *path))
-
-    def rename_argument(self, path: JsonPath, name: str) -> None:
-        """Renames an argument; its value and its place stay."""
-        rename(self.intermediate.data, (*self.arguments_path, *path), name)
 
     def replace_arguments(self, arguments: Mapping[str, Any] | None) -> None:
         """Replaces all arguments; None removes them."""

@@ -12,9 +12,7 @@ from evaltui.core.model.problems import JsonPath
 from evaltui.documents.values import append, remove
 
 BLOCK: JsonPath = ("evaltui",)
-TURNS: JsonPath = ("evaltui", "turns")
 RULES: JsonPath = ("evaltui", "rules")
-TAGS: JsonPath = ("evaltui", "tags")
 
 # Set id, then eval id.
 CaseRef = tuple[str, str]

@@ -30,8 +30,6 @@ _PAUSE = 0.04
 # Nobody reads further: cases in the palette, and in the list of cases.
 _MAX_CASES = 60
 _MOST_FOUND = 500
-# More than what scattered letters can score: here every word was found as it was typed.
-_WHOLE_WORDS = 100.0
 _MAX_TEXT = 60
 
 

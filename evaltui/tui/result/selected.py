@@ -64,7 +64,6 @@ from evaltui.workbench.result.set_results import Moved, SetResults
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
-# This page is written anew while results come in.
 _MOST_LISTED = 50
 _MOST_NAME, _WHY, _BAR = 40, 16, 24
 _WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
@@ -199,10 +198,6 @@ def _write_slowest(page: Page, results: SetResults, outcomes: Outcomes) -> None:
         share = bar(seconds / slowest[0][0], min(_BAR, page.width // 4), "accent")
         line: Line = [("  ", ""), *share]
         _write_case_row(page, case, scored.status, names, line, [(show_duration(seconds), "muted")])
-
-
-# This page is written anew while results come in.
-_MAX_LISTED = 50
 
 
 def write_set_facts(

@@ -50,13 +50,6 @@ class OneLineInput(TextField, Input):
         self.replace(as_one_line(self.app.clipboard), *self.selection)
 
 
-_JSON_TOKEN = re.compile(
-    r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))'
-    r'|(?P<string>"(?:[^"\\]|\\.)*"?)'
-    r"|(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false|null)\b)"
-)
-
-
 class FieldText(ExactTextArea):
     """A text of many lines; `is_json` colours its tokens. The keys that end it are actions of the pane or
     screen around it."""

@@ -34,10 +34,6 @@ _LEAST_LEFT = 20
 LABEL = 12
 
 
-# From here on what is expected and what came are shown side by side.
-SIDE_BY_SIDE = 96
-
-
 NO_SIDES: Mapping[str, Any] = {}
 
 
