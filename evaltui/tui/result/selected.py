@@ -483,7 +483,7 @@ def _place(workbench: Workbench, case: CaseId) -> str:
     if eval_set is None:
         return ""
     number, document = eval_set.number(case.eval_id), eval_set.document
-    if number is None or document is None or eval_set.format != "eval set":
+    if number is None or document is None:
         return eval_set.path.name
     return f"{eval_set.path.name}:{document.line_of(('eval_cases', number))}"
 
