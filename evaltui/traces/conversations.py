@@ -222,8 +222,8 @@ class RecordedConversation:
         session = self.session
         if session is None:
             return None
-        turns = (event for turn in self.turns[:number] for event in turn.events)
-        changed = {key: value for event in turns for key, value in event.data.get("delta", {}).items()}
+        deltas = (event.data.get("delta") for turn in self.turns[:number] for event in turn.events)
+        changed = {key: delta[key] for delta in deltas if isinstance(delta, dict) for key in delta}
         unknown, shared = (
             tuple(key for key in keys if key not in changed) for keys in (session.unknown, session.shared)
         )

@@ -188,7 +188,7 @@ def test_sessions_of_a_database_are_listed_and_chosen_by_id(desk, capsys):
         'response to refund: {"status": "done"}',
         "! RuntimeError: the desk is closed",
         # Where google-adk rewinds, it forgets the state that a session began with.
-        "state of city, mood changed before the turn: a case has no place for it",
+        "state of city, mood set before the turn: a case has no place for it",
         "initial state of city unknown: the session changed it",
         "initial state of user:lang is the last one; other sessions may have changed it",
         "missing  model calls: a session has no requests to models",
@@ -232,6 +232,20 @@ CALL = {"functionCall": {"name": "find", "args": {}}}
             ["Hi", "Hi"],
             [[], []],
         ),
+        # It renames a session by an event that sets the whole state.
+        (
+            {"a": 1, "b": 3, "__session_metadata__": {"displayName": "x"}},
+            [
+                *SAID,
+                event("user", **delta(a=1, b=2, __session_metadata__={})),
+                *SAID,
+                event("desk", **delta(b=3)),
+            ],
+            {"a": 1, "b": 2},
+            (),
+            ["Hi", "Hi"],
+            [[], []],
+        ),
         ({"a": 2, "_adk_x": 1}, [*SAID, event("desk", "Well", **delta(a=2))], {}, ("a",), ["Hi"], [[]]),
         ({}, [event("user", "Hi", **delta(a=None, **{"temp:x": 1})), SAID[1]], {}, (), ["Hi"], [[]]),
         # The agent failed before and after a call.
@@ -267,7 +281,7 @@ def test_turns_and_the_state_before_them_are_those_of_the_events(
     assert (conversation.session.state, conversation.session.unknown) == (initial, unknown)
     assert list(conversation.messages) == messages
     assert [sorted(set(turn.untold) - {"model calls"}) for turn in conversation.turns] == untold
-    assert conversation.final_state == {key: value for key, value in state.items() if key != "_adk_x"}
+    assert conversation.final_state == {key: state[key] for key in state if not key.startswith("_")}
 
 
 def _database(script):

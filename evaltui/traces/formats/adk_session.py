@@ -37,6 +37,8 @@ _APART = 1e-6
 _YEAR_10000 = 253_402_300_800
 _NO_REQUESTS = "a session has no requests to models"
 _NO_RESPONSE = "the turn has no response in the session: the agent failed or was stopped"
+# `adk web` keeps the name of a session there. It renames by setting the whole state, of which this is a part.
+_WEB = "__session_metadata__"
 # Other sessions change these, too.
 _SHARED = ("app:", "user:")
 
@@ -66,6 +68,12 @@ class _Event(_Stored):
         """The changes of the session state, without those that no session keeps."""
         delta = (self.actions.state_delta if self.actions else None) or {}
         return {key: value for key, value in delta.items() if _is_stored(key)}
+
+    @property
+    def renames(self) -> bool:
+        """Whether `adk web` has renamed the session."""
+        delta = (self.actions.state_delta if self.actions else None) or {}
+        return self.content is None and _WEB in delta
 
 
 class _Session(_Stored):
@@ -112,7 +120,7 @@ def read_session(data: Json) -> Recorded:
 
 
 def _is_stored(key: str) -> bool:
-    return not key.startswith("temp:") and not is_internal(key)
+    return not key.startswith("temp:") and not is_internal(key) and key != _WEB
 
 
 @dataclass
@@ -146,21 +154,26 @@ class _History:
         self.warnings: list[str] = []
         self._session = session
         self._changed: set[str] = set()
+        self._constant: Json = {}
         rewound, early = _rewound(session.events), 0
-        # As events tell of it, after the last turn; and the changes since.
+        # The state after the last turn, as far as events tell of it, and its changes since.
         state: Json = {}
         outside: Json = {}
         at = 0.0
         for index, (event, data) in enumerate(zip(session.events, events, strict=True)):
-            self._changed |= event.delta.keys()
+            delta = event.delta
+            if event.renames:
+                self._constant |= {key: value for key, value in delta.items() if key not in self._changed}
+                delta = {key: value for key, value in delta.items() if key in self._changed}
+            self._changed |= delta.keys()
             content = event.content is not None and bool(event.content.parts)
             is_users = event.author == "user" and not node_name(data)
             if event.partial or index in rewound or (is_users and not content):
-                outside |= event.delta
+                outside |= delta
                 continue
             step = _step(data, index)
             if is_users:
-                outside |= event.delta
+                outside |= delta
                 changes = {key: value for key, value in outside.items() if state.get(key, ABSENT) != value}
                 at = max(event.timestamp, at + _APART)
                 self.turns.append(_Turn(step, at, changes))
@@ -169,8 +182,9 @@ class _History:
             elif self.turns:
                 at = max(event.timestamp, at)
                 self.turns[-1].steps.append((step, at))
-                state |= event.delta
+                state |= delta
             else:
+                outside |= delta
                 early += 1
         if not self.turns:
             self.warnings.append("no message of a user; left out")
@@ -184,12 +198,12 @@ class _History:
     def initial_state(self) -> Json:
         """The state before the first turn, and the keys of which it is not, or not surely, known."""
         state, start = self._session.state, self.turns[0].changes
-        constant = {
+        constant = self._constant | {
             key: value for key, value in state.items() if _is_stored(key) and key not in self._changed
         }
         return {
             "state": constant | {key: value for key, value in start.items() if value is not None},
-            "unknown": sorted(self._changed - start.keys()),
+            "unknown": sorted(self._changed - start.keys() - constant.keys()),
             "shared": sorted(key for key in constant if key.startswith(_SHARED)),
         }
 
@@ -215,7 +229,7 @@ class _History:
             changes = turn.changes if number else {}
             if changes:
                 keys = some_of(sorted(changes))
-                data[REMARKS] = [f"state of {keys} changed before the turn: a case has no place for it"]
+                data[REMARKS] = [f"state of {keys} set before the turn: a case has no place for it"]
             t = turn.at - self.began
             yield Event("user", turn.message.content, data=data, turn=number, t=t)
             if changes:
