@@ -28,12 +28,13 @@ _LONGEST_TEXT = 70
 
 @dataclass
 class _File:
-    """The formats, spans, log records and scenarios of a file."""
+    """The formats of a file, and what it holds."""
 
     path: Path
     formats: dict[str, None] = field(default_factory=dict)
     spans: int = 0
     logs: int = 0
+    sessions: int = 0
     scenarios: int = 0
 
 
@@ -68,8 +69,9 @@ def _recorded(paths: Sequence[Path], files: list[_File]) -> Iterator[Recorded]:
         files.append(file)
         for recorded in read_file(path):
             file.formats |= recorded.formats
-            file.spans += len(recorded.spans)
+            file.spans += 0 if recorded.sessions else len(recorded.spans)
             file.logs += len(recorded.logs)
+            file.sessions += recorded.sessions
             file.scenarios += len(recorded.scenarios)
             yield recorded
 
@@ -80,6 +82,8 @@ def _file_json(file: _File) -> Json:
         "formats": list(file.formats),
         "spans": file.spans,
         "log_records": file.logs,
+        "sessions": file.sessions,
+        "scenarios": file.scenarios,
     }
 
 
@@ -125,7 +129,12 @@ def _response(events: Sequence[Event]) -> str | None:
 
 def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
     for file in files:
-        counts = {"span": file.spans, "log record": file.logs, "scenario": file.scenarios}
+        counts = {
+            "span": file.spans,
+            "log record": file.logs,
+            "session": file.sessions,
+            "scenario": file.scenarios,
+        }
         held = [counted(count, what) for what, count in counts.items() if count] or [counted(0, "span")]
         facts = "   ".join([", ".join(file.formats) or "empty", *held])
         yield [(visible(str(file.path)), "bold"), (f"   {facts}", "muted")]

@@ -180,6 +180,7 @@ def test_sessions_of_a_database_are_listed_and_chosen_by_id(desk, capsys):
         writer.rollback()
     shown = capsys.readouterr().out
     for line in (
+        "session.db   ADK session database   4 sessions",
         "note  session empty: no message of a user; left out",
         "conversation desk/ada/twin   1 turn",
         "conversation desk/bob/twin   1 turn",

@@ -105,7 +105,7 @@ def read_session(data: Json) -> Recorded:
     history = _History(session, field_of(data, "events") or [])
     warnings = [f"session {visible(session.id)}: {warning}" for warning in history.warnings]
     if not history.turns:
-        return Recorded(warnings=warnings)
+        return Recorded(warnings=warnings, sessions=1)
     events = list(history.events())
     about = {"app_name": session.app_name, "user_id": session.user_id, **history.initial_state()}
     held = Held(
@@ -116,7 +116,7 @@ def read_session(data: Json) -> Recorded:
         history.errors(),
         {key: value for key, value in session.state.items() if _is_stored(key)},
     )
-    return Recorded(spans_of_turns(held, events, ()), warnings=warnings)
+    return Recorded(spans_of_turns(held, events, ()), warnings=warnings, sessions=1)
 
 
 def _is_stored(key: str) -> bool:
