@@ -307,6 +307,10 @@ ONE = f"INSERT INTO sessions VALUES ({ROW}, '{{}}'); INSERT INTO events VALUES (
         ({**SESSION, "events": [{}]}, "events[0].author: missing"),
         ({**SESSION, "events": [event("user", timestamp=1e300)]}, "events[0].timestamp: "),
         ({**SESSION, "events": [event("user", content={"parts": [{"text": 1}]})]}, "content.parts[0].text"),
+        (
+            {**SESSION, "events": [event("desk", usageMetadata={"totalTokenCount": "x"})]},
+            "Metadata.totalTokenC",
+        ),
         ({**SESSION, "id": None}, "id: must be a string"),
         ({"scenarios": [{"starting_prompt": "Hi"}]}, "scenarios[0].conversation_plan: missing"),
         (

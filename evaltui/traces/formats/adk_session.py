@@ -19,7 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from evaltui.core.conversation.adk_steps import is_internal, node_name, step_from_adk
 from evaltui.core.model.base_model import DataModel, dump
-from evaltui.core.model.content import Content
+from evaltui.core.model.content import Content, UsageMetadata
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.model.events import ANSWERS, CALLS, MODEL_CALLS, Event, Json, Step, split
 from evaltui.core.model.json_values import ABSENT, field_of
@@ -29,7 +29,7 @@ from evaltui.text.values import visible
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import OWNER, REMARKS, SESSION, Held, spans_of_turns
 
-_READ = "read are sessions of google-adk 2.0 to 2.13"
+_EXPECTED = "expected is a session of google-adk 2.0 to 2.13. For one of a later version, update evaltui"
 _SCHEMA = "1"
 _SECOND = 1_000_000_000
 # Turns are in the order of their times.
@@ -60,6 +60,7 @@ class _Event(_Stored):
     invocation_id: str | None = None
     timestamp: Annotated[float, Field(ge=0, lt=_YEAR_10000)] = 0.0
     content: Content | None = None
+    usage_metadata: UsageMetadata | None = None
     actions: _Actions | None = None
     partial: bool | None = None
 
@@ -92,7 +93,7 @@ def read_scenarios(data: Json) -> Recorded:
     """The scenarios of a file. Raises UnreadableTraceError, naming the place, where one is wrong."""
     read, problems = validate_model(_Scenarios, data)
     if read is None:
-        expected = "expected are scenarios of google-adk with starting_prompt and conversation_plan"
+        expected = "expected are scenarios with starting_prompt, conversation_plan and perhaps user_persona"
         raise UnreadableTraceError(f"{problems[0].sentence}; {expected}")
     return Recorded(scenarios=[dump(scenario) for scenario in read.scenarios])
 
@@ -101,7 +102,7 @@ def read_session(data: Json) -> Recorded:
     """A session as spans. Raises UnreadableTraceError, naming the place, where it is wrong."""
     session, problems = validate_model(_Session, data)
     if session is None:
-        raise UnreadableTraceError(f"{problems[0].sentence}; {_READ}")
+        raise UnreadableTraceError(f"{problems[0].sentence}; {_EXPECTED}")
     history = _History(session, field_of(data, "events") or [])
     warnings = [f"session {visible(session.id)}: {warning}" for warning in history.warnings]
     if not history.turns:
@@ -246,7 +247,7 @@ def _step(data: Json, index: int) -> Step:
         step = step_from_adk(data)
     except (ValueError, TypeError, AttributeError) as error:
         reason = str(error).splitlines()[0]
-        raise UnreadableTraceError(f"events[{index}]: not an event of ADK: {reason}; {_READ}") from error
+        raise UnreadableTraceError(f"events[{index}]: not an event of ADK: {reason}; {_EXPECTED}") from error
     return replace(step, author=node_name(data)) if step.author == "user" and node_name(data) else step
 
 
@@ -283,7 +284,7 @@ def read_session_database(path: Path) -> Iterator[Recorded]:
                     raise UnreadableTraceError(f"session {visible(str(key[-1]))}: {error}") from error
                 yield recorded
     except sqlite3.Error as error:
-        raise UnreadableTraceError(f"a session database that cannot be read: {error}; {_READ}") from error
+        raise UnreadableTraceError(f"a session database that cannot be read: {error}; {_EXPECTED}") from error
 
 
 def _check_schema(database: sqlite3.Connection, path: Path) -> None:
