@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -208,7 +209,7 @@ class RecordedConversation:
         """The case that it says it is of; "" for none."""
         return next((str(self.attributes[name]) for name in CASE_ATTRIBUTES if self.attributes.get(name)), "")
 
-    @property
+    @cached_property
     def session(self) -> RecordedSession | None:
         """The session before the first turn; None where it is unknown."""
         data = _json_object(self.attributes.get(SESSION))
