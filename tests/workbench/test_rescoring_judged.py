@@ -104,6 +104,15 @@ async def test_another_threshold_needs_no_judge(scored):
     assert judged(await again(higher)).status is Status.PASSED
 
 
+async def test_a_metric_that_failed_with_open_judgements_is_open_by_a_lower_threshold(scored):
+    failed = replace(FOUND, score=None, status=Status.FAILED)
+    result = replace(scored.result, repeats=(RepeatResult(Status.FAILED, (failed,)),))
+    plain = replace(scored, ref=ResultInMemory.of(result))
+    for threshold, status in ((0.4, Status.NOT_EVALUATED), (0.5, Status.FAILED), (0.9, Status.FAILED)):
+        new = judged(await again(plain, with_config=config(threshold)))
+        assert (new.status, new.score, new.threshold) == (status, None, threshold)
+
+
 async def test_a_metric_that_was_not_judged_waits_for_a_run(scored):
     result = replace(scored.result, repeats=(RepeatResult(Status.PASSED),))
     plain = replace(scored, ref=ResultInMemory.of(result))
