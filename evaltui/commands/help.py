@@ -17,7 +17,7 @@ from evaltui.commands.output import UsageError, complain, write_stdout
 from evaltui.commands.parser import parser_of
 from evaltui.project.guide import GROUPS, TOPICS, search, topic, written_pages
 from evaltui.text.figures import counted
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest_word
 
 # Longer lines are hard to read, however wide the terminal is.
 _WIDEST = 100
@@ -71,7 +71,7 @@ def _passages(query: str) -> str:
     """The passages that a search finds, as Markdown. Raises UsageError."""
     matches = search(query)
     if not matches:
-        hit = nearest(query, TOPICS)
+        hit = nearest_word(query, TOPICS)
         hint = f"Did you mean {hit}? " if hit else ""
         raise UsageError(f"no page has {query!r}. {hint}`evaltui help` lists the pages.")
     shown = "".join(

@@ -9,7 +9,7 @@ from math import atan, ceil, comb, cos, floor, fsum, pi, sin, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from evaltui.text.figures import show_rate_with
+from evaltui.text.figures import show_rate_and_interval
 
 CONFIDENCE = 0.95
 """Confidence level of every interval that is shown."""
@@ -63,7 +63,7 @@ class RunsRate:
 
     def __str__(self) -> str:
         """`84% (74–90%)`"""
-        return show_rate_with(self.mean, self.interval)
+        return show_rate_and_interval(self.mean, self.interval)
 
 
 def wilson(passed: int, runs: int) -> Interval:

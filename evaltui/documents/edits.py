@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 
 class EditError(ValueError):
@@ -111,7 +111,7 @@ def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
 def check_index(array: Any, path: JsonPath, index: int, *, at_end: bool = False) -> None:
     """Raises EditError where there is no array, or where it has no such element."""
     if not isinstance(array, list):
-        why = f"must be a list for this edit, is {in_words(array)}"
+        why = f"must be a list for this edit, is {value_in_words(array)}"
     elif not 0 <= index < len(array) + at_end:
         why = f"no index {index} in a list of {len(array)}"
     else:

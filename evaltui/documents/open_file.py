@@ -21,7 +21,7 @@ from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.recovery import Draft, Recovered, RecoveryFile
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 _OF_LINES = ".jsonl"
 _SET_SUFFIXES = (".evalset.json", ".test.json")
@@ -314,7 +314,7 @@ def unusable(path: Path, text: str) -> EvalSetError:
     elif isinstance(data, dict):
         problem = Problem.error((), "its lists and objects are nested too deeply")
     else:
-        problem = Problem.error((), f"expected an object, found {in_words(data)}")
+        problem = Problem.error((), f"expected an object, found {value_in_words(data)}")
     return EvalSetError([replace(problem, file=str(path))])
 
 

@@ -36,7 +36,7 @@ from evaltui.core.model.problems import (
 from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys, locate, parse, text_or_problem
 from evaltui.project.folders import SET_SUFFIXES
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
@@ -290,7 +290,7 @@ def _no_format(data: Any) -> Problem:
     if isinstance(data, list):
         description = "a list of something else" if data else "an empty list"
     else:
-        description = in_words(data)
+        description = value_in_words(data)
     return NOT_AN_EVAL_SET.at(
         (),
         "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) "

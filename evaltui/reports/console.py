@@ -18,7 +18,7 @@ from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
+from evaltui.text.outcomes import ROLES, WORDS, count_text, glyph
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.run import Fact, config_text, run_facts, tag_lines
@@ -240,7 +240,7 @@ def counts(by_status: Mapping[str, int]) -> Line:
     for status in _COUNTED:
         if number := by_status.get(status):
             line += [(", ", "")] if line else []
-            line.append((counted_as(status, number), ROLES[status]))
+            line.append((count_text(status, number), ROLES[status]))
     return line
 
 

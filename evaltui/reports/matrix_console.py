@@ -121,6 +121,6 @@ def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[Column[_Cells]
             yield [(visible(row.eval_set_id), "bold")]
         title: Line = [(f"  {visible(row.case.eval_id)}", "")]
         yield table.line([title, *map(cell_line, row.cells)])
-    yield [("─" * sum(column.least + column.gap for column in columns), "muted")]
+    yield [("─" * sum(column.min_width + column.gap for column in columns), "muted")]
     for text, texts in sum_rows(matrix).items():
         yield table.line([[(text, "muted")], *([(figure, "")] for figure in texts)])

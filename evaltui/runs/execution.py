@@ -51,7 +51,7 @@ from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, dumped
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, shorten_list
 
 # Seconds.
 _COMMIT_SECONDS = 1.0
@@ -70,14 +70,14 @@ def notes_on_changes(plan: RunPlan, header: RunHeader) -> Iterator[str]:
     read = {path: before for eval_set in plan.sets for path, before in eval_set.files.items()}
     changed = [path for path, before in read.items() if fingerprint_of(path) != before]
     if changed:
-        names = some_of([case_path(plan.agent_dir, path) for path in changed])
+        names = shorten_list([case_path(plan.agent_dir, path) for path in changed])
         yield f"{names} changed during the run. Verdicts are of the files before the agent started"
     changed_of_agent = changed_meanwhile(header, logged_files(plan, header.files))
     if code := [name for name in changed_of_agent if is_source(name) or name not in header.written]:
-        yield f"{some_of(code)} changed during the run. Some cases may have run on the earlier version"
+        yield f"{shorten_list(code)} changed during the run. Some cases may have run on the earlier version"
     if prompts := [name for name in changed_of_agent if name not in code]:
         either = "Unless the agent wrote that, some cases may have run on the earlier version"
-        yield f"{some_of(prompts)} changed during the run. {either}"
+        yield f"{shorten_list(prompts)} changed during the run. {either}"
 
 
 class LoggedRun:

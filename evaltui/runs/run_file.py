@@ -40,7 +40,7 @@ from evaltui.runs.run_tables import (
     whole_case,
 )
 from evaltui.runs.store import SUFFIX
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 _SPENDING = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
@@ -497,7 +497,9 @@ class RunFile:
         except (RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{self.path} is damaged: {error}") from error
         if not isinstance(value, kind):
-            raise ValueError(f"{self.path} is damaged: {in_words(value)} stands in it for a {kind.__name__}")
+            raise ValueError(
+                f"{self.path} is damaged: {value_in_words(value)} stands in it for a {kind.__name__}"
+            )
         return value
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:

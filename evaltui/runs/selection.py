@@ -33,7 +33,7 @@ from evaltui.runs.scoring import (
 from evaltui.runs.sets import SetSource, warnings_of
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, shorten_list
 
 _MOST_NAMES = 3
 
@@ -211,8 +211,8 @@ def _paired(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> P
         secrets = secrets_of(request.agent_dir)
         if others := list(with_other_conversations(pairing.held, resumes, secrets.masked)):
             raise SelectionError(
-                f"{some_of(others, _MOST_NAMES)} of run {resumes.id} had other conversations: the cases of "
-                "its eval sets changed. Score all cases instead"
+                f"{shorten_list(others, _MOST_NAMES)} of run {resumes.id} had other conversations: the cases "
+                "of its eval sets changed. Score all cases instead"
             )
     return pairing
 
@@ -334,7 +334,7 @@ def _notes_on_later_cases(
     for eval_id in (*eval_ids, *(divided.eval_ids if divided else ())):
         later.pop(eval_id, None)
     if later:
-        yield f"not run, new in {plan.case_path} since the run began: {some_of(list(later))}"
+        yield f"not run, new in {plan.case_path} since the run began: {shorten_list(list(later))}"
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:

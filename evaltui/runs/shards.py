@@ -17,7 +17,7 @@ from evaltui.core.model.case_id import CaseId, case_text, fingerprint
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.documents.files import write_atomically
 from evaltui.runner.plan import SetPlan
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 _HASH = "hash"
 
@@ -63,7 +63,7 @@ class ShardsOfRun:
 
     def __post_init__(self) -> None:
         if not self.numbers or not all(1 <= number <= self.count for number in self.numbers):
-            raise ValueError(f"shards of {self.count} are {in_words(list(self.numbers))}")
+            raise ValueError(f"shards of {self.count} are {value_in_words(list(self.numbers))}")
 
     @property
     def case_count(self) -> int:
@@ -142,7 +142,7 @@ def read_durations(path: Path) -> dict[CaseId, float]:
         for eval_id, seconds in _members(path, cases, case_path):
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
                 place = f"{case_path}: {eval_id}"
-                raise DurationsError(f"{path}: {place} is {in_words(seconds)}, not a number of seconds")
+                raise DurationsError(f"{path}: {place} is {value_in_words(seconds)}, not a number of seconds")
             durations[CaseId(case_path, eval_id)] = float(seconds)
     return durations
 
@@ -150,7 +150,7 @@ def read_durations(path: Path) -> dict[CaseId, float]:
 def _members(path: Path, data: Any, place: str = "") -> list[tuple[str, Any]]:
     if not isinstance(data, dict):
         at = f": {place}" if place else ""
-        raise DurationsError(f"{path}{at} is {in_words(data)}, not an object of durations")
+        raise DurationsError(f"{path}{at} is {value_in_words(data)}, not an object of durations")
     return list(data.items())
 
 

@@ -19,20 +19,20 @@ class Column(Generic[Row]):
     """"" for a column below the head of the one before it."""
     cell: Callable[[Row], str | Line]
     """Returns the cell of a row."""
-    least: int
-    most: int = 0
-    """Largest width: a column is as wide as its longest text, up to this; 0 for `least`."""
-    grows: int = 0
+    min_width: int
+    max_width: int = 0
+    """Largest width: a column is as wide as its longest text, up to this; 0 for `min_width`."""
+    spare_max: int = 0
     """Largest width, of its longest text or its head, where there is still room once all others fit."""
-    order: int = 0
+    drop_rank: int = 0
     """0 for a column that is always there; of the others, those with a smaller one are left out last."""
     role: str = ""
-    short: str = ""
+    short_head: str = ""
     """Its head where that does not fit."""
     head_role: str = "muted"
     gap: int = 2
     """Spaces before it."""
-    right: bool = False
+    align_right: bool = False
     """Whether its texts end below each other."""
 
     def line(self, row: Row) -> Line:
@@ -40,7 +40,7 @@ class Column(Generic[Row]):
         text = self.cell(row)
         return [(text, self.role)] if isinstance(text, str) else text
 
-    def longest(self, rows: Sequence[Row]) -> int:
+    def widest_text(self, rows: Sequence[Row]) -> int:
         """Cells of its longest text or its head."""
         return max((len(self.head), *(cells(self.line(row)) for row in rows)))
 
@@ -50,17 +50,17 @@ class Table(Generic[Row]):
 
     def __init__(self, columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> None:
         sizes: dict[int, int] = {}
-        places = sorted(range(len(columns)), key=lambda place: columns[place].order)
+        places = sorted(range(len(columns)), key=lambda place: columns[place].drop_rank)
         for place in places:
             column = columns[place]
-            size = max(column.least, min(column.longest(rows), column.most))
-            if not column.order or size + column.gap <= width:
+            size = max(column.min_width, min(column.widest_text(rows), column.max_width))
+            if not column.drop_rank or size + column.gap <= width:
                 sizes[place] = size
                 width -= size + column.gap
         for place in places:
             column = columns[place]
-            if place in sizes and column.grows:
-                more = min(column.longest(rows), column.grows) - sizes[place]
+            if place in sizes and column.spare_max:
+                more = min(column.widest_text(rows), column.spare_max) - sizes[place]
                 more = max(0, min(width, more))
                 sizes[place] += more
                 width -= more
@@ -75,8 +75,8 @@ class Table(Generic[Row]):
             if not column.head and line:
                 room += column.gap
                 continue
-            head = column.head if len(column.head) <= room else column.short
-            text = head.rjust(room) if column.right else head.ljust(room)
+            head = column.head if len(column.head) <= room else column.short_head
+            text = head.rjust(room) if column.align_right else head.ljust(room)
             line = [(" " * column.gap, ""), (text, column.head_role), *line]
             room = 0
         return [(" " * room, ""), *line]
@@ -88,6 +88,6 @@ class Table(Generic[Row]):
         for column, size in self._columns[:first]:
             text = cut(column.line(row), size)
             free = size - cells(text)
-            line += [(" " * (space + column.gap + (free if column.right else 0)), ""), *text]
-            space = 0 if column.right else free
+            line += [(" " * (space + column.gap + (free if column.align_right else 0)), ""), *text]
+            space = 0 if column.align_right else free
         return [*line, (" " * (space + 2), ""), *rest] if rest else line

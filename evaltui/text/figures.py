@@ -13,7 +13,7 @@ UNKNOWN = "—"
 _MINUTE, _HOUR = 60, 3_600
 _KB = 1_024
 # Names in a list before `and 4 more`.
-_NAMED = 3
+_NAMES_IN_LIST = 3
 
 
 def plural(number: int, singular: str, many: str = "") -> str:
@@ -26,10 +26,10 @@ def counted(number: int, singular: str, many: str = "") -> str:
     return f"{number:,} {plural(number, singular, many)}"
 
 
-def some_of(names: Sequence[str], most: int = _NAMED) -> str:
+def shorten_list(names: Sequence[str], limit: int = _NAMES_IN_LIST) -> str:
     """`a, b, c and 4 more`: the first ones by name."""
-    more = f" and {show_number(len(names) - most)} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {show_number(len(names) - limit)} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def ordinal(number: int) -> str:
@@ -99,7 +99,7 @@ def show_confidence(level: float) -> str:
     return f"{level * 100:.10g}%"
 
 
-def show_rate_with(rate: float, interval: tuple[float, float]) -> str:
+def show_rate_and_interval(rate: float, interval: tuple[float, float]) -> str:
     """`84% (74–90%)`"""
     return f"{show_rate(rate)} ({show_interval(*interval)})"
 
@@ -116,15 +116,15 @@ def show_p(p: float) -> str:
 
 def show_growth(before: float, after: float) -> str:
     """`+29%`, `−5%`; `before` is not 0."""
-    return f"{_signed(round((after - before) / before * 100))}%"
+    return f"{_with_sign(round((after - before) / before * 100))}%"
 
 
 def show_points(before: float, after: float) -> str:
     """`+12 pts`, `−25 pts`, `+0 pts`: of two rates."""
-    return f"{_signed(round((after - before) * 100))} pts"
+    return f"{_with_sign(round((after - before) * 100))} pts"
 
 
-def _signed(number: int) -> str:
+def _with_sign(number: int) -> str:
     """A number with its sign; the minus sign is as wide as a plus."""
     return f"{number:+d}".replace("-", "−")
 

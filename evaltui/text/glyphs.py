@@ -74,8 +74,8 @@ ASCII: Mapping[str, str] = {
     "±": "+-",
     "—": "-",
 }
-_NARROW = str.maketrans({glyph: form for glyph, form in ASCII.items() if len(form) == 1})
-_WIDE = re.compile("|".join(glyph for glyph, form in ASCII.items() if len(form) > 1) + "|  +")
+_ONE_CELL_GLYPHS = str.maketrans({glyph: form for glyph, form in ASCII.items() if len(form) == 1})
+_WIDE_GLYPH_OR_GAP = re.compile("|".join(glyph for glyph, form in ASCII.items() if len(form) > 1) + "|  +")
 
 
 @cache
@@ -83,10 +83,10 @@ def ascii_only() -> bool:
     """Whether the user asks for ASCII with EVALTUI_ASCII=1, or the terminal has no UTF-8."""
     if setting := os.environ.get("EVALTUI_ASCII"):
         return setting != "0"
-    return _encoding() != "utf-8"
+    return _terminal_encoding() != "utf-8"
 
 
-def _encoding() -> str:
+def _terminal_encoding() -> str:
     return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name
 
 
@@ -100,11 +100,11 @@ def _question_marks(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("evaltui.question_marks", _question_marks)
 
 
-def for_terminal(line: Sequence[Span]) -> Line:
+def line_for_terminal(line: Sequence[Span]) -> Line:
     """The line with the glyphs and the letters that the terminal has."""
     if not ascii_only():
         return list(line)
-    drawn, encoding = in_ascii(line), _encoding()
+    drawn, encoding = in_ascii(line), _terminal_encoding()
     if encoding == "utf-8":
         return drawn
     return [(text.encode(encoding, "evaltui.question_marks").decode(encoding), role) for text, role in drawn]
@@ -112,7 +112,7 @@ def for_terminal(line: Sequence[Span]) -> Line:
 
 def text_for_terminal(text: str) -> str:
     """A text with the glyphs that the terminal has."""
-    return "".join(part for part, _ in for_terminal([(text, "")]))
+    return "".join(part for part, _ in line_for_terminal([(text, "")]))
 
 
 def in_ascii(line: Sequence[Span]) -> Line:
@@ -130,4 +130,4 @@ def in_ascii(line: Sequence[Span]) -> Line:
         wider -= len(matched) - blanks
         return " " * blanks
 
-    return [(_WIDE.sub(instead, text.translate(_NARROW)), role) for text, role in line]
+    return [(_WIDE_GLYPH_OR_GAP.sub(instead, text.translate(_ONE_CELL_GLYPHS)), role) for text, role in line]

@@ -38,7 +38,7 @@ def cells(line: Sequence[Span]) -> int:
     return sum(cell_len(text) for text, _ in line)
 
 
-def characters(line: Sequence[Span]) -> int:
+def character_count(line: Sequence[Span]) -> int:
     return sum(len(text) for text, _ in line)
 
 
@@ -57,26 +57,26 @@ def cut(line: Line, width: int) -> Line:
     return [*fitted, ("…", "muted")]
 
 
-def filled(line: Line, width: int) -> Line:
+def fill_line(line: Line, width: int) -> Line:
     """Exactly `width` cells: the line, cut or with spaces behind it."""
     line = cut(line, width)
     return [*line, (" " * (width - cells(line)), "")]
 
 
-def divided(line: Sequence[Span], at: int) -> tuple[Line, Line]:
+def split_line(line: Sequence[Span], position: int) -> tuple[Line, Line]:
     """Divides a line at a cell into the part before it and the rest."""
     before: Line = []
     for number, (text, role) in enumerate(line):
         size = cell_len(text)
-        if size > at:
-            fitting = fit(text, at)
+        if size > position:
+            fitting = fit(text, position)
             return [*before, (fitting, role)], [(text[len(fitting) :], role), *line[number + 1 :]]
         before.append((text, role))
-        at -= size
+        position -= size
     return before, []
 
 
-def both_ends(
+def join_ends(
     left: Sequence[Span], right: Sequence[Span], width: int, *, gap: int = 2, least: int = 2
 ) -> Line:
     """One text on the left, one on the right; the left one is cut where they would meet.
@@ -123,14 +123,14 @@ def pad(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
 
 
-def wrap(spans: Sequence[Span], width: int, more: int = 0) -> list[Line]:
+def wrap(spans: Sequence[Span], width: int, extra_lead: int = 0) -> list[Line]:
     """Break between words into lines of at most `width` cells; a newline in a text is a break, too. The first
-    line has room for some `more`.
+    line has room for some `extra_lead`.
 
     A word may have several roles. At a no-break space no line is broken; it comes out as a plain one.
     """
     lines: list[Line] = [[]]
-    used = -more
+    used = -extra_lead
     for word in _words(spans):
         first = word[0][0]
         if first == "\n":
@@ -148,7 +148,7 @@ def wrap(spans: Sequence[Span], width: int, more: int = 0) -> list[Line]:
                 _add(lines[-1], text, role)
             used += size
             continue
-        for text, role in _chopped(word, width):
+        for text, role in _chop_word(word, width):
             part = cell_len(text)
             if used + part > width:
                 lines.append([])
@@ -197,7 +197,7 @@ def _words(spans: Sequence[Span]) -> Iterator[list[Span]]:
         yield word
 
 
-def _chopped(word: Sequence[Span], width: int) -> Iterator[Span]:
+def _chop_word(word: Sequence[Span], width: int) -> Iterator[Span]:
     """A word that is longer than a line, in parts of at most a line."""
     for text, role in word:
         yield from ((part, role) for part in chop_cells(text, width))

@@ -46,7 +46,7 @@ ROLES: Mapping[str, str] = {
     RUNNING: "bold accent",
 }
 # In the order in which they are counted on screen.
-COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
+COUNTED_STATUSES = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 
 
 # How a call or an argument differs: its mark and the role. What is expected is green, what came
@@ -75,15 +75,15 @@ def verdict(status: str) -> Line:
     return [(f"{GLYPHS[status]} {WORDS[status]}", ROLES[status])]
 
 
-def counted_as(status: str, number: int) -> str:
+def count_text(status: str, number: int) -> str:
     """`2 failed`, `1 error`, `3 errors`"""
     return counted(number, WORDS[status], "errors" if status == "ERROR" else WORDS[status])
 
 
-def counts(by_status: Mapping[str, int]) -> Line:
+def status_counts_line(by_status: Mapping[str, int]) -> Line:
     """`✓ 41  ✗ 5  ! 1  2 stale`, without zeros."""
     line: Line = []
-    for status in (*COUNTED, RUNNING, STALE, NOT_RUN):
+    for status in (*COUNTED_STATUSES, RUNNING, STALE, NOT_RUN):
         if number := by_status.get(status, 0):
             line += [("  ", "")] if line else []
             if status == STALE:

@@ -15,7 +15,7 @@ from evaltui.text.lines import Line, Span, pad
 _MARK = "●"
 # Cells of `100% │`.
 _MARGIN = 6
-_LEAST_HEIGHT = 3
+_MIN_HEIGHT = 3
 _STEPS = 4
 
 
@@ -38,7 +38,7 @@ def scatter_plot(
     is left out. [] where there is no room, or no point.
     """
     rows, columns = height - 2, width - _MARGIN
-    if not points or rows < _LEAST_HEIGHT or columns < 2 * _MARGIN:
+    if not points or rows < _MIN_HEIGHT or columns < 2 * _MARGIN:
         return []
     low = min(int(min(point.y for point in points) * _STEPS) / _STEPS, 1 - 1 / _STEPS)
     most = max(point.x for point in points) or 1.0
@@ -48,9 +48,9 @@ def scatter_plot(
         row = round((1 - (point.y - low) / (1 - low)) * (rows - 1))
         drawn[row][column] = (_MARK, point.role)
         _write_name(drawn, row, column, point)
-    labels = _labels(low, rows)
+    labels = _axis_labels(low, rows)
     lines = [
-        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_joined(cells)]
+        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_join_cells(cells)]
         for number, cells in enumerate(drawn)
     ]
     last = show_x(most)
@@ -58,13 +58,13 @@ def scatter_plot(
     return [*lines, axis, [(" " * _MARGIN, ""), (pad(show_x(0), columns - cell_len(last)) + last, "muted")]]
 
 
-def _joined(cells: Sequence[Span]) -> Line:
+def _join_cells(cells: Sequence[Span]) -> Line:
     """Joins neighboring cells of one role to one text."""
     runs = groupby(cells, key=lambda cell: cell[1])
     return [("".join(text for text, _ in run), role) for role, run in runs]
 
 
-def _labels(low: float, rows: int) -> dict[int, str]:
+def _axis_labels(low: float, rows: int) -> dict[int, str]:
     steps = round((1 - low) * _STEPS)
     return {round(step * (rows - 1) / steps): show_rate(1 - step / _STEPS) for step in range(steps + 1)}
 

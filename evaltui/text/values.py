@@ -45,12 +45,12 @@ def _json_type(value: Any) -> str:
 
 def show_value(value: Any, limit: int = MAX_VALUE) -> str:
     """A value as JSON on one line, fit for any terminal, cut to `limit` characters with `…`."""
-    return _cut_json(_json(value), limit)
+    return _cut_json(_json_text(value), limit)
 
 
 def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str, str]:
     """Two values that differ, each as by `show_value`, cut such that the first difference can be seen."""
-    before, after = _json(expected), _json(actual)
+    before, after = _json_text(expected), _json_text(actual)
     common = next(
         (n for n, (mine, theirs) in enumerate(zip(before, after, strict=False)) if mine != theirs),
         min(len(before), len(after)),
@@ -61,7 +61,7 @@ def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str
     return _cut_json(before, limit), _cut_json(after, limit)
 
 
-def _json(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 
@@ -84,7 +84,7 @@ def visible_text(text: str) -> str:
     """A text to be pasted elsewhere: lines and tabs stay, other control and invisible characters are spelled
     out as in JSON, so that JSON stays JSON."""
     lines = (line.removesuffix("\r") for line in text.split("\n"))
-    return "\n".join("\t".join(_spelt_out(part) for part in line.split("\t")) for line in lines)
+    return "\n".join("\t".join(_spell_out_invisible(part) for part in line.split("\t")) for line in lines)
 
 
 def without_commands(text: str) -> str:
@@ -94,7 +94,7 @@ def without_commands(text: str) -> str:
     return _COMMAND.sub(lambda match: f"{match.group()}\\", text)
 
 
-def _spelt_out(text: str) -> str:
+def _spell_out_invisible(text: str) -> str:
     return _INVISIBLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
@@ -129,15 +129,15 @@ def valid_json_text(value: Any) -> str:
         text = _STRICT.encode(value)
         text.encode()
     except (ValueError, TypeError):
-        return json.dumps(_valid(value), ensure_ascii=False)
+        return json.dumps(_replace_invalid(value), ensure_ascii=False)
     return text
 
 
-def _valid(value: Any) -> Any:
+def _replace_invalid(value: Any) -> Any:
     if isinstance(value, dict):
-        return {valid_text(str(key)): _valid(item) for key, item in value.items()}
+        return {valid_text(str(key)): _replace_invalid(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_valid(item) for item in value]
+        return [_replace_invalid(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):
@@ -152,10 +152,10 @@ def valid_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-_LONGEST_QUOTE = 40
+_MAX_QUOTE = 40
 
 
-def in_words(value: Any) -> str:
+def value_in_words(value: Any) -> str:
     """A JSON value as it is named in a sentence: `the number 5`, `the string "abc"`, `an object`."""
     match value:
         case None:
@@ -165,14 +165,14 @@ def in_words(value: Any) -> str:
         case int() | float():
             return f"the number {value}"
         case str():
-            return f"the string {show_value(value, _LONGEST_QUOTE)}"
+            return f"the string {show_value(value, _MAX_QUOTE)}"
         case dict():
             return "an object"
         case _:
             return "a list"
 
 
-def nearest(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | None:
+def nearest_word(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | None:
     """The known word that was probably meant; `likeness` from 0 (anything) to 1 (the same)."""
     import difflib
 
@@ -182,5 +182,5 @@ def nearest(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """`. Did you mean set_light?`, to end a sentence about an unknown word; "" where none is near."""
-    hit = nearest(word, words)
+    hit = nearest_word(word, words)
     return f". Did you mean {visible(hit)}?" if hit else ""

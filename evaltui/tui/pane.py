@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, Span, cells, divided, draw, fit
+from evaltui.text.lines import Line, Span, cells, draw, fit, split_line
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import HearingScreen, set_border_texts
 from evaltui.tui.widgets.lines import LineView, content
@@ -409,12 +409,12 @@ class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
         line = self.page.lines[number]
         if isinstance(link.opens, CaseId):
             return [("▌", "bold accent"), *line]
-        before, rest = divided(line, link.start)
-        inside, after = divided(rest, (link.end or self.page.width) - link.start)
+        before, rest = split_line(line, link.start)
+        inside, after = split_line(rest, (link.end or self.page.width) - link.start)
         tint = "sel" if self.has_focus else "sel-blur"
         shown = [
             (text, role.replace("surface", tint).replace("faint", "muted"))
-            for text, role in divided(inside, 1)[1]
+            for text, role in split_line(inside, 1)[1]
         ]
         # The marker stays on the card's own ground: where the tint is a reversed one, it would be a gap.
         return [(" ", ""), *before, ("▌", "bold accent surface"), *shown, *after]

@@ -18,7 +18,7 @@ from evaltui.core.trace.span_lines import model_of
 from evaltui.runs.sessions import Pattern, ScoredSession, pattern_in_words
 from evaltui.text.figures import UNKNOWN, counted, show_moment
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, pad, wrap
+from evaltui.text.lines import Line, join_ends, pad, wrap
 from evaltui.text.outcomes import GLYPHS, glyph
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
@@ -369,7 +369,7 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
             (visible(" ".join(message.split())), ""),
         ]
         right: Line = [(f"{counted(errors, 'error')}  ", "error")] if errors else []
-        return both_ends(left, [*right, (f"{counted(len(match.turns), 'turn')} ", "muted")], width)
+        return join_ends(left, [*right, (f"{counted(len(match.turns), 'turn')} ", "muted")], width)
 
     def write_preview(self, page: Page, match: RecordedConversation, height: int) -> None:
         outline = Outline()

@@ -22,12 +22,12 @@ from evaltui.text.figures import (
     UNKNOWN,
     counted,
     plural,
+    shorten_list,
     show_duration,
     show_money,
     show_number,
     show_p,
     show_score,
-    some_of,
 )
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import NOT_RUN, glyph
@@ -73,7 +73,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
             yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(changes) - _MOST_CASES)} more", "muted")]
     yield from _indented("  ", ", ".join(_sums(comparison)), width)
     for words, cases in unfinished(base, candidate):
-        text = f"{words}: {visible(some_of([case.eval_id for case in cases]))}"
+        text = f"{words}: {visible(shorten_list([case.eval_id for case in cases]))}"
         yield from _indented("  ", text, width)
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
@@ -83,7 +83,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
     ):
         if changes:
-            some = some_of([_name(change, comparison) for change in changes])
+            some = shorten_list([_name(change, comparison) for change in changes])
             yield from _indented("  ", f"{what}: {some}", width)
     if spent := ", ".join(f"{row.name} {row.figures}" for row in spent_rows(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)

@@ -11,7 +11,7 @@ from evaltui.core.compare.judged import Finding, findings_in
 from evaltui.core.model.judgement import JudgedBy, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.text.figures import show_scores
-from evaltui.text.lines import Line, Span, cells, filled
+from evaltui.text.lines import Line, Span, cells, fill_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible, visible_block
 
@@ -99,7 +99,7 @@ def judged(metric: MetricResult, turn: int, *, every_vote: bool) -> Judged:
     findings = findings_in(metric, turn)
     rows = [list(_rows(finding, every_vote=every_vote)) for finding in findings]
     width = max((cells(row.head) for of_finding in rows for row in of_finding), default=0)
-    padded = [[Row(filled(head, width + 2), text) for head, text in of_finding] for of_finding in rows]
+    padded = [[Row(fill_line(head, width + 2), text) for head, text in of_finding] for of_finding in rows]
     return Judged(metric, metric.per_invocation[turn], findings, padded)
 
 

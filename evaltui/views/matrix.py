@@ -13,6 +13,7 @@ from evaltui.text.figures import (
     UNKNOWN,
     counted,
     plural,
+    shorten_list,
     show_duration,
     show_interval,
     show_money,
@@ -20,7 +21,6 @@ from evaltui.text.figures import (
     show_p,
     show_rate,
     show_score,
-    some_of,
 )
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
@@ -59,7 +59,7 @@ def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]
 def changed_between(matrix: Matrix) -> str:
     """`agent.py changed between the variants`; "" where nothing did."""
     changed = matrix.changed_files
-    return f"{some_of(list(changed))} changed between the variants" if changed else ""
+    return f"{shorten_list(list(changed))} changed between the variants" if changed else ""
 
 
 def _missing(matrix: Matrix) -> str:
@@ -67,7 +67,7 @@ def _missing(matrix: Matrix) -> str:
     missing = sum(totals.open_cases for totals in matrix.totals)
     results = counted(missing, "result") if missing else ""
     names = matrix.not_run
-    variants = f"{plural(len(names), 'variant')} {some_of(names)}" if names else ""
+    variants = f"{plural(len(names), 'variant')} {shorten_list(names)}" if names else ""
     return ", ".join(filter(None, (results, variants)))
 
 

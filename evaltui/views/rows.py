@@ -26,7 +26,7 @@ from evaltui.text.figures import counted, ordinal, show_score, show_scores
 from evaltui.text.lines import Line
 from evaltui.text.syntax import JSON
 from evaltui.text.values import show_change, show_value, type_names, visible
-from evaltui.text.word_diff import WordOp, much_in_common, words
+from evaltui.text.word_diff import WordOp, diff_words, shares_much
 from evaltui.views.difference import DifferenceAt
 
 # Up to so many equal calls in a row, or equal arguments of a call that differs, are shown one by one.
@@ -273,8 +273,8 @@ def score_of(
 
 def common_words(expected: str, actual: str) -> Sequence[tuple[WordOp, str]]:
     """Both texts word for word; empty where they have so little in common that each is to be shown whole."""
-    parts = words(expected, actual)
-    return parts if actual and much_in_common(parts) else ()
+    parts = diff_words(expected, actual)
+    return parts if actual and shares_much(parts) else ()
 
 
 def compared_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:

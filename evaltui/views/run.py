@@ -96,7 +96,9 @@ class ListedRun(NamedTuple):
 def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
     """The columns of a list of runs. The cost of any of them goes before what has changed."""
     has_costs = {run.row.totals.total_cost for run in runs} - {None, Cost(0.0)}
-    columns = [replace(column, order=2) if column.head == "cost" and has_costs else column for column in RUNS]
+    columns = [
+        replace(column, drop_rank=2) if column.head == "cost" and has_costs else column for column in RUNS
+    ]
     return Table(columns, runs, width)
 
 
@@ -165,25 +167,27 @@ def _count(status: str, gap: int) -> Column[ListedRun]:
         number = run.row.totals.counts.get(status, 0)
         return [(str(number), ROLES[status] if number else "faint")]
 
-    return Column(glyph(status)[0], cell, 2, 9, head_role=ROLES[status], gap=gap, right=True)
+    return Column(glyph(status)[0], cell, 2, 9, head_role=ROLES[status], gap=gap, align_right=True)
 
 
 RUNS: tuple[Column[ListedRun], ...] = (
     Column("", lambda run: [run_mark(run.row)], 1, gap=0),
     Column("run", _number, 4, role="bold", gap=1),
     Column("when", lambda run: show_moment(run.row.started, run.now), 12),
-    Column("name", lambda run: visible(run.row.name or run.row.kind.variant), 4, 20, order=1, role="bold"),
-    Column("what", lambda run: selected_in(run.row), 4, 12, 28, order=5, role="muted"),
+    Column(
+        "name", lambda run: visible(run.row.name or run.row.kind.variant), 4, 20, drop_rank=1, role="bold"
+    ),
+    Column("what", lambda run: selected_in(run.row), 4, 12, 28, drop_rank=5, role="muted"),
     _count("PASSED", 2),
     _count("FAILED", 1),
     _count("ERROR", 1),
     _count("FLAKY", 1),
-    Column("pass rate", lambda run: [rate_figure(run.row)], _RATE, short="rate"),
-    Column("", _interval, len("(99–100%)"), order=4, role="muted", gap=1),
-    Column("", lambda run: rate_bar(run.row), _RATE_BAR, order=6, gap=1),
-    Column("time", _time, 10, right=True),
-    Column("cost", _cost, 8, order=7, right=True),
-    Column("changed since previous run", _changed, 10, grows=26, order=3, short="changed"),
+    Column("pass rate", lambda run: [rate_figure(run.row)], _RATE, short_head="rate"),
+    Column("", _interval, len("(99–100%)"), drop_rank=4, role="muted", gap=1),
+    Column("", lambda run: rate_bar(run.row), _RATE_BAR, drop_rank=6, gap=1),
+    Column("time", _time, 10, align_right=True),
+    Column("cost", _cost, 8, drop_rank=7, align_right=True),
+    Column("changed since previous run", _changed, 10, spare_max=26, drop_rank=3, short_head="changed"),
 )
 """The columns of a list of runs."""
 # Of a run that cannot be read, those until its moment.
@@ -235,7 +239,7 @@ def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
     columns: Sequence[Column[tuple[str, Totals]]] = (
         Column("", lambda row: "tag", 3, role="muted", gap=0),
         Column("", lambda row: visible(f"#{row[0]}"), 0, width // 3),
-        Column("", lambda row: f"{row[1].in_words} passed", 0, width, right=True),
+        Column("", lambda row: f"{row[1].in_words} passed", 0, width, align_right=True),
         Column("", lambda row: str(row[1].case_rate or UNKNOWN), 0, width),
         Column("", lambda row: _tag_bar(row[1]), _BAR),
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 from evaltui.project.settings import read_toml
 from evaltui.text.keys import name_keys
-from evaltui.text.values import did_you_mean, in_words
+from evaltui.text.values import did_you_mean, value_in_words
 from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, actions_in
 
 _NAMES = {
@@ -129,7 +129,7 @@ def _keys(action: str, value: Any) -> Keys:
         raise ValueError(f"unknown action {action!r}{did_you_mean(action, BY_ID)}")
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{action} must be a key or a list of keys, is {in_words(value)}")
+        raise ValueError(f"{action} must be a key or a list of keys, is {value_in_words(value)}")
     return tuple(dict.fromkeys(_key(action, name) for name in names))
 
 

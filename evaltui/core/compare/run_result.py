@@ -12,7 +12,7 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.secrets import Secrets
-from evaltui.text.figures import show_number, some_of
+from evaltui.text.figures import shorten_list, show_number
 from evaltui.text.values import without_commands
 
 
@@ -59,7 +59,7 @@ class RunResult:
         if len(matches) != 1:
             ids = [result.eval_set_id for result in matches] or [result.eval_id for result in self.cases]
             problem = "is a case of" if matches else "is no case, only"
-            raise KeyError(f"{eval_id} {problem} {some_of(ids)}")
+            raise KeyError(f"{eval_id} {problem} {shorten_list(ids)}")
         return matches[0]
 
     def raise_if_failed(self) -> None:

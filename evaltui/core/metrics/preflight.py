@@ -19,7 +19,7 @@ from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.json_values import field_of
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
-from evaltui.text.figures import counted, show_number, some_of
+from evaltui.text.figures import counted, shorten_list, show_number
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
 from evaltui.text.values import visible
 
@@ -338,7 +338,7 @@ def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
         yield from _indented([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
-        ids = some_of([case.eval_id for case in check.without], _MOST_CASES)
+        ids = shorten_list([case.eval_id for case in check.without], _MOST_CASES)
         yield from _indented([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
         fix = f" {check.fix}." if check.fix else ""

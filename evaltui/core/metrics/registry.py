@@ -32,7 +32,7 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest_word
 
 METRICS: dict[str, MetricInfo] = {
     info.name: info
@@ -108,6 +108,6 @@ def _failed(metric: EvalMetric, error: Exception) -> MetricResult:
 
 
 def _unknown(name: str) -> str:
-    hit = nearest(name, METRICS)
+    hit = nearest_word(name, METRICS)
     hint = f"Did you mean {hit}?" if hit else "`evaltui metrics` lists all metrics."
     return f"unknown metric {name}. {hint}"

@@ -21,7 +21,7 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES
 from evaltui.core.model.config import EvalConfig, EvalMetric, SimulatorConfig
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest_word
 
 
 class Readiness(StrEnum):
@@ -99,7 +99,7 @@ def _custom(metric: EvalMetric, path: str, facts: Facts) -> Found | None:
 def _unknown(name: str, config: EvalConfig) -> Found:
     if names_function(config.criteria.get(name)):
         return _unmet(MISPLACED)
-    hit = nearest(name, [*METRICS, *(config.custom_metrics or {})])
+    hit = nearest_word(name, [*METRICS, *(config.custom_metrics or {})])
     return _unmet(
         f"unknown metric {name}",
         f"Did you mean {hit}?" if hit else "`evaltui metrics` lists all metrics",
@@ -127,7 +127,7 @@ def _other_model(model: str, who: str, option: str) -> str:
     own = model.rpartition("/")[2]
     if is_gemini_name(own):
         return f"Did you mean {own}? Gemini models have no provider prefix"
-    if hit := nearest(model, _WELL_KNOWN, likeness=0.8):
+    if hit := nearest_word(model, _WELL_KNOWN, likeness=0.8):
         return f"Did you mean {hit}?"
     key, role = option.rpartition(".")[2], who.rpartition(" ")[2]
     return f'For other models name a function that calls them: "{key}": "my_agent.models:my_{role}"'

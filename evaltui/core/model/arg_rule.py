@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from ...text.values import did_you_mean, in_words
+from ...text.values import did_you_mean, value_in_words
 from .base_model import DataModel
 from .problems import JsonPath, format_path
 from .regexes import check_regex
@@ -163,7 +163,7 @@ def _a_word(value: Any) -> Any:
     hint = did_you_mean(value, words) if isinstance(value, str) else ""
     raise ValueError(
         f"must be {', '.join(words[:-1])} or {words[-1]}, or an object with regex, approx or any_of, "
-        f"is {in_words(value)}{hint}"
+        f"is {value_in_words(value)}{hint}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from ...text.values import in_words
+from ...text.values import value_in_words
 from .problems import JsonPath
 
 # What stands where a value is missing; None is a value.
@@ -131,7 +131,7 @@ def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> 
     if value is ...:
         raise ValueError(f"{name} is missing")
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{name} is {in_words(value)}")
+        raise ValueError(f"{name} is {value_in_words(value)}")
     return value
 
 

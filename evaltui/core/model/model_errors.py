@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from evaltui.core.model.content import Content, GenaiType
 from evaltui.core.model.eval_set import InvocationEvents
 from evaltui.core.model.problems import NOT_JSON, JsonPath, Problem, given_twice
-from evaltui.text.values import did_you_mean, in_words
+from evaltui.text.values import did_you_mean, value_in_words
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -119,7 +119,7 @@ def _sentence(model: type[BaseModel], data: Any, group: Sequence[_Found]) -> str
     expected = list(dict.fromkeys(text for entry in group if (text := _expected(entry))))
     if expected:
         value = group[0].value
-        sentence = f"must be {' or '.join(expected)}, is {in_words(value)}"
+        sentence = f"must be {' or '.join(expected)}, is {value_in_words(value)}"
         if isinstance(value, str) and Content in _models_at(model, group[0].path):
             text = json.dumps(value, ensure_ascii=False)
             sentence += f'; write {{"parts": [{{"text": {text}}}]}}'

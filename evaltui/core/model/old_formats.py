@@ -27,7 +27,7 @@ from evaltui.core.model.problems import (
     objects_in,
     wrong_kind,
 )
-from evaltui.text.values import in_words, show_value
+from evaltui.text.values import show_value, value_in_words
 
 Format = Literal["eval set", "dataset", "old test", "old eval set"]
 Json = dict[str, Any]
@@ -121,7 +121,9 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
         return None, []
     if not isinstance(data, dict):
         return None, [
-            Problem.error(path, f"must be an object with app_name, user_id and state, is {in_words(data)}")
+            Problem.error(
+                path, f"must be an object with app_name, user_id and state, is {value_in_words(data)}"
+            )
         ]
     problems = _typos(data, ("app_name", "user_id", "state"), path, INVALID_VALUE)
     session = {

@@ -35,7 +35,7 @@ from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
 from evaltui.core.statistics import Interval, PassRate, pass_rates, wilson
-from evaltui.text.figures import show_rate_with, show_scores
+from evaltui.text.figures import show_rate_and_interval, show_scores
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Intermediate, Invocation
@@ -72,7 +72,7 @@ class Rate:
 
     def __str__(self) -> str:
         """`84% (74–90%)`"""
-        return show_rate_with(self.rate, self.interval)
+        return show_rate_and_interval(self.rate, self.interval)
 
 
 def rate_of(passed: int, evaluated: int) -> Rate | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from ...text.figures import counted
-from ...text.values import in_words, nearest, visible
+from ...text.values import nearest_word, value_in_words, visible
 
 JsonPath = tuple[str | int, ...]
 
@@ -210,7 +210,7 @@ def likely_typos(
     spellings = {spelling for field in fields for spelling in field}
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
-        if key not in spellings and (hit := nearest(key, absent, likeness=0.75)):
+        if key not in spellings and (hit := nearest_word(key, absent, likeness=0.75)):
             yield (*path, key), f"unknown key. Did you mean {visible(hit)}?"
 
 
@@ -238,7 +238,7 @@ _KIND_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an objec
 
 
 def wrong_kind(path: JsonPath, value: Any, kind: type) -> Problem:
-    return Problem.error(path, f"must be {_KIND_NAMES[kind]}, is {in_words(value)}")
+    return Problem.error(path, f"must be {_KIND_NAMES[kind]}, is {value_in_words(value)}")
 
 
 def objects_in(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.model.json_values import ABSENT, side_by_side
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.figures import show_number
-from evaltui.text.values import did_you_mean, in_words, show_value, type_change
+from evaltui.text.values import did_you_mean, show_value, type_change, value_in_words
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -76,7 +76,7 @@ def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
         return []
     arguments = {} if args is None else args
     if not isinstance(arguments, dict):
-        return [Problem.error((), f"the arguments must be an object, are {in_words(arguments)}")]
+        return [Problem.error((), f"the arguments must be an object, are {value_in_words(arguments)}")]
     return tool.check.problems(arguments)
 
 
@@ -228,7 +228,7 @@ def _in_words(error: ValidationError) -> Iterator[Problem]:
             texts = [choice for choice in _list(schema, "enum") if isinstance(choice, str)]
             hint = did_you_mean(value, texts) if isinstance(value, str) and error.validator == "enum" else ""
             hint = hint or _unquoted(error)
-            yield Problem.error((), f"must be {schema['description']}, is {in_words(value)}{hint}")
+            yield Problem.error((), f"must be {schema['description']}, is {value_in_words(value)}{hint}")
         case "required":
             for name in schema["required"]:
                 if name not in value:
@@ -273,7 +273,7 @@ def _no_alternative(error: ValidationError) -> Iterator[Problem]:
         dict.fromkeys(filter(None, (alternative["description"] for alternative in alternatives)))
     )
     yield Problem.error(
-        (), f"must be {expected}, is {in_words(error.instance)}" if expected else "fits no alternative"
+        (), f"must be {expected}, is {value_in_words(error.instance)}" if expected else "fits no alternative"
     )
 
 

@@ -46,7 +46,7 @@ from evaltui.core.model.problems import (
     unknown_keys,
 )
 from evaltui.core.model.stored_cases import eval_ids_of
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 _SPEAKER_ROLES = (None, "user", "model")
 _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
@@ -77,7 +77,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     """Validates as `validate_eval_set`, but of the cases only their ids; the set has no cases."""
     if not isinstance(data, dict):
-        message = f"must be an object with eval_set_id and eval_cases, is {in_words(data)}"
+        message = f"must be an object with eval_set_id and eval_cases, is {value_in_words(data)}"
         return None, [NOT_AN_EVAL_SET.at((), message)]
     # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
     twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}

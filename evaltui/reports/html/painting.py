@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import GLYPHS, ROLES, ROW_MARKS, WORDS
-from evaltui.text.syntax import code
+from evaltui.text.syntax import code_lines
 from evaltui.text.word_diff import WordOp
 from evaltui.views.judged import Judged
 from evaltui.views.rows import ABSENT, Row, common_words, labelled_sides, shown_text
@@ -53,7 +53,7 @@ def long_text(text: str) -> str:
 
 
 def traceback(text: str) -> Sequence[Line]:
-    return code(text.rstrip("\n"), "pytb") if text.strip() else ()
+    return code_lines(text.rstrip("\n"), "pytb") if text.strip() else ()
 
 
 def judged_lines(judged: Judged) -> Iterator[Line]:

@@ -18,7 +18,7 @@ from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Span
-from evaltui.text.outcomes import COUNTED
+from evaltui.text.outcomes import COUNTED_STATUSES
 from evaltui.text.values import cut, visible
 from evaltui.views.run import config_text, outcome_span
 
@@ -134,7 +134,7 @@ def _anchor(name: str, in_use: set[str]) -> str:
 
 
 def status_counts(counts: Mapping[str, int]) -> tuple[tuple[Verdict, int], ...]:
-    return tuple((Verdict(status), counts[status]) for status in COUNTED if counts.get(status))
+    return tuple((Verdict(status), counts[status]) for status in COUNTED_STATUSES if counts.get(status))
 
 
 def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:

@@ -18,7 +18,7 @@ from evaltui.reports.html.painting import (
     traceback,
 )
 from evaltui.text.figures import show_number
-from evaltui.text.syntax import colored
+from evaltui.text.syntax import color_json
 from evaltui.text.values import visible_block
 from evaltui.views.rows import argument_rows
 
@@ -69,7 +69,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters |= {
-        "colored": colored,
+        "colored": color_json,
         "figure": show_number,
         "verdict": Verdict,
         "sides": sides,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaltui.core.model.problems import Problem, Severity, format_path
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
+from evaltui.text.lines import Line, Span, cells, cut, join_ends, pad
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.widgets.writer import Page
@@ -269,7 +269,7 @@ def _write_choices(page: Page, opened: OpenField, x: int) -> None:
     width = min(max(longest + 4, _MIN_FIELD), _MAX_CHOICE, page.width - x)
     for number, (left, right) in enumerate(opened.choices):
         chosen = number == opened.chosen
-        line = both_ends([("▌" if chosen else " ", "bold accent"), *left], [*right, (" ", "")], width)
+        line = join_ends([("▌" if chosen else " ", "bold accent"), *left], [*right, (" ", "")], width)
         fill = "sel" if chosen else "surface"
         filled = [(text, f"{fill} {role}".rstrip()) for text, role in line]
         rest = width - cells(line)

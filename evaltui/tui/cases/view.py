@@ -13,8 +13,8 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, cut, fit
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
+from evaltui.text.lines import Line, cells, cut, fit, join_ends
+from evaltui.text.outcomes import COUNTED_STATUSES, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
@@ -359,7 +359,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         left, right = self._set_line(eval_set)
         # The figure stays where the bar has no room.
         right = right if cells(left) + 1 + cells(right) <= width else right[:1]
-        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
+        return join_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
     def _set_line(self, eval_set: EvalSetFile) -> tuple[Line, Line]:
         fold = "▸ " if eval_set.case_path in self._folded_sets else "▾ "
@@ -381,7 +381,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if not counts:
             return name, [(show_number(len(eval_set.cases)), "muted")]
         total, passed = len(eval_set.cases), show_number(outcomes.passed(eval_set.case_path))
-        bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
+        bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED_STATUSES], total, _BAR)
         return name, [(f"{passed}/{show_number(total)}", "muted"), (" ", ""), *bar]
 
     def _of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
@@ -396,7 +396,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         # In a narrow list the cause is cut, not the id.
         room = width - cells(left) - 1
         right = cut(right, room) if _LEAST_WHY <= room < cells(right) and width < _WIDE else right
-        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
+        return join_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
     def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
         case_id = CaseId(eval_set.case_path, case.eval_id)

@@ -19,8 +19,8 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, s
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad, wrap, wrap_behind
 from evaltui.text.lines import cut as cut_line
-from evaltui.text.markdown import markdown
-from evaltui.text.syntax import arguments_line, change_lines, code, colored, value_line
+from evaltui.text.markdown import markdown_lines
+from evaltui.text.syntax import arguments_line, change_lines, code_lines, color_json, value_line
 from evaltui.text.values import cut, visible, visible_block, visible_lines
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
 from evaltui.tui.trace.span import write_events
@@ -146,7 +146,7 @@ def _text(text: str, role: str, room: int) -> Iterator[Line]:
 
 def _answer(row: Row, room: int) -> Iterator[Line]:
     """The text of an agent, as Markdown; while it is streamed, with a cursor at its end."""
-    lines = markdown(row.text[:_LONGEST_TEXT].rstrip("\n"), room)
+    lines = markdown_lines(row.text[:_LONGEST_TEXT].rstrip("\n"), room)
     if row.partial and lines:
         lines[-1] = [*cut_line(lines[-1], room - 1), ("▋", "accent")]
     yield from lines
@@ -199,7 +199,7 @@ def full_line(row: Row, number: int) -> str:
         change = row.changes[number]
         before, after = change_lines(change.expected, change.actual, _LONGEST_TEXT)
         line = [("Δ ", ""), (visible(change.path), ""), ("  ", ""), *before, (" → ", ""), *after]
-    return "".join(text for text, _ in colored(line))
+    return "".join(text for text, _ in color_json(line))
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:
@@ -221,7 +221,7 @@ def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
 
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     text = json.dumps(result, ensure_ascii=False, indent=2, default=repr)
-    written = code(text[:_LONGEST_TEXT], "json")[: 2 * _MOST_RESULT_LINES]
+    written = code_lines(text[:_LONGEST_TEXT], "json")[: 2 * _MOST_RESULT_LINES]
     lines = [line for code_line in written for line in _wrap_code(code_line, room - 2)]
     for line in lines[:_MOST_RESULT_LINES]:
         yield [("  ", ""), *line]

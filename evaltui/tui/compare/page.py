@@ -11,8 +11,8 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
 from evaltui.text.figures import UNKNOWN, counted
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, both_ends, cells, filled, pad
-from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
+from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad
+from evaltui.text.outcomes import ROLES, WORDS, glyph, status_counts_line
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
@@ -122,12 +122,12 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     left: Line = [
         (pad(name, columns.name), ""),
         ("  ", ""),
-        *filled(verdicts(change), _VERDICTS),
+        *fill_line(verdicts(change), _VERDICTS),
         ("  ", ""),
     ]
     row = change_row(change)
     moved = [span for score in row.scores[:1] for span in (*score.figures, (f"  {score.metric}", "muted"))]
-    right: Line = filled(moved, columns.score) if columns.score else []
+    right: Line = fill_line(moved, columns.score) if columns.score else []
     for text, size in ((row.time, columns.time), (row.tokens, columns.tokens), (row.cost, columns.cost)):
         right += [(f"  {text:>{size}}", "muted")] if size else []
     what: Line = [("…" if why is None else visible(why), "muted")]
@@ -135,7 +135,7 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
         what = [(row.reasons, "")]
     elif why == "" and not columns.score:
         what = moved
-    return both_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
+    return join_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
 
 
 def change_heads(columns: Columns, width: int) -> Line:
@@ -145,7 +145,7 @@ def change_heads(columns: Columns, width: int) -> Line:
     right += f"  {'time':>{columns.time}}" if columns.time else ""
     right += f"  {'tokens':>{columns.tokens}}" if columns.tokens else ""
     right += f"  {'cost':>{columns.cost}}" if columns.cost else ""
-    return both_ends([(left, "muted")], [(right, "muted")] if right else [], width)
+    return join_ends([(left, "muted")], [(right, "muted")] if right else [], width)
 
 
 # One group, one case
@@ -157,7 +157,7 @@ def write_group(page: Page, compared: Compared, kind: Kind) -> None:
     now = Counter(change.candidate.status.value for change in changes if change.candidate)
     page.row((counted(len(changes), "case"), "bold"), (f"   {_MEANINGS[kind]}", "muted"))
     if now:
-        page.row(("now  ", "muted"), *counts(now))
+        page.row(("now  ", "muted"), *status_counts_line(now))
     page.blank()
     for number, text in enumerate(compared.between or ("no other changes found",)):
         page.labelled("" if number else "changed", [(visible(text), "")])

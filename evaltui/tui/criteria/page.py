@@ -9,7 +9,7 @@ from textwrap import dedent
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, score_figures, show_number, show_score, show_threshold
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends
+from evaltui.text.lines import Line, join_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.plots import bar, histogram
 from evaltui.text.syntax import value_line
@@ -160,7 +160,7 @@ def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
     ]
     saved = row.saved is not None and row.saved != row.threshold
     right: Line = [(f"saved {show_threshold(row.saved)}", "muted")] if saved and row.saved is not None else []
-    page.lines.append(both_ends(left, right, page.width))
+    page.lines.append(join_ends(left, right, page.width))
 
 
 def _stale(number: int) -> Line:
@@ -185,7 +185,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
             at = None if row.threshold is None else (row.threshold - low) / (high - low)
             figures += bar((score - low) / (high - low), _BAR, glyph(status)[1], at)
         left: Line = [("  ", ""), glyph(status), (" ", ""), *_named(page, case, effect)]
-        page.lines.append(both_ends(left, figures, page.width))
+        page.lines.append(join_ends(left, figures, page.width))
     if (more := row.trial.scored - min(len(row.trial.cases), _MOST_CASES)) > 0:
         page.row((f"  and {show_number(more)} more", "muted"))
     return places
@@ -206,7 +206,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         places[len(page.lines)] = flip.case
         reason = effect.why.get(flip.case, "")
         page.lines.append(
-            both_ends(
+            join_ends(
                 [("  ", ""), *_sides(flip), ("  ", ""), *_named(page, flip.case, effect)],
                 [(visible(reason), "muted")] if reason else [],
                 page.width,
@@ -216,7 +216,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         places[len(page.lines)] = case
         left: Line = [("  ", ""), glyph(status), ("      ", ""), *_named(page, case, effect)]
         reason = f"still fails: {effect.why[case]}" if effect.why.get(case) else "still fails"
-        page.lines.append(both_ends(left, [(visible(reason), "muted")], page.width))
+        page.lines.append(join_ends(left, [(visible(reason), "muted")], page.width))
     more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
     if more:
         page.row((f"  and {show_number(more)} more", "muted"))

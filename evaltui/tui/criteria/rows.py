@@ -16,7 +16,7 @@ from evaltui.project.run_settings import RunSettings
 from evaltui.text.figures import counted, show_number, show_score, show_threshold
 from evaltui.text.glyphs import BAR, EMPTY_BAR
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, cut, pad, wrap_behind
+from evaltui.text.lines import Line, cells, cut, join_ends, pad, wrap_behind
 from evaltui.text.outcomes import glyph
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
@@ -117,7 +117,7 @@ def _group_line(group: Group, width: int) -> Line:
         return line
     names = ", ".join(visible(row.name) for row in group.rows)
     room = width - cells(line) - 3
-    return line if room < _LEAST_PREVIEW else both_ends([*line, ("   ", ""), (names, "faint")], [], width)
+    return line if room < _LEAST_PREVIEW else join_ends([*line, ("   ", ""), (names, "faint")], [], width)
 
 
 def _used_line(row: MetricRow, columns: Columns, *, here: bool) -> Line:

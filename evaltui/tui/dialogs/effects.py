@@ -8,9 +8,9 @@ from typing import Any
 from evaltui.core.compare.explain import first_reasons
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.text.figures import counted, show_number, show_score
-from evaltui.text.lines import Line, both_ends
+from evaltui.text.lines import Line, join_ends
 from evaltui.text.outcomes import ROLES, WORDS, glyph
-from evaltui.text.syntax import colored, value_line
+from evaltui.text.syntax import color_json, value_line
 from evaltui.text.values import visible
 from evaltui.tui.result.verdict import short_names
 from evaltui.tui.widgets.writer import Page
@@ -35,8 +35,8 @@ def write_result(
     keys: Line = [(go_key, "bold accent"), (" go there", "muted")] if go_key else []
     for number, reason in enumerate(reasons):
         turn = f"turn {reason.turn}  " if reason.turn is not None else ""
-        line: Line = [("    ", ""), (turn, "muted"), *colored(reason.text)]
-        page.lines.append(both_ends(line, keys if number == 0 else [], page.width))
+        line: Line = [("    ", ""), (turn, "muted"), *color_json(reason.text)]
+        page.lines.append(join_ends(line, keys if number == 0 else [], page.width))
     if more:
         page.row(("    ", ""), (f"and {show_number(more)} more", "muted"))
 
@@ -76,7 +76,7 @@ def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run
         state = [("◐ ", "accent"), (f"{effect.seen}/{counted(effect.cases, 'case')} scored", "muted")]
     elif effect.unknown:
         state = [("– ", "warning"), (f"{counted(effect.unknown, 'case')} without a run log", "muted")]
-    page.lines.append(both_ends(state, scored, page.width))
+    page.lines.append(join_ends(state, scored, page.width))
 
 
 # Rules

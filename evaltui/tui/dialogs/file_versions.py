@@ -13,10 +13,10 @@ from evaltui.documents.line_changes import LineChange
 from evaltui.documents.merge import Clash, Side
 from evaltui.documents.open_file import FileConflict
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, Span, cells, divided, filled, pad, with_role, wrap_behind
+from evaltui.text.lines import Line, Span, cells, fill_line, pad, split_line, with_role, wrap_behind
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible, visible_lines
-from evaltui.text.word_diff import words
+from evaltui.text.word_diff import diff_words
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.accepting import FileChange
 
@@ -271,7 +271,7 @@ def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line
     line: Line = [(pad(mark[0], _GUTTER), mark[1])]
     for number, part in enumerate(parts):
         line += [(_BETWEEN, "line")] if number else []
-        line += filled(part, room)
+        line += fill_line(part, room)
     return line
 
 
@@ -284,9 +284,9 @@ def version_lines(row: VersionRow, side: str, chosen: Side | None, room: int) ->
         other = row.by_side.get("theirs" if side == "mine" else "mine", "")
         line = with_role("exp" if chosen else "bold", json_line(text))
         place = 0
-        for op, part in words(other if row.base is None else row.base, text):
+        for op, part in diff_words(other if row.base is None else row.base, text):
             if op == "added":
                 line = with_role("exp-hi", line, place, place + len(part))
             place += len(part) if op != "removed" else 0
-    before, rest = divided(line, _indent(text))
+    before, rest = split_line(line, _indent(text))
     return wrap_behind([*before], rest, room)

@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, cells, filled, pad
+from evaltui.text.lines import Line, cells, fill_line, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
@@ -274,7 +274,7 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
         return [
             glyph(self._workbench.outcomes.status(match.case)),
             (" ", ""),
-            *filled(_marked(match), name_width),
+            *fill_line(_marked(match), name_width),
             ("  ", ""),
             (pad(visible(match.set_id), min(20, width // 5)), "muted"),
             (f"  {visible(match.text)}", "muted"),

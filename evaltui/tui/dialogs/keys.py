@@ -19,8 +19,8 @@ from evaltui.project import guide
 from evaltui.project.guide import Match, Section, search
 from evaltui.text.keys import key_of, keys_of
 from evaltui.text.lines import Line, cells, cut, pad
-from evaltui.text.markdown import markdown
-from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
+from evaltui.text.markdown import markdown_lines
+from evaltui.text.outcomes import COUNTED_STATUSES, NOT_RUN, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.dialogs.details import DetailsScreen
@@ -149,7 +149,7 @@ def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
         _add_list(drawn, UNAVAILABLE, refused)
     drawn.add()
     legend: Line = []
-    for status in (*COUNTED, NOT_RUN):
+    for status in (*COUNTED_STATUSES, NOT_RUN):
         legend += [glyph(status), (f" {WORDS[status]}  ", "muted")]
     drawn.add(Cell(0, cut(legend, width)))
     return drawn
@@ -426,7 +426,7 @@ class GuidePage(DetailsScreen):
 
     def _scroll(self) -> None:
         lines = self.query_one(PageLines)
-        above = len(markdown(self._above, lines.page.width)) if self._above else 0
+        above = len(markdown_lines(self._above, lines.page.width)) if self._above else 0
         lines.scroll_to(y=above, animate=False, force=True)
 
     def action_guide(self) -> None:
@@ -436,7 +436,7 @@ class GuidePage(DetailsScreen):
 
 
 def _write_topic(topic: guide.Topic, page: Page) -> None:
-    page.lines += markdown(_flowing(topic.text), page.width)
+    page.lines += markdown_lines(_flowing(topic.text), page.width)
 
 
 # Lines of Markdown that begin something of their own, or are code.

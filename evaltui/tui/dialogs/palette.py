@@ -26,10 +26,10 @@ from evaltui.project.workspace import open_workspace
 from evaltui.runs.listing import newest_run
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import UNKNOWN, counted, show_moment, show_number, some_of
+from evaltui.text.figures import UNKNOWN, counted, shorten_list, show_moment, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, pad
-from evaltui.text.outcomes import counts, glyph
+from evaltui.text.lines import Line, join_ends, pad
+from evaltui.text.outcomes import glyph, status_counts_line
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen, start_work
 from evaltui.tui.dialogs.finding import PreviewScreen, SearchScreen, has_words
@@ -106,7 +106,7 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
         self._settings = settings
 
     def match_line(self, match: Entry, width: int) -> Line:
-        return both_ends([(" ", ""), *match.title], [(match.right, "bold accent"), (" ", "")], width)
+        return join_ends([(" ", ""), *match.title], [(match.right, "bold accent"), (" ", "")], width)
 
     def section_of(self, match: Entry) -> str:
         return match.section
@@ -250,7 +250,7 @@ def _last_run_line(agent_dir: Path) -> Line:
     if row.problem:
         return [(f"! {visible(row.problem)}", "error")]
     when = show_moment(row.started, datetime.now(UTC))
-    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts(row.totals.counts)]
+    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *status_counts_line(row.totals.counts)]
 
 
 def _sets(agent_dir: Path) -> list[SetPreview]:
@@ -284,7 +284,9 @@ def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
     count = f"{counted(len(sets), 'eval set')}, {counted(sum(eval_set.cases for eval_set in sets), 'case')}"
     # A heading and an empty line stand above them.
     if height - len(page.lines) - 2 < min(len(sets), _LEAST_SETS):
-        names = some_of([f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets])
+        names = shorten_list(
+            [f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets]
+        )
         page.row((f"  {pad('eval sets', LABEL)}", "muted"), (count, ""), (f"  {visible(names)}", "muted"))
         return
     page.section((count, "bold"))
@@ -317,7 +319,7 @@ class ThemeScreen(SearchScreen[str, str]):
         return names if query else sorted(names, key=lambda name: name != self._before)
 
     def match_line(self, match: str, width: int) -> Line:
-        return both_ends(
+        return join_ends(
             [(" ", ""), (match, "")], [("current ", "muted")] if match == self._before else [], width
         )
 

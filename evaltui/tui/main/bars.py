@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from evaltui.text.glyphs import BAR
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, cut, wrap
+from evaltui.text.lines import Line, cells, cut, join_ends, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.main.status import header_ends, status_line
@@ -44,7 +44,7 @@ class Header(Bar):
     """The agent, and the counts of cases by status."""
 
     def line(self, width: int) -> Line:
-        return both_ends(*header_ends(self._workbench, self._agent_name, width), width)
+        return join_ends(*header_ends(self._workbench, self._agent_name, width), width)
 
 
 class Status(Bar):
@@ -102,7 +102,7 @@ class Status(Bar):
             return cut(run, width)
         notice: Line = [(visible(message.text), ""), (" ", "")]
         if cells(notice) + len(_GAP) + _LEAST_RUN <= width:
-            return both_ends(run, notice, width, gap=len(_GAP), least=_LEAST_RUN)
+            return join_ends(run, notice, width, gap=len(_GAP), least=_LEAST_RUN)
         # A message is not cut for a run.
         return cut([(" ", ""), *notice], width)
 
@@ -166,7 +166,7 @@ class TabRow(ActionLine):
     def line(self, width: int) -> Line:
         tabs = super().line(width)
         where = fitting(self._where, width - cells(tabs) - 3)
-        return both_ends(tabs, [*where, (" ", "")] if where else [], width)
+        return join_ends(tabs, [*where, (" ", "")] if where else [], width)
 
     def render_line(self, y: int) -> Strip:
         if y == 0:

@@ -11,7 +11,7 @@ from evaltui.core.model.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
-from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, counted_as, counts, glyph
+from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, count_text, glyph, status_counts_line
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import cut, visible
 from evaltui.workbench.agent.agent_state import AgentState
@@ -54,7 +54,7 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
         right += [("●", "accent"), (" listening", "muted"), _GAP]
     if unsaved := len(workbench.editing.unsaved()):
         right += [("●", "warning"), (f" {unsaved} unsaved", "muted"), _GAP]
-    right += [*counts(workbench.outcomes.counts()), (" ", "")]
+    right += [*status_counts_line(workbench.outcomes.counts()), (" ", "")]
     info = workbench.agent.info or {}
     url = workbench.agent.address.url
     left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]
@@ -208,7 +208,7 @@ def _progress(run: Run, width: int) -> Line:
     if run.stage is Stage.CANCELLING:
         name[1] = (f"Cancelling run {run.number}", "bold")
     total = len(run.selected)
-    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
+    parts = [(run.counts[status], ROLES[status]) for status in COUNTED_STATUSES]
     bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
     left = None if run.stage is Stage.CANCELLING else run.seconds_left
     clock += f", about {show_duration(max(1, round(left)))} left" if left is not None else ""
@@ -251,12 +251,12 @@ def _ended(run: Run, width: int) -> Line:
 
 def _tally(by_status: Mapping[str, int], title: str, seconds: float | None) -> Line:
     """The counts of a run: `✗ Run 18: 7 passed, 5 failed in 14.5 s`."""
-    counts = {status: number for status in COUNTED if (number := by_status.get(status, 0))}
+    counts = {status: number for status in COUNTED_STATUSES if (number := by_status.get(status, 0))}
     worst = next(
         (status for status in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if status in counts), "PASSED"
     )
     mark, role = glyph("FAILED" if worst == "ERROR" and "FAILED" in counts else worst)
-    tally = ", ".join(counted_as(status, number) for status, number in counts.items())
+    tally = ", ".join(count_text(status, number) for status, number in counts.items())
     what: Line = [(f"{mark} ", role), (f"{title}: {tally or 'no cases'}", "")]
     return [*what, (f" in {show_duration(seconds)}", "muted")] if seconds is not None else what
 

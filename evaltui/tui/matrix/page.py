@@ -26,7 +26,7 @@ from evaltui.text.figures import (
     show_rate,
 )
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, both_ends, cells, filled, pad, with_role, wrap_behind
+from evaltui.text.lines import Line, cells, fill_line, join_ends, pad, with_role, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.scatter import Point, scatter_plot
@@ -166,7 +166,7 @@ def _what(matrix: Matrix) -> str:
 def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
     role = "bold accent" if is_current else "bold"
     right: Line = [("base", "muted")] if place == matrix.base else _points(matrix, place)
-    return both_ends([(visible(matrix.name(place)), role)], right, size, least=8)
+    return join_ends([(visible(matrix.name(place)), role)], right, size, least=8)
 
 
 def _points(matrix: Matrix, place: int) -> Line:
@@ -191,7 +191,7 @@ def _rate(totals: Totals, size: int) -> Line:
         low, high, at = (round(share * (dots - 1)) for share in (*interval, totals.rate.mean))
         drawn = ["·" if not low <= place <= high else EMPTY_BAR for place in range(dots)]
         left += [("".join(drawn[:at]), "muted"), ("●", "accent"), ("".join(drawn[at + 1 :]), "muted")]
-    return both_ends(left, right, size, least=5)
+    return join_ends(left, right, size, least=5)
 
 
 def _cost(totals: Totals, dearest: float, size: int) -> Line:
@@ -206,11 +206,11 @@ def _cost(totals: Totals, dearest: float, size: int) -> Line:
     if not cost.is_exact:
         amount, gap, unknown = cost.in_words.partition(" ")
         named: Line = [(amount, "bold"), (gap + unknown, "muted")]
-        return both_ends(named, right if cost.saved_usd else [], size, least=cells(named))
+        return join_ends(named, right if cost.saved_usd else [], size, least=cells(named))
     left: Line = [(pad(cost.short, 9), "bold")]
     if dearest and cells(left) + _BAR + 2 + cells(right) <= size:
         left += bar(cost.usd / dearest, _BAR, "number")
-    return both_ends(left, right, size, least=9)
+    return join_ends(left, right, size, least=9)
 
 
 def _time(totals: Totals, longest: float, size: int) -> Line:
@@ -218,12 +218,12 @@ def _time(totals: Totals, longest: float, size: int) -> Line:
     if totals.p95 is not None and longest and size >= _WITH_BARS:
         left += bar(totals.p95 / longest, _BAR, "tool")
     right: Line = [(f"p50 {show_duration(totals.p50)}", "muted")] if totals.p50 is not None else []
-    return both_ends(left, right, size, least=9)
+    return join_ends(left, right, size, least=9)
 
 
 def _tinted(text: Line, size: int, is_best: bool) -> Line:
     """Exactly `size` cells with a gap of two at the end; the best variant is tinted."""
-    line = filled(text, size - 2)
+    line = fill_line(text, size - 2)
     return [*(with_role("surface", line) if is_best else line), ("  ", "")]
 
 
@@ -257,13 +257,13 @@ def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
     for between in _BETWEEN:
         text = "".join(f"{'':{between}}{figure:>{cells}}" for figure, cells in columns)
         if cell_len(text) <= room:
-            return both_ends([*left, (text, "faint")], row.direction, size)
+            return join_ends([*left, (text, "faint")], row.direction, size)
     if cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
         figures[1] = cell.cost.short
     for figure in filter(None, figures):
         if cells(left) + 1 + cell_len(figure) <= size - _SIGN:
             left.append((f" {figure}", "faint"))
-    return both_ends(left, row.direction, size)
+    return join_ends(left, row.direction, size)
 
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
@@ -365,7 +365,7 @@ def write_cells(
         line: Line = []
         for place, side in enumerate(sides):
             line += [(_RULE, "line")] if place else []
-            line += filled(side[number] if number < len(side) else [], width)
+            line += fill_line(side[number] if number < len(side) else [], width)
         page.lines.append(line)
 
 

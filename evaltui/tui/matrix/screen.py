@@ -16,7 +16,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, show_moment
-from evaltui.text.lines import Line, both_ends, cells, wrap
+from evaltui.text.lines import Line, cells, join_ends, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.compare.screen import ComparisonScreen
@@ -90,7 +90,7 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
             (visible(title_of(match)), ""),
         ]
         shown = "shown  " if match.id == self._shown else ""
-        return both_ends(left, [(f"{shown}{counted(len(match.logs), 'variant')} ", "muted")], width)
+        return join_ends(left, [(f"{shown}{counted(len(match.logs), 'variant')} ", "muted")], width)
 
     def result_of(self, match: StoredMatrix) -> StoredMatrix:
         return match
@@ -158,7 +158,7 @@ class Verdict(Status):
             return super().state(width)
         left, right = verdict_line(opened.matrix, self._view.column, width - 2)
         right = right if cells(left) + cells(right) + 3 <= width - 2 else []
-        return both_ends(left, right, width - 2, least=cells(left))
+        return join_ends(left, right, width - 2, least=cells(left))
 
 
 class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):

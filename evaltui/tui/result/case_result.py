@@ -24,7 +24,7 @@ from evaltui.project.agent_source import SourcePlace
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, score_figures, show_number, show_scores
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, cells, filled, pad, wrap
+from evaltui.text.lines import Line, Span, cells, fill_line, pad, wrap
 from evaltui.text.outcomes import GLYPHS, ROLES, WORDS, glyph
 from evaltui.text.plots import bar
 from evaltui.text.syntax import JSON
@@ -198,7 +198,7 @@ def _write_samples(page: Page, finding: Finding) -> None:
         why = shown("\n".join(filter(None, (vote.rationale, vote.problem))), _LONGEST)
         page.text(
             [(why or "without a reason", "" if why else "muted")],
-            filled(head, width + 2),
+            fill_line(head, width + 2),
         )
     if not judgement.votes and judgement.rationale:
         page.block([(shown(judgement.rationale, _LONGEST), "")], 2)

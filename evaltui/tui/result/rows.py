@@ -14,10 +14,10 @@ from typing import Any
 from rich.cells import cell_len
 
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.lines import Line, Span, both_ends, cells, characters, filled, pad, with_role, wrap
-from evaltui.text.markdown import markdown
+from evaltui.text.lines import Line, Span, cells, character_count, fill_line, join_ends, pad, with_role, wrap
+from evaltui.text.markdown import markdown_lines
 from evaltui.text.outcomes import ROW_MARKS
-from evaltui.text.syntax import JSON, arguments_line, code
+from evaltui.text.syntax import JSON, arguments_line, code_lines
 from evaltui.text.values import show_value, type_names, visible, visible_block
 from evaltui.text.word_diff import MARKS, WordOp
 from evaltui.tui.widgets.writer import Folding, Page
@@ -92,7 +92,7 @@ def _beside(page: Page, sides: Sides, number: int) -> Line:
     right = _tinted(sides.actual or [], right_note, room, "act" if has_right else "")
     gutter: Line = [("  ", ""), (mark, role), (" " * (GUTTER - 3), "")]
     before: Line = [(" " * MARGIN, ""), *left]
-    page.sides[number] = characters(before), characters([*before, *gutter])
+    page.sides[number] = character_count(before), character_count([*before, *gutter])
     return [*before, *gutter, *right]
 
 
@@ -108,7 +108,7 @@ def note_width(note: str) -> int:
 def _tinted(line: Line, note: Line, room: int, tint: str) -> Line:
     """Exactly `room` cells, with a note at the right end."""
     ends: Line = [(" ", ""), *note, (" ", "")] if note else []
-    drawn = filled(both_ends(line, ends, room, gap=1), room)
+    drawn = fill_line(join_ends(line, ends, room, gap=1), room)
     return with_role(tint, drawn) if tint else drawn
 
 
@@ -325,7 +325,7 @@ def _write_below(page: Page, row: Row) -> None:
 def prose(text: str, room: int) -> list[Line]:
     """A text wrapped to `width` cells; a text with several lines is read as Markdown."""
     shown = _shown(text)
-    return markdown(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
+    return markdown_lines(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
 
 
 def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> list[Span]:
@@ -357,7 +357,7 @@ def _in_markdown(spans: list[Span]) -> list[Span]:
     text = "".join(part for part, _ in spans)
     if "\n" not in text.strip():
         return spans
-    coloured = [span for line in code(text, "markdown") for span in (*line, ("\n", ""))][:-1]
+    coloured = [span for line in code_lines(text, "markdown") for span in (*line, ("\n", ""))][:-1]
     if "".join(part for part, _ in coloured) != text:
         return spans
     place = 0

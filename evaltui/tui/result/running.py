@@ -14,8 +14,8 @@ from evaltui.core.model.events import Event, output_text
 from evaltui.core.model.outcome import Call, CallDiff, calls_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, filled, with_role
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, ROW_MARKS, RUNNING, glyph
+from evaltui.text.lines import Line, Span, cells, cut, fill_line, join_ends, with_role
+from evaltui.text.outcomes import COUNTED_STATUSES, NOT_RUN, ROLES, ROW_MARKS, RUNNING, glyph
 from evaltui.text.plots import bar, sparkline, stacked_bar
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.result.rows import (
@@ -277,7 +277,7 @@ def write_running(
     head: Line = [chip(RUNNING), ("  ", ""), (f"{done}/{selected}", "bold"), (" done", "muted")]
     about = f", about {show_duration(round(left))} left" if left is not None else ""
     page.ends(head, [(f"{show_elapsed(run.seconds)}{about}", "muted")])
-    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
+    parts = [(run.counts[status], ROLES[status]) for status in COUNTED_STATUSES]
     bar = stacked_bar([*parts, (len(run.running), "accent")], selected, min(page.width - 1, _MOST_BAR))
     page.lines.append([(" ", ""), *bar])
     page.blank()
@@ -337,11 +337,11 @@ def write_figures(page: Page, figures: Sequence[Figure]) -> None:
     width = (page.width + _GAP) // len(figures) - _GAP
     rows: tuple[Line, Line] = [], []
     for figure in figures:
-        top = both_ends([(f" {figure.name}", "muted")], [(figure.limit, "faint"), (" ", "")], width, gap=1)
-        below = both_ends([(f" {figure.value}  ", "bold")], [*figure.plot, (" ", "")], width, gap=0)
+        top = join_ends([(f" {figure.name}", "muted")], [(figure.limit, "faint"), (" ", "")], width, gap=1)
+        below = join_ends([(f" {figure.value}  ", "bold")], [*figure.plot, (" ", "")], width, gap=0)
         for row, line in zip(rows, (top, below), strict=True):
             gap: Line = [(" " * _GAP, "")] if row else []
-            row += [*gap, *with_role("surface", filled(line, width))]
+            row += [*gap, *with_role("surface", fill_line(line, width))]
     page.lines += rows
 
 

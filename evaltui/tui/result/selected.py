@@ -27,17 +27,26 @@ from evaltui.runs.run_file import MetricTotal
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
+    shorten_list,
     show_duration,
     show_interval,
     show_money,
     show_number,
     show_rate,
     show_score,
-    some_of,
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, STALE, counts, glyph, verdict
+from evaltui.text.outcomes import (
+    COUNTED_STATUSES,
+    NOT_RUN,
+    ROLES,
+    RUNNING,
+    STALE,
+    glyph,
+    status_counts_line,
+    verdict,
+)
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import cut, visible
 from evaltui.tui.result.case_result import CaseShown, write_case_result
@@ -105,9 +114,13 @@ def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], 
     tally = now + Counter({NOT_RUN: count - now.total()})
     status = next(status for status in _WORST if results.statuses[status] or tally[status])
     left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
-    left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts(tally)]
+    left += [
+        (f"{show_number(passed)}/{show_number(count)} passed", "bold"),
+        ("   ", ""),
+        *status_counts_line(tally),
+    ]
     page.ends(left, [(visible(min(results.runs)) if len(results.runs) == 1 else "several runs", "muted")])
-    parts = [(tally[status], ROLES[status]) for status in COUNTED]
+    parts = [(tally[status], ROLES[status]) for status in COUNTED_STATUSES]
     page.lines.append([(" ", ""), *stacked_bar(parts, count, page.width - 2)])
 
 
@@ -429,7 +442,7 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [(visible(scored.problem), "warning")]
     now = workbench.outcomes.freshness(case)
     if now is not None and now.is_stale:
-        what = some_of([visible(reason) for reason in now.reasons])
+        what = shorten_list([visible(reason) for reason in now.reasons])
         stale: Line = [(f"stale: {what} changed after {visible(scored.run.name)}", "warning")]
         if OF_TRACES in now.reasons:
             stale = [(f"stale: {visible(scored.run.name)}, agent not run", "warning")]

@@ -15,10 +15,10 @@ from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, score_figures, show_clock, show_score
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, filled, pad, with_role
-from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
+from evaltui.text.lines import Line, Span, cells, cut, fill_line, join_ends, pad, with_role
+from evaltui.text.outcomes import COUNTED_STATUSES, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
 from evaltui.text.plots import bar, sparkline
-from evaltui.text.syntax import colored
+from evaltui.text.syntax import color_json
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Folding, Link, Page
 from evaltui.views.result import gating
@@ -107,7 +107,7 @@ _LEAST_BAR = 4
 _MOST_SPARKS = 16
 
 _TINTS: Mapping[str, str] = {
-    **dict.fromkeys(COUNTED, "panel"),
+    **dict.fromkeys(COUNTED_STATUSES, "panel"),
     "PASSED": "exp",
     "FAILED": "act",
     "ERROR": "act",
@@ -133,7 +133,7 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
         page.row(*head, *note)
         head = [(" " * cells(head), "")]
     if text := why(result):
-        page.text(colored(text), head)
+        page.text(color_json(text), head)
     elif not note:
         page.row(*head)
 
@@ -192,7 +192,7 @@ def _write_cards(
             line: Line = []
             for card in cards[first : first + in_row]:
                 gap: Line = [(" " * _CARD_GAP, "")] if line else []
-                line += [*gap, *with_role("surface", filled([(" ", ""), *card[row]], width))]
+                line += [*gap, *with_role("surface", fill_line([(" ", ""), *card[row]], width))]
             # What the division leaves belongs to the last card of a full row.
             rest = page.width - cells(line) if len(cards) - first >= in_row else 0
             page.lines.append([*line, (" " * rest, "surface")])
@@ -207,7 +207,7 @@ def _card(metric: MetricResult, name: str, width: int) -> tuple[Line, Line]:
     right: Line = [(f" {_sign(metric)}{needed}", "faint")] if needed else []
     room = width - cells(score) - cells(right)
     if room < _LEAST_BAR or not 0 <= metric.score <= 1 or (metric.threshold or 0) > 1:
-        return head, both_ends(score, right, width, gap=0)
+        return head, join_ends(score, right, width, gap=0)
     return head, [*score, *bar(metric.score, room, ROLES[metric.status], metric.threshold), *right]
 
 
@@ -235,8 +235,8 @@ def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory |
     if past is not None and past.points:
         page.links.append(Link("", above, above + 1, page.width - cells(sparks) - 1))
     for number, line in enumerate(lines):
-        ends = both_ends(line, [] if number else sparks, page.width)
-        page.lines.append(with_role("surface", filled(ends, page.width)))
+        ends = join_ends(line, [] if number else sparks, page.width)
+        page.lines.append(with_role("surface", fill_line(ends, page.width)))
 
 
 def _figure(metric: MetricResult, name: str) -> Line:
@@ -265,7 +265,7 @@ def _history_card(past: CaseHistory | None, width: int, *, passed: bool) -> tupl
     if point is not None:
         title = visible(point.title)
         last = [("last ", "muted"), glyph(Status.PASSED), (f" {title}", "muted")]
-    return both_ends(head, last, width), _sparks(past, width)
+    return join_ends(head, last, width), _sparks(past, width)
 
 
 def _sparks(past: CaseHistory | None, most: int) -> Line:

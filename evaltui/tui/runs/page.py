@@ -11,6 +11,7 @@ from evaltui.core.statistics import wilson
 from evaltui.runs.listing import FailedCase, RunRow
 from evaltui.text.figures import (
     counted,
+    shorten_list,
     show_duration,
     show_interval,
     show_moment,
@@ -19,11 +20,10 @@ from evaltui.text.figures import (
     show_points,
     show_rate,
     show_score,
-    some_of,
 )
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, filled
-from evaltui.text.outcomes import counts, glyph
+from evaltui.text.lines import Line, Span, fill_line
+from evaltui.text.outcomes import glyph, status_counts_line
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
@@ -59,7 +59,7 @@ def write_run_preview(
         interval = [(f"  {show_interval(low, high)}", "muted")]
     selected: Span = (f"   {selected_in(row)}", "muted")
     page.row(
-        *counts(row.totals.counts),
+        *status_counts_line(row.totals.counts),
         ("   ", ""),
         rate_figure(row),
         (" ", ""),
@@ -131,7 +131,7 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("cost", [(str(row.totals.total_cost), "")])
     _write_criteria(page, list(_criteria(row)))
     if row.changed:
-        names = some_of([visible(name) for name in row.changed])
+        names = shorten_list([visible(name) for name in row.changed])
         page.labelled("stale", [(names, ""), (" changed after this run", "muted")])
 
 
@@ -232,7 +232,7 @@ def write_plot(
     marks: list[Span] = [("●", "accent") if row is base else ("", "") for row, _ in shown]
     room = page.width - (SIDE if beside else 0)
     for number, line in enumerate(column_plot(values, roles, room, height - 1, marks, top, partial)):
-        page.lines.append([*filled(line, room), *(beside[number] if number < len(beside) else [])])
+        page.lines.append([*fill_line(line, room), *(beside[number] if number < len(beside) else [])])
 
 
 def _beside_figures(

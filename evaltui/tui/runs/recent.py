@@ -13,8 +13,8 @@ from textual.message import Message
 
 from evaltui.text.figures import counted, show_elapsed, show_moment, show_number, show_rate
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, pad
-from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
+from evaltui.text.lines import Line, cells, join_ends, pad
+from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings, start_work
@@ -71,14 +71,14 @@ def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
     if height < _WITH_COLUMNS:
         rates = [pass_rate(run.row) for run in whole]
         line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES - 6) :]
-        return [both_ends(line, [*rate, (" ", ""), *passed], width)]
+        return [join_ends(line, [*rate, (" ", ""), *passed], width)]
     roles = ["accent" if run is newest else "line" for run in done]
     partial = {place for place, run in enumerate(done) if not run.is_whole}
     rates = [pass_rate(run.row) for run in done]
     columns = column_plot(rates, roles, width - _FIGURES, min(4, height - 3), hollow=partial)
     which = "" if newest is done[-1] or not newest.row.number else f"run {newest.row.number}"
     beside = [rate, passed, [(which, "muted")], *[[] for _ in columns[3:]]]
-    return [both_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
+    return [join_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
 
 
 def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *, is_newest: bool) -> Line:
@@ -92,14 +92,14 @@ def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *
         left += [glyph(RUNNING), (f" {elapsed:<{_WHEN - 2}}", "")]
     else:
         left.append((pad(_short(row.started, now), _WHEN), "muted"))
-    parts = [(row.totals.counts.get(status, 0), ROLES[status]) for status in COUNTED]
+    parts = [(row.totals.counts.get(status, 0), ROLES[status]) for status in COUNTED_STATUSES]
     left += [(" ", ""), *stacked_bar(parts, row.selected, _BAR), (f" {_figures(row):>{figures}}", "")]
     note: Line = [(visible(row.name), "accent")] if row.name else []
     if not row.name and not run.is_whole:
         note = [(counted(row.selected, "case"), "muted")]
     elif not row.name and run.changed:
         note = [(visible(run.changed[0]), "muted")]
-    return both_ends(left, note, width, gap=1, least=cells(left))
+    return join_ends(left, note, width, gap=1, least=cells(left))
 
 
 def _number(row: RunRow) -> str:

@@ -30,10 +30,10 @@ from evaltui.project.templates import (
 )
 from evaltui.runs.listing import read_row, stored_runs
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, shorten_list
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, pad
-from evaltui.text.outcomes import counts
+from evaltui.text.lines import Line, join_ends, pad
+from evaltui.text.outcomes import status_counts_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings, start_work
 from evaltui.tui.dialogs.prompt import (
@@ -192,7 +192,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     def _header(self, width: int) -> Line:
         agents = counted(len(self._agents), "agent") if self._agents else "no agent"
         left: Line = [(" evaltui", "bold accent"), (f"  {visible(short_path(self._folder))}", "muted")]
-        return both_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
+        return join_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
 
     # The page above the list
 
@@ -225,7 +225,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
                 (pad(f"  {visible(facts.model)}", min(24, models) + 2) if models else "", "muted"),
                 (f"  {sets}", "muted"),
             ]
-        return both_ends(line, self._outcomes.get(name, []), width)
+        return join_ends(line, self._outcomes.get(name, []), width)
 
     def _line(self, number: int, is_current: bool) -> Line:
         width = max(20, self.query_one(PageLines).page.width - 1)
@@ -343,7 +343,7 @@ def _found_in(folder: Path) -> str:
     code = [name for name in names if name.endswith(".py")]
     shown = code or names
     what = counted(len(code), "Python file") if code else counted(len(names), "entry", "entries")
-    return visible(f"{what}: {some_of(shown, _MOST_FOUND)}")
+    return visible(f"{what}: {shorten_list(shown, _MOST_FOUND)}")
 
 
 def _last_outcome(agent_dir: Path) -> Line:
@@ -354,7 +354,7 @@ def _last_outcome(agent_dir: Path) -> Line:
     except SettingsError:
         return []
     runs = stored_runs(store)
-    return counts(read_row(runs[0]).totals.counts) if runs else []
+    return status_counts_line(read_row(runs[0]).totals.counts) if runs else []
 
 
 def _path_of(text: str) -> Path:

@@ -11,10 +11,10 @@ from evaltui.project.agent_source import SourcePlace, root_place, source_lines
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.workspace import Workspace
 from evaltui.runner.python_check import python_lines
-from evaltui.text.figures import counted, plural, show_number, some_of
+from evaltui.text.figures import counted, plural, shorten_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
-from evaltui.text.syntax import code
+from evaltui.text.syntax import code_lines
 from evaltui.text.values import cut, visible
 from evaltui.tui.main.status import FRAMEWORKS
 from evaltui.tui.widgets.writer import Page, write_error
@@ -119,7 +119,9 @@ def _python(interpreter: Interpreter, version: str) -> Line:
 def _write_empty_sets(page: Page, sets: OpenSets) -> None:
     names = [visible(eval_set.path.name) for eval_set in sets.listed]
     if names:
-        page.labelled(plural(len(names), "eval set"), [(some_of(names), ""), ("  no cases yet", "muted")])
+        page.labelled(
+            plural(len(names), "eval set"), [(shorten_list(names), ""), ("  no cases yet", "muted")]
+        )
 
 
 def _write_tools(page: Page, info: Json) -> None:
@@ -214,7 +216,7 @@ def write_source(page: Page, place: SourcePlace) -> None:
     page.blank()
     lines, current = source_lines(place), place.line
     lexer = "json" if place.path.suffix == ".json" else "python"
-    coloured = code("\n".join(text.expandtabs(4) for _, text in lines), lexer)
+    coloured = code_lines("\n".join(text.expandtabs(4) for _, text in lines), lexer)
     for (number, _), line in zip(lines, coloured, strict=False):
         mark = ("▌", "bold error") if number == current else (" ", "")
         row = [(text, f"{role} act" if number == current else role) for text, role in line]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
 from evaltui.core.trace.spans import Span, SpanKind, SpanTree, TimeSpent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
-from evaltui.text.lines import Line, both_ends, cells, filled, pad
+from evaltui.text.lines import Line, cells, fill_line, join_ends, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.outcomes import GLYPHS, ROLES
 from evaltui.text.plots import bar, column_plot, waterfall_bar
@@ -75,7 +75,7 @@ def axis_line(columns: Columns, width: int) -> Line:
                 marks = pad(marks, place) + label
     right: Line = [("tokens".rjust(columns.tokens), "faint")] if columns.tokens else []
     right += [(" " * _BETWEEN, ""), (pad(marks, room), "faint")] if room else []
-    return both_ends([], [*right, (f"{'time':>{_DURATION + _BETWEEN}}", "faint")], width, least=0)
+    return join_ends([], [*right, (f"{'time':>{_DURATION + _BETWEEN}}", "faint")], width, least=0)
 
 
 def span_line(
@@ -97,7 +97,7 @@ def span_line(
     right = _right(span, columns, width, "…" if is_live else UNKNOWN)
     room = width - cells(right) - 1
     left = [*_gutter(span, folded, op), *_left(span, status, room - _GUTTER, named=named)]
-    return [*filled(left, room), (" ", ""), *right]
+    return [*fill_line(left, room), (" ", ""), *right]
 
 
 def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, named: bool = True) -> str:
@@ -112,7 +112,7 @@ def _gutter(span: Span, folded: bool, op: str) -> Line:
     fold = "▸" if folded else "▾" if span.kind == "turn" and span.children else ""
     marks: Line = [_MARKS[op]] if op in _MARKS else []
     marks += [(fold, "muted")] if fold else []
-    return filled(marks, _GUTTER)
+    return fill_line(marks, _GUTTER)
 
 
 def _left(span: Span, status: str, room: int, *, named: bool = True) -> Line:

@@ -15,7 +15,7 @@ from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
-from evaltui.text.syntax import arguments_line, code
+from evaltui.text.syntax import arguments_line, code_lines
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.widgets.writer import Page, write_code, write_json
@@ -328,7 +328,7 @@ def _write_source(page: Page, agent: AgentState, place: SourcePlace | None) -> N
     page.ends([(visible(place.shown(agent.dir)), "underline function")], opens)
     page.blank()
     width = len(str(lines[-1][0]))
-    coloured = code("\n".join(text for _, text in lines), "python")
+    coloured = code_lines("\n".join(text for _, text in lines), "python")
     for (number, _), line in zip(lines, coloured, strict=False):
         is_place = number == place.line
         mark: Line = [("▌" if is_place else " ", "bold accent"), (f"{number:>{width}}  ", "muted")]

@@ -22,9 +22,9 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from evaltui.text.glyphs import for_terminal
+from evaltui.text.glyphs import line_for_terminal
 from evaltui.text.lines import Line, Span, cells, cut, with_role
-from evaltui.text.syntax import colored
+from evaltui.text.syntax import color_json
 from evaltui.text.values import cut as cut_text
 from evaltui.tui.theme import palette
 
@@ -44,7 +44,7 @@ def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> St
     base = widget.visual_style + styles.style(row)
     segments = [
         Segment(text, _rich_style(base, styles.style(role, row)))
-        for text, role in for_terminal(colored(cut(list(line), width)))
+        for text, role in line_for_terminal(color_json(cut(list(line), width)))
         if text
     ]
     return Strip(segments).adjust_cell_length(width, base.rich_style)
@@ -59,7 +59,7 @@ def content(widget: Widget, line: Sequence[Span], action: str = "") -> Content:
     """A line as content for Textual's widgets; a click on it runs `action`."""
     styles = palette(widget.app)
     click = Style.from_meta({"@click": action}) if action else Style()
-    return Content.assemble(*((text, styles.style(role) + click) for text, role in for_terminal(line)))
+    return Content.assemble(*((text, styles.style(role) + click) for text, role in line_for_terminal(line)))
 
 
 class OneLine(Widget):

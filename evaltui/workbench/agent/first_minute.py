@@ -13,7 +13,7 @@ from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.project.folders import agent_folder
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.packages import install_command, package_of
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest_word
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import AgentChanged, Messages, WorkbenchMessage
@@ -75,7 +75,7 @@ def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter)
     folder = agent_folder(agent_dir).resolve()
     top = module.split(".")[0]
     own = [path.stem for path in folder.glob("*.py")]
-    nearest_module = nearest(module.split(".")[-1], own) or ""
+    nearest_module = nearest_word(module.split(".")[-1], own) or ""
     if nearest_module or top == folder.name:
         return Missing(module, "", nearest_module)
     package = package_of(module)
