@@ -20,7 +20,7 @@ from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.export import ConversationTraces, traces_of
-from evaltui.runs.history import KeptRun, find_run, open_run
+from evaltui.runs.history import StoredRun, find_run, open_run
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, shorten_list
 from evaltui.text.values import visible
@@ -50,7 +50,7 @@ def export(options: argparse.Namespace) -> int:
     return code
 
 
-def _run(options: argparse.Namespace) -> KeptRun:
+def _run(options: argparse.Namespace) -> StoredRun:
     store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     path = find_run(store, options.run)
     if path.name.endswith(ADK_SUFFIX):
@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> KeptRun:
     return open_run(path)
 
 
-def _some(run: KeptRun, groups: Iterator[ConversationTraces]) -> Iterator[ConversationTraces]:
+def _some(run: StoredRun, groups: Iterator[ConversationTraces]) -> Iterator[ConversationTraces]:
     """Raises UsageError where there is none."""
     first = next(groups, None)
     if first is None:

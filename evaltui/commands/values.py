@@ -56,9 +56,9 @@ def alpha(text: str) -> float:
 
 def error_kinds(text: str) -> frozenset[ErrorKind]:
     """`rate_limit,network`; "" for those that another try may do without, `all` for every kind."""
-    from evaltui.core.model.errors import MAY_PASS, ErrorKind
+    from evaltui.core.model.errors import TRANSIENT_KINDS, ErrorKind
 
-    names = text.split(",") if text else sorted(MAY_PASS)
+    names = text.split(",") if text else sorted(TRANSIENT_KINDS)
     kinds = tuple(ErrorKind)
     if wrong := [name for name in names if name not in (*kinds, "all")]:
         raise argparse.ArgumentTypeError(

@@ -15,7 +15,7 @@ from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.project.interpreters import look_for_interpreter
-from evaltui.reports.console import case_lines, counts
+from evaltui.reports.console import case_lines, counts_text
 from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.text.figures import counted, plural, show_duration, show_number
 from evaltui.text.lines import Line
@@ -215,7 +215,7 @@ class _Lines:
         stale = workbench.outcomes.stale()
         current = (case for case in workbench.sets.every_case() if case not in stale)
         results = (workbench.outcomes.get(case) for case in current)
-        line = counts(Counter(scored.status for scored in results if scored is not None)) or [
+        line = counts_text(Counter(scored.status for scored in results if scored is not None)) or [
             ("no case run", "warning")
         ]
         yield [*line, (f"  {when}", "muted")]

@@ -13,12 +13,12 @@ from typing import Any, Literal
 from ..text.figures import counted
 from .conversation.steps import steps_from_events
 from .model.events import Event, Json
-from .model.placeholders import filled
-from .prompts import fenced, prompt
+from .model.placeholders import fill_placeholders
+from .prompts import fence, prompt
 
 STOP_SIGNAL = "</finished>"
 # Of instructions that the config gives.
-CUSTOM = "custom_instructions"
+CUSTOM_PROMPT_ID = "custom_instructions"
 Stop = Literal["signal", "limit"]
 
 
@@ -72,18 +72,18 @@ class PlayedUser:
     @property
     def prompt_id(self) -> str:
         """Name and version of the prompt that plays the user."""
-        return CUSTOM if self.custom is not None else prompt("simulated_user").id
+        return CUSTOM_PROMPT_ID if self.custom is not None else prompt("simulated_user").id
 
     def prompt(self, history: Sequence[str]) -> str:
         """The prompt for each message but the first; `history` are lines of `lines_of`."""
         text = "\n\n".join(history)
         if self.custom is not None:
-            return filled(self.custom, self._values(text))
+            return fill_placeholders(self.custom, self._values(text))
         return prompt("simulated_user").fill(
             manner=prompt("without_persona").template if self.persona is None else self.persona.text,
             stop_signal=STOP_SIGNAL,
-            plan=fenced(self.plan),
-            history=fenced(text),
+            plan=fence(self.plan),
+            history=fence(text),
         )
 
     def _values(self, history: str) -> dict[str, str]:
@@ -115,21 +115,21 @@ def _lines(author: str, part: Json, with_calls: bool) -> Iterator[str]:
         if not part.get("thought"):
             yield f"{author}: {part['text']}"
     elif with_calls and (call := part.get("function_call")):
-        yield f"{author} calls the tool {call.get('name')} with {_written(call.get('args') or {})}"
+        yield f"{author} calls the tool {call.get('name')} with {_json_text(call.get('args') or {})}"
     elif with_calls and (result := part.get("function_response")):
-        yield f"the tool {result.get('name')} returns {_written(result.get('response'))}"
+        yield f"the tool {result.get('name')} returns {_json_text(result.get('response'))}"
 
 
-def _written(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def ends(message: str) -> bool:
+def ends_conversation(message: str) -> bool:
     """Whether a message is the last one, which is not sent: the stop signal is somewhere in it."""
     return STOP_SIGNAL in message.lower()
 
 
-def stopped_in_words(why: Stop, turns: int) -> str:
+def stop_text(why: Stop, turns: int) -> str:
     """`stopped at the limit of 20 turns`"""
     if why == "limit":
         return f"stopped at the limit of {counted(turns, 'turn')}"

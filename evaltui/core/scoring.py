@@ -18,7 +18,7 @@ from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.matching.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
-from evaltui.core.metrics.metric import MetricInput, unpaired
+from evaltui.core.metrics.metric import MetricInput, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import ignores_args
@@ -34,7 +34,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
     unscored_texts,
 )
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN, UNEXPECTED
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, EXPECTATION, TURN
 from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
@@ -73,7 +73,7 @@ class Expected:
 
     @cached_property
     def effective_config(self) -> EvalConfig:
-        return as_adk_has_it(self.config) if self.adk_verdicts else self.config
+        return config_as_adk(self.config) if self.adk_verdicts else self.config
 
     @cached_property
     def metrics(self) -> Sequence[EvalMetric]:
@@ -96,7 +96,7 @@ class Expected:
     def of_case(self, case: EvalCase) -> Expected:
         """The expectation of another case of the set, with the values of the config computed before."""
         other = replace(self, case=case)
-        vars(other).update({name: getattr(self, name) for name in _OF_THE_CONFIG})
+        vars(other).update({name: getattr(self, name) for name in _CONFIG_PROPERTIES})
         return other
 
     @property
@@ -133,7 +133,7 @@ class Expected:
         )
 
 
-_OF_THE_CONFIG = ("effective_config", "metrics", "is_judged", "ignores_args")
+_CONFIG_PROPERTIES = ("effective_config", "metrics", "is_judged", "ignores_args")
 
 
 def _requests(case: EvalCase) -> bool:
@@ -142,7 +142,7 @@ def _requests(case: EvalCase) -> bool:
     return any(call.name in REQUESTS for turn in turns for call in tool_calls(turn.intermediate_data))
 
 
-def as_adk_has_it(config: EvalConfig) -> EvalConfig:
+def config_as_adk(config: EvalConfig) -> EvalConfig:
     """A config without what only evaltui reads in it."""
     return config.model_copy(update={"evaltui": EvaltuiBlock()})
 
@@ -179,7 +179,7 @@ async def score_repeat(
     """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
     NOT_EVALUATED."""
     actual = expected.scored_turns(actual)
-    held = [turn for turn in actual if UNEXPECTED not in turn.untold]
+    held = [turn for turn in actual if EXPECTATION not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
     is_all_known = all_is_known(held)
     differing = differing_turns(actual)
@@ -197,7 +197,7 @@ async def score_repeat(
         result = unknown or await _metric_result(inputs, custom, judge, judged)
         metrics.append(replace(result, is_optional=True) if _checks_no_calls(inputs) else result)
     if expected.effective_config.evaltui.optional:
-        metrics = [_marked(metric, expected) for metric in metrics]
+        metrics = [_mark_optional(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
     if expected.case.final_session_state and not expected.adk_verdicts:
         is_known = final_state is not None and not differing
@@ -208,7 +208,7 @@ async def score_repeat(
     if differing:
         metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=differing))
     return RepeatResult(
-        status=worst_status(metric.status for metric in metrics if not _passed_over(metric, expected)),
+        status=worst_status(metric.status for metric in metrics if not _is_passed_over(metric, expected)),
         metrics=tuple(metrics),
         actual=_without_app_details(actual),
         turns=turn_results(expected, held, metrics),
@@ -219,7 +219,7 @@ async def score_repeat(
 
 
 _CONVERSATION = "conversation"
-_LIVE = "live (audio) runs are not done by this version of evaltui; the case was run with text"
+_LIVE_REASON = "live (audio) runs are not done by this version of evaltui; the case was run with text"
 
 
 def not_evaluated(expected: Expected, name: str, reason: str) -> RepeatResult:
@@ -262,7 +262,7 @@ def _checks_no_calls(inputs: MetricInput) -> bool:
     if info is None or info.judged is not None or inputs.metric.custom_function_path is not None:
         return False
     scored = set(range(len(inputs.expected or ()))) - inputs.context
-    return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired(inputs)
+    return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired_reason(inputs)
 
 
 def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
@@ -349,11 +349,11 @@ def _reservations(expected: Expected) -> list[MetricResult]:
         return []
     reasons = [("eval_case", str(problem)) for problem in case_warnings(expected.case)]
     if expected.config.live_model_config is not None:
-        reasons.append(("live_model_config", _LIVE))
+        reasons.append(("live_model_config", _LIVE_REASON))
     return [MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason) for name, reason in reasons]
 
 
-def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
+def _mark_optional(metric: MetricResult, expected: Expected) -> MetricResult:
     config = expected.effective_config
     if metric.name not in config.evaltui.optional:
         return metric
@@ -369,7 +369,7 @@ def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
 _ENDS_ADK = ("CustomMetricError", "SystemExit", "AgentProcessError")
 
 
-def _passed_over(metric: MetricResult, expected: Expected) -> bool:
+def _is_passed_over(metric: MetricResult, expected: Expected) -> bool:
     if expected.adk_verdicts and metric.name != _CONVERSATION:
         if metric.error is not None and metric.error.type in _ENDS_ADK:
             return False
@@ -407,7 +407,7 @@ def turn_results(
                 if actual_text == wanted_text
                 else actual_text,
                 response_score=scores[number].score if number < len(scores) else None,
-                unscored=_unscored(did, thoughts=thoughts) if did else (),
+                unscored=_unscored_texts(did, thoughts=thoughts) if did else (),
                 intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
                 rules=rules,
@@ -416,7 +416,7 @@ def turn_results(
     return tuple(turns)
 
 
-def _unscored(did: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
+def _unscored_texts(did: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
     texts = unscored_texts(did, thoughts=thoughts)
     return texts if did.output is None else (*texts, AuthoredText(OUTPUT, did.output))
 
@@ -438,7 +438,7 @@ def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:
         expectation="simulated",
         expected_text=None,
         actual_text=scored_text(did, thoughts=thoughts),
-        unscored=_unscored(did, thoughts=thoughts),
+        unscored=_unscored_texts(did, thoughts=thoughts),
     )
     return replace(turn, user=full_text(did.user_content))
 

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
 # No escape changes these.
-_RUN = re.compile(r"[0-9A-Za-z_.~-]+")
+_CHARACTER_RUN = re.compile(r"[0-9A-Za-z_.~-]+")
 # A shorter run of them is in texts for other reasons.
-_SHORTEST_SIGN = 6
+_MIN_SIGN_LENGTH = 6
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 # In base64, how many characters depend on what stands before a secret, which begins 0, 1 or 2 bytes behind a
 # multiple of 3.
-_SHARED = (0, 2, 3)
+_BASE64_OFFSETS = (0, 2, 3)
 
 
 @lru_cache(maxsize=512)
@@ -30,19 +30,21 @@ def spellings(secret: str) -> tuple[str, ...]:
 
     Escapes may be within each other: JSON in JSON up to three times, and any two of the others.
     """
-    once = _escaped([secret], _ESCAPES)
-    twice = _escaped(once, _ESCAPES)
-    return _shortest_first({secret, *once, *twice, *_escaped(twice, _IN_STRINGS), *_encoded(secret)})
+    once = _escape_all([secret], _ESCAPES)
+    twice = _escape_all(once, _ESCAPES)
+    return _shortest_first({secret, *once, *twice, *_escape_all(twice, _STRING_ESCAPES), *_encodings(secret)})
 
 
 @lru_cache(maxsize=512)
 def signs(secret: str) -> tuple[str, ...]:
     """Texts of which one is in every text, and in all JSON, that holds a spelling of the secret."""
-    texts = (secret, *_encoded(secret)) if len(_longest_run(secret)) >= _SHORTEST_SIGN else spellings(secret)
+    texts = (
+        (secret, *_encodings(secret)) if len(_longest_run(secret)) >= _MIN_SIGN_LENGTH else spellings(secret)
+    )
     chosen: list[str] = []
     for text in _shortest_first(texts):
         run = _longest_run(text)
-        in_json = [run] if len(run) >= _SHORTEST_SIGN else [text, *_escaped([text], _IN_JSON)]
+        in_json = [run] if len(run) >= _MIN_SIGN_LENGTH else [text, *_escape_all([text], _JSON_ESCAPES)]
         chosen += [candidate for candidate in in_json if not any(sign in candidate for sign in chosen)]
     return tuple(dict.fromkeys(chosen))
 
@@ -52,19 +54,19 @@ def _shortest_first(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _longest_run(text: str) -> str:
-    return max(_RUN.findall(text), key=len, default="")
+    return max(_CHARACTER_RUN.findall(text), key=len, default="")
 
 
-def _encoded(secret: str) -> set[str]:
+def _encodings(secret: str) -> set[str]:
     """The secret, and the secret in JSON, in base64 and in hexadecimal digits."""
     encoded: set[str] = set()
-    for text in {secret, *_escaped([secret], _IN_JSON)}:
+    for text in {secret, *_escape_all([secret], _JSON_ESCAPES)}:
         data = text.encode("utf-8", "surrogatepass")
-        encoded |= {data.hex(), data.hex().upper(), *_in_base64(data)}
+        encoded |= {data.hex(), data.hex().upper(), *_base64_texts(data)}
     return encoded
 
 
-def _escaped(texts: Iterable[str], escapes: Iterable[Callable[[str], str]]) -> set[str]:
+def _escape_all(texts: Iterable[str], escapes: Iterable[Callable[[str], str]]) -> set[str]:
     return {escape(text) for escape in escapes for text in texts}
 
 
@@ -106,10 +108,10 @@ def _html(quotes: Mapping[str, str]) -> Callable[[str], str]:
     return lambda text: text.translate(entities)
 
 
-_IN_JSON = (_json, _ascii_json)
-_IN_STRINGS = (*_IN_JSON, _repr, _bare_quotes(_repr))
+_JSON_ESCAPES = (_json, _ascii_json)
+_STRING_ESCAPES = (*_JSON_ESCAPES, _repr, _bare_quotes(_repr))
 _ESCAPES: tuple[Callable[[str], str], ...] = (
-    *_IN_STRINGS,
+    *_STRING_ESCAPES,
     _ascii,
     _bare_quotes(_ascii),
     _bytes,
@@ -126,9 +128,9 @@ _ESCAPES: tuple[Callable[[str], str], ...] = (
 )
 
 
-def _in_base64(data: bytes) -> Iterator[str]:
+def _base64_texts(data: bytes) -> Iterator[str]:
     """The characters that depend on `data` alone, wherever it begins in what is encoded."""
-    for before, shared in enumerate(_SHARED):
+    for before, shared in enumerate(_BASE64_OFFSETS):
         whole = (before + len(data)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             text = encode(bytes(before) + data).decode()[shared:whole]
@@ -137,17 +139,17 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 T = TypeVar("T")
 
-_NAME = re.compile(
+_SECRET_NAME = re.compile(
     r"key|token|secret|passw|passphrase|credential|bearer|private|(_|^)(pwd|pat|dsn)$", re.IGNORECASE
 )
 # Of settings, which are numbers and words.
-_NO_SECRET = re.compile(
+_HARMLESS_NAME = re.compile(
     r"max|limit|budget|count|size|tokenizer|keyboard|keymap|^pwd$|^oldpwd$", re.IGNORECASE
 )
 # A shorter value may be a word that texts have for other reasons.
-_SHORTEST = 8
+_MIN_SECRET = 8
 # Of a value that is known to be one.
-_FEWEST = 4
+_MIN_DISTINCT = 4
 
 # What looks like nothing but a key of Google, OpenAI, GitHub, GitLab, Slack, AWS, or a JSON web token.
 _KEY = (
@@ -182,7 +184,7 @@ _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|[^/])")
 
 _OPEN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:(?!.*-----END ).*)")
 # The key of a certificate has some 3,000 characters.
-_LONGEST_PRIVATE_KEY = 16_000
+_MAX_PRIVATE_KEY_LENGTH = 16_000
 
 # Fields that name a case, a set or a file are no text of an agent, and are looked up by.
 _NAMES = frozenset({"eval_id", "eval_set_id", "path", "case_path", "config_path", "passed_over", "log"})
@@ -221,7 +223,9 @@ class Secrets:
             for name in sorted(named):
                 value = environment.get(name, "")
                 self._names_by_value |= {
-                    secret: name for secret in (value, value.rpartition(" ")[2]) if len(secret) >= _FEWEST
+                    secret: name
+                    for secret in (value, value.rpartition(" ")[2])
+                    if len(secret) >= _MIN_DISTINCT
                 }
         names = map(re.escape, sorted({*self._names_by_value.values(), "key", "private key", "password"}))
         self._marks = re.compile(f"<(?:{'|'.join(names)})>")
@@ -237,7 +241,7 @@ class Secrets:
         return {text: names[text] for text in sorted(names, key=len, reverse=True)}
 
     @cached_property
-    def _by_first_letter(self) -> dict[str, list[str]]:
+    def _spellings_by_letter(self) -> dict[str, list[str]]:
         by_letter: dict[str, list[str]] = {}
         for text in self._spellings:
             by_letter.setdefault(text[0], []).append(text)
@@ -263,10 +267,10 @@ class Secrets:
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
         if self._masks_shapes and _has_sign(text):
-            text = _SHAPES.sub(_instead, text)
+            text = _SHAPES.sub(_mark_of_match, text)
         return text
 
-    def in_pieces(self, pieces: Sequence[str], unsettled: int = 0) -> list[str]:
+    def mask_pieces(self, pieces: Sequence[str], unsettled: int = 0) -> list[str]:
         """Texts that follow each other, without the secrets that are cut over several of them, too.
 
         The mark of a secret is in the piece that it begins in. The last `unsettled` characters stay.
@@ -275,7 +279,7 @@ class Secrets:
         if (values := self._values_in("".join(masked))) is not None:
             masked = _masked_pieces(masked, values, self._name, unsettled)
         if _has_sign("".join(masked)):
-            masked = _masked_pieces(masked, _SHAPES, _instead, unsettled)
+            masked = _masked_pieces(masked, _SHAPES, _mark_of_match, unsettled)
         return masked
 
     def open_tail(self, text: str) -> int:
@@ -284,7 +288,7 @@ class Secrets:
         key_start = text.rfind("-----BEGIN ") if "PRIVATE KEY-----" in text else -1
         if (
             key_start >= 0
-            and len(text) - key_start < _LONGEST_PRIVATE_KEY
+            and len(text) - key_start < _MAX_PRIVATE_KEY_LENGTH
             and _OPEN_KEY.fullmatch(text, key_start)
         ):
             return len(text) - key_start
@@ -296,12 +300,12 @@ class Secrets:
         for start in range(max(0, len(text) - longest + 1), len(text)):
             if any(first < start < end for first, end in whole):
                 continue
-            for spelling in self._by_first_letter.get(text[start], ()):
+            for spelling in self._spellings_by_letter.get(text[start], ()):
                 if spelling.startswith(text[start:]) and spelling != text[start:]:
                     return len(text) - start
         return 0
 
-    def hidden_in(self, text: str) -> tuple[str, ...]:
+    def secrets_in(self, text: str) -> tuple[str, ...]:
         """The secrets in a text, in its order."""
         values = self._values_in(text)
         known_values = values.findall(text) if values is not None else []
@@ -326,7 +330,7 @@ class Secrets:
                 return True
         return _has_sign(text) and _MAYBE.search(_ESCAPE.sub("_", text)) is not None
 
-    def in_json(self, text: str, write: Callable[[Any], str]) -> str:
+    def mask_json(self, text: str, write: Callable[[Any], str]) -> str:
         """The text of JSON data, written anew by `write` where it holds a secret."""
         if not self.may_be_in(text):
             return text
@@ -337,7 +341,7 @@ class Secrets:
     def without(self, data: Any) -> Any:
         """The JSON data itself where it holds no secret. Raises TypeError or ValueError for no JSON."""
         text = json.dumps(data, ensure_ascii=False)
-        clean = self.in_json(text, json.dumps)
+        clean = self.mask_json(text, json.dumps)
         return data if clean is text else json.loads(clean)
 
     def masked(self, data: T) -> T:
@@ -398,10 +402,10 @@ def _names_in(kind: type) -> tuple[str, ...]:
 
 def is_secret(name: str, value: str) -> bool:
     """Whether a variable of an environment looks like a secret, going by its name."""
-    return bool(_NAME.search(name)) and not _NO_SECRET.search(name) and len(value) >= _SHORTEST
+    return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.search(name) and len(value) >= _MIN_SECRET
 
 
-def _instead(match: re.Match[str]) -> str:
+def _mark_of_match(match: re.Match[str]) -> str:
     if match["private"]:
         return "<private key>"
     return f"{match['user']}<password>" if match["user"] else f"{match['scheme'] or ''}<key>"

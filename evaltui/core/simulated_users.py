@@ -11,7 +11,7 @@ from importlib import resources
 from .model.config import EvalConfig, SimulatorConfig
 from .model.eval_set import ConversationScenario, EvalCase, UserBehavior, UserPersona
 from .model.events import SIMULATED_USER, Event
-from .model.placeholders import filled, placeholders
+from .model.placeholders import fill_placeholders, placeholders
 from .played_users import STOP_SIGNAL, PlayedPersona, PlayedUser
 
 
@@ -41,11 +41,11 @@ def prebuilt_personas() -> dict[str, UserPersona]:
     }
 
 
-def described(persona: UserPersona) -> str:
+def describe_persona(persona: UserPersona) -> str:
     """A persona as a text: who it is, and how it behaves."""
     behaviors = "\n".join(map(_behavior, persona.behaviors))
     text = f"Who the user is:\n{persona.description}\n\nHow the user behaves:\n\n{behaviors}"
-    return filled(text, {"stop_signal": STOP_SIGNAL})
+    return fill_placeholders(text, {"stop_signal": STOP_SIGNAL})
 
 
 def _behavior(behavior: UserBehavior) -> str:
@@ -84,7 +84,7 @@ class SimulatedUser:
         """The user as a host plays it."""
         played = None
         if (persona := persona_of(self.scenario)) is not None:
-            played = PlayedPersona(persona.id, persona.description, described(persona))
+            played = PlayedPersona(persona.id, persona.description, describe_persona(persona))
         return PlayedUser(
             self.scenario.starting_prompt,
             self.scenario.conversation_plan,
@@ -104,7 +104,7 @@ def simulated_user(case: EvalCase, config: EvalConfig) -> SimulatedUser | None:
     return SimulatedUser(case.conversation_scenario, config.user_simulator_config or SimulatorConfig())
 
 
-def stopped(events: Iterable[Event]) -> str:
+def stop_reason(events: Iterable[Event]) -> str:
     """The reason for the end of a run's conversation, in words; "" for none, or where its user was not
     simulated."""
     ended = (event for event in events if event.agent == SIMULATED_USER and "stopped" in event.data)

@@ -140,25 +140,25 @@ def quantile(values: Sequence[float], share: float) -> float:
 # Student's t distribution, whose quantiles the standard library has not.
 
 # From here on the expansion below is right to nine digits.
-_MANY = 100
+_MANY_DEGREES = 100
 _STEPS = 60
 
 
 @lru_cache(maxsize=256)
 def t_quantile(share: float, freedom: int) -> float:
     """Quantile of Student's t distribution at `share`, 0.5 to 1; `freedom` is at least 1."""
-    if freedom >= _MANY:
+    if freedom >= _MANY_DEGREES:
         return _expansion(NormalDist().inv_cdf(share), freedom)
     low, high = 0.0, 1.0
-    while _below(high, freedom) < share:
+    while _distribution(high, freedom) < share:
         high *= 2
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _below(middle, freedom) < share else (low, middle)
+        low, high = (middle, high) if _distribution(middle, freedom) < share else (low, middle)
     return (low + high) / 2
 
 
-def _below(t: float, freedom: int) -> float:
+def _distribution(t: float, freedom: int) -> float:
     """The distribution function for t from 0. Source: Abramowitz and Stegun, 26.7.3 and 26.7.4."""
     angle = atan(t / sqrt(freedom))
     odd = freedom % 2

@@ -14,7 +14,7 @@ from evaltui.core.metrics.spent import cost_usd
 from evaltui.core.model.config import EvalConfig, EvalMetric, PassIf
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status, worst_status
 
-_JUDGED = (Status.PASSED, Status.FAILED)
+_JUDGED_STATUSES = (Status.PASSED, Status.FAILED)
 
 
 class Limit(NamedTuple):
@@ -41,7 +41,7 @@ def _limit(metric: EvalMetric) -> Limit | None:
     return None if threshold is None or info is None else Limit(threshold, info.lower_is_better)
 
 
-def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
+def scores_decide(scored_by: EvalConfig, config: EvalConfig) -> bool:
     """Whether the scores by one config tell the verdicts by another: it has other thresholds, another policy
     for repeats, or fewer metrics, and nothing else differs."""
     if scored_by is config:
@@ -81,7 +81,7 @@ def _scoring(config: EvalConfig) -> _Scoring:
     return _Scoring(metrics, set(block.get("optional", ())), {**rest, "simulator": simulator})
 
 
-def judged_by(
+def rejudge(
     result: CaseResult, scored_by: EvalConfig, config: EvalConfig, pass_if: PassIf | None = None
 ) -> CaseResult:
     """A result by the thresholds of a config of which its scores tell; `pass_if` stands for the config's
@@ -91,7 +91,7 @@ def judged_by(
 
     def judged(metric: MetricResult) -> MetricResult:
         limit = limits.get(metric.name)
-        if limit is None or metric.score is None or metric.status not in _JUDGED:
+        if limit is None or metric.score is None or metric.status not in _JUDGED_STATUSES:
             return metric
         return replace(metric, threshold=limit.threshold, status=limit.verdict(metric.score))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CASES, CaseFile
@@ -282,7 +282,7 @@ class OpenFile:
 def _is_config(path: Path, value: Any) -> bool:
     if not isinstance(value, dict):
         return path.stem.endswith("config")
-    return spelt(CASES, value) not in value and not path.name.lower().endswith(_SET_SUFFIXES)
+    return spelling_in(CASES, value) not in value and not path.name.lower().endswith(_SET_SUFFIXES)
 
 
 def _differs(saved: StoredCase | None, now: StoredCase) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from evaltui.core.model.arg_rule import ANY_INDEX, ArgPath, parse_arg_path
 from evaltui.core.model.case_id import expected_calls
 from evaltui.core.model.config import EvaltuiBlock
-from evaltui.core.model.json_values import dicts, list_at, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, value_at
 from evaltui.core.model.problems import (
     DANGLING_REFERENCE,
     Finding,
@@ -98,7 +98,7 @@ def _neighbours(config: Path) -> list[Path]:
 def _missing(config: Any, sets: ScoredSets) -> Iterator[Finding]:
     """Marks, rules and tags that name a set, case or turn that is not there."""
     for name in BLOCK_LISTS:
-        for index, entry in dicts(list_at(config, (*BLOCK, name))):
+        for index, entry in indexed_objects(list_at(config, (*BLOCK, name))):
             yield from _missing_names(entry, (*BLOCK, name, index), sets)
 
 
@@ -126,7 +126,7 @@ def _missing_names(entry: Entry, path: JsonPath, sets: ScoredSets) -> Iterator[F
 def _hidden_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
     """Rules whose argument and scope a later one has."""
     hidden_by: dict[tuple[Any, ...], int] = {}
-    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
+    for index, rule in reversed(list(indexed_objects(list_at(config, RULES)))):
         scope = tuple(rule.get(key) for key in ("tool", "arg", "set", "case"))
         is_valid = all(isinstance(name, str | None) for name in scope)
         if is_valid and hidden_by.setdefault(scope, index) != index:
@@ -136,7 +136,7 @@ def _hidden_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
 @DANGLING_REFERENCE.checks("references")
 def _idle_rules(config: Any, sets: ScoredSets) -> Iterator[Finding]:
     """Rules of tools that no case in their scope expects a call of."""
-    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
+    for index, rule in reversed(list(indexed_objects(list_at(config, RULES)))):
         tool, in_scope = rule.get("tool"), sets.in_scope(rule)
         tools = {name for calls in in_scope for name in calls}
         if isinstance(tool, str) and in_scope and tool not in tools:
@@ -149,7 +149,7 @@ def _idle_arguments(config: Any, sets: ScoredSets) -> Iterator[Finding]:
 
     An argument that is ignored may be one that only the agent gives: of those only likely mistakes.
     """
-    for index, rule in dicts(list_at(config, RULES)):
+    for index, rule in indexed_objects(list_at(config, RULES)):
         tool, path = rule.get("tool"), rule.get("arg")
         if not isinstance(tool, str) or not isinstance(path, str):
             continue
@@ -176,7 +176,7 @@ def _idle_tools(config: Any, sets: ScoredSets) -> Iterator[Finding]:
 @SLOW_REGEX.checks("references")
 def _slow_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
     """Rules whose regex takes very long on texts that it does not match."""
-    for index, rule in dicts(list_at(config, RULES)):
+    for index, rule in indexed_objects(list_at(config, RULES)):
         match = rule.get("match")
         if isinstance(match, dict) and isinstance(regex := match.get("regex"), str) and is_slow(regex):
             yield (*RULES, index, "match", "regex"), "can be very slow; avoid nested repeats"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import required_field
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.old_formats import Format, kind_of
-from evaltui.core.model.problems import EvalSetError, Problem, errors_in, merge_alike
+from evaltui.core.model.problems import EvalSetError, Problem, errors_in, merge_same_kind
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.documents.case_file import CaseFile
@@ -119,8 +119,8 @@ class EvalSetFile:
             return ()
         from evaltui.core.metrics.config_validation import rubric_problems
 
-        key, document = spelt("eval_cases", self.document.value), self.document
-        problems = merge_alike(
+        key, document = spelling_in("eval_cases", self.document.value), self.document
+        problems = merge_same_kind(
             replace(problem, path=(key, number, *problem.path))
             for number in with_rubrics
             for problem in rubric_problems(self.cases[number].data(), config.config)
@@ -247,7 +247,7 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
     return replace(
         # Whatever has become of the file meanwhile.
         replace(file, format=own_format, document=document, stamp=None, fingerprint=None),
-        eval_set_id=str(data.get(spelt("eval_set_id", data)) or file.eval_set_id),
+        eval_set_id=str(data.get(spelling_in("eval_set_id", data)) or file.eval_set_id),
         cases=cases,
         problems=tuple(problems),
         eval_set=eval_set,

@@ -22,7 +22,7 @@ from evaltui.core.model.old_formats import (
     from_old_eval_set,
     from_old_test,
     kind_of,
-    left_out,
+    left_out_warnings,
     session_input,
     texts_without_author,
 )
@@ -308,7 +308,7 @@ def changes(old: Path) -> list[Problem]:
     data = parse(text) if isinstance(text, str) else text
     if not isinstance(text, str) or isinstance(data, Problem):
         return []
-    problems = [*texts_without_author(data), *left_out(data), *datasets.left_out(data)]
+    problems = [*texts_without_author(data), *left_out_warnings(data), *datasets.left_out_warnings(data)]
     return locate(problems, text, str(old))
 
 

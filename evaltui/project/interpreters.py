@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.json_values import text_of, value_at
+from evaltui.core.model.json_values import text_or_empty, value_at
 from evaltui.project.folders import agent_folder, project_root, seen_from_here
 from evaltui.project.packages import remake_command, uv_root
 from evaltui.project.run_settings import SettingsError, run_settings
@@ -261,7 +261,7 @@ def poetry_environments(root: Path) -> list[Path]:
     folder = _folder_of_environments(root)
     name = _base_name(root)
     chosen = value_at(tables_in(folder / "envs.toml"), (name, "minor"))
-    if text_of(chosen):
+    if text_or_empty(chosen):
         return [environment for environment in [folder / f"{name}-py{chosen}"] if environment.is_dir()]
     return sorted(environment for environment in folder.glob(f"{name}-py*") if environment.is_dir())
 
@@ -270,7 +270,7 @@ def _base_name(root: Path) -> str:
     """The beginning of the names of a project's environments: its name, and a hash of its path."""
     tables = tables_in(root / "pyproject.toml")
     names = (value_at(tables, path) for path in (("project", "name"), ("tool", "poetry", "name")))
-    name = next(filter(None, map(text_of, names)), _NO_PACKAGE)
+    name = next(filter(None, map(text_or_empty, names)), _NO_PACKAGE)
     # As the names of packages are compared.
     name = re.sub(r"[-_.]+", "-", name).lower()
     place = os.path.normcase(os.path.realpath(root))
@@ -289,7 +289,7 @@ def _folder_of_environments(root: Path) -> Path:
 
 def _setting(settings: list[Any], *path: str) -> str:
     """The first text at a path of some tables; "" where there is none."""
-    return next(filter(None, (text_of(value_at(table, path)) for table in settings)), "")
+    return next(filter(None, (text_or_empty(value_at(table, path)) for table in settings)), "")
 
 
 def _config_folder() -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from evaltui.core.model.confidence import Confidence
-from evaltui.core.model.limits import WANTED_BUDGET, Limit, limits_of, parse_budget
+from evaltui.core.model.limits import BUDGET_FORM, Limit, limits_of, parse_budget
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant, variants_of
@@ -208,7 +208,7 @@ def _one_of(choices: tuple[str, ...]) -> Kind:
 COUNT = Kind("a whole number above 0", "N", _is_count)
 SECONDS = Kind("a number of seconds above 0", "S", _is_seconds)
 FOLDER = Kind("a folder", "DIR", _is_path)
-BUDGET = Kind(WANTED_BUDGET, "5USD|2Mtok", _is_budget)
+BUDGET = Kind(BUDGET_FORM, "5USD|2Mtok", _is_budget)
 SCHEDULER = Kind(
     "local:N, (tls|tcp|insecure-tcp)://HOST:PORT or off",
     "local:N|URL",

@@ -41,7 +41,7 @@ def _json(problems: Sequence[Problem]) -> str:
         }
         for problem in problems
     ]
-    return _written({"version": VERSION, "problems": rows})
+    return _json_text({"version": VERSION, "problems": rows})
 
 
 def _sarif(problems: Sequence[Problem]) -> str:
@@ -53,7 +53,7 @@ def _sarif(problems: Sequence[Problem]) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [*map(_result, problems)],
     }
-    return _written({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
+    return _json_text({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
 
 
 def _result(problem: Problem) -> dict[str, Any]:
@@ -78,20 +78,22 @@ def _github(problems: Sequence[Problem]) -> str:
 def _command(problem: Problem) -> str:
     places = {"file": problem.file and seen_from_here(Path(problem.file)), "line": problem.line}
     properties = ",".join(
-        f"{name}={_property(str(value))}" for name, value in places.items() if value is not None
+        f"{name}={_escape_property(str(value))}" for name, value in places.items() if value is not None
     )
-    return f"::{problem.severity.value}{' ' if properties else ''}{properties}::{_escaped(problem.sentence)}"
+    return (
+        f"::{problem.severity.value}{' ' if properties else ''}{properties}::{_escape_text(problem.sentence)}"
+    )
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_text(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _written(data: Any) -> str:
+def _json_text(data: Any) -> str:
     return f"{json.dumps(data, indent=2)}\n"
 
 

@@ -15,7 +15,7 @@ from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import cost_lines
 from evaltui.core.model.outcome import CaseResult
-from evaltui.reports.console import counts
+from evaltui.reports.console import counts_text
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.report import RunReport
@@ -25,16 +25,16 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.matrix import cell_line, matrix_facts, sum_rows
-from evaltui.views.run import MOST_TAGS, outcome_span, run_facts
+from evaltui.views.run import MAX_TAGS, outcome_span, run_facts
 
 MARKER = "<!-- evaltui-report -->"
 """The first line, by which a job finds the comment that it wrote before."""
 # GitHub: 65,536 characters of a comment, 1 MiB of a step summary. A job may write something above.
-MOST_BYTES = 64_000
-_MOST_WHY = 200
+MAX_BYTES = 64_000
+_MAX_WHY = 200
 # For the sentence about what is left out.
 _RESERVE = 400
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ,;()=?%'\u0080-\U0010ffff]")
+_SPECIAL_CHARACTERS = re.compile(r"[^A-Za-z0-9 ,;()=?%'\u0080-\U0010ffff]")
 
 
 def markdown_report(report: RunReport) -> str:
@@ -44,7 +44,7 @@ def markdown_report(report: RunReport) -> str:
     not_run = sum(not case.runs for case in report.summaries)
     page = _Page()
     page.add(_head(report, count))
-    shown = page.add_rows(_row(name, case) for name, case in _not_passed(report))
+    shown = page.add_rows(_row(name, case) for name, case in _failing_cases(report))
     if report.tags:
         page.add(_tags(report.tags))
     if lines := list(cost_lines(report.spent, MAX_WIDTH)):
@@ -52,12 +52,14 @@ def markdown_report(report: RunReport) -> str:
     if report.comparison is not None:
         page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
     detailed = 0
-    for name, case in _not_passed(report):
+    for name, case in _failing_cases(report):
         # Nothing is known of the others: they come last, and did not run.
         if page.is_full or case.reason:
             break
-        detailed += page.add_block(f"{outcome_span(case)[0]} {code(name)}", case_details(case, MAX_WIDTH))
-    return page.text + _left_out(count, shown, count - not_run - detailed)
+        detailed += page.add_block(
+            f"{outcome_span(case)[0]} {markdown_code(name)}", case_details(case, MAX_WIDTH)
+        )
+    return page.text + _left_out_text(count, shown, count - not_run - detailed)
 
 
 class _Page:
@@ -70,12 +72,12 @@ class _Page:
     @property
     def is_full(self) -> bool:
         """Whether the details of no case have room any more."""
-        return self._size > MOST_BYTES - 2 * _RESERVE
+        return self._size > MAX_BYTES - 2 * _RESERVE
 
     def add(self, piece: str) -> bool:
         """Whether there was room for it."""
         size = len(piece.encode())
-        if self._size + size > MOST_BYTES - _RESERVE:
+        if self._size + size > MAX_BYTES - _RESERVE:
             return False
         self.text += piece
         self._size += size
@@ -87,7 +89,7 @@ class _Page:
         count = 0
         for row in rows:
             size += len(row.encode())
-            if size > MOST_BYTES // 2:
+            if size > MAX_BYTES // 2:
                 break
             table += row
             count += 1
@@ -104,7 +106,7 @@ class _Page:
         )
 
 
-def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
+def _failing_cases(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
     """The cases that did not pass, with the names of their sets; cases that ran come first."""
     for has_run in (True, False):
         for eval_set, cases in report.by_set():
@@ -122,7 +124,7 @@ def _head(report: RunReport, not_passed: int) -> str:
         verdicts = f"{show_number(not_passed)} of {counted(len(cases), 'case')} did not pass"
     else:
         verdicts, mark = f"{counted(len(cases), 'case')} passed", "✓"
-    line = draw(counts(report.totals.by_status), color=False)
+    line = draw(counts_text(report.totals.by_status), color=False)
     facts = run_facts(report)
     took = f"in {facts['took'].text}" if "took" in facts else ""
     parts = [" ".join(filter(None, (line, took)))]
@@ -131,33 +133,34 @@ def _head(report: RunReport, not_passed: int) -> str:
     parts += [facts[label].text for label in ("calls", "cost") if label in shown]
     text = " · ".join(filter(None, parts))
     if "mean scores" in facts:
-        text += f"\n\nmean scores {code(facts['mean scores'].text)}"
-    notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
-    return f"{MARKER}\n## {mark} {verdicts} · {code(report.agent)}\n\n{text}\n\n{notes}"
+        text += f"\n\nmean scores {markdown_code(facts['mean scores'].text)}"
+    notes = "".join(f"> {markdown_code(note)}\n\n" for note in report.notes)
+    return f"{MARKER}\n## {mark} {verdicts} · {markdown_code(report.agent)}\n\n{text}\n\n{notes}"
 
 
 def _row(name: str, case: CaseResult) -> str:
     took = show_duration(case.seconds if case.repeats else None)
-    return f"| {outcome_span(case)[0]} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
+    why = markdown_code(cut(summary(case), _MAX_WHY))
+    return f"| {outcome_span(case)[0]} | {markdown_code(name)} | {why} | {took} |\n"
 
 
 def _tags(totals: Mapping[str, Totals]) -> str:
     rows = (
-        f"| {code(f'#{tag}')} | {total.in_words} | {total.case_rate or UNKNOWN} |\n"
-        for tag, total in islice(totals.items(), MOST_TAGS)
+        f"| {markdown_code(f'#{tag}')} | {total.in_words} | {total.case_rate or UNKNOWN} |\n"
+        for tag, total in islice(totals.items(), MAX_TAGS)
     )
-    more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
+    more = f"\nand {counted(len(totals) - MAX_TAGS, 'more tag')}\n" if len(totals) > MAX_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"
 
 
-def code(text: str) -> str:
+def markdown_code(text: str) -> str:
     """A text that stays what it is: in code, where no mention and no emoji counts, and without a character
     that Markdown, a table or HTML would read."""
-    safe = _NOT_PLAIN.sub(lambda match: f"&#{ord(match.group())};", visible(text))
+    safe = _SPECIAL_CHARACTERS.sub(lambda match: f"&#{ord(match.group())};", visible(text))
     return f"<code>{safe}</code>" if safe else ""
 
 
-def _left_out(cases: int, rows: int, without_details: int) -> str:
+def _left_out_text(cases: int, rows: int, without_details: int) -> str:
     parts = []
     if rows < cases:
         parts.append(f"{counted(cases - rows, 'more case')} did not pass")
@@ -178,7 +181,7 @@ def markdown_matrix(report: MatrixReport) -> str:
             return f"{text}No case differs so far.\n"
         return f"{text}All cases came out the same in every variant.\n"
     shown: list[str] = []
-    room = MOST_BYTES - _RESERVE - len(text.encode())
+    room = MAX_BYTES - _RESERVE - len(text.encode())
     for row in rows:
         line = _case(row)
         room -= len(line.encode())
@@ -194,21 +197,21 @@ def _matrix_head(report: MatrixReport) -> str:
     matrix = report.matrix
     facts = matrix_facts(matrix, report.seconds)
     took = f" · in {facts['took']}" if "took" in facts else ""
-    notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
+    notes = "".join(f"> {markdown_code(note)}\n\n" for note in report.notes)
     if missing := facts.get("missing"):
-        notes += f"> {code(missing) if matrix.not_run else missing} missing\n\n"
-    return f"## Matrix · {code(report.agent)}\n\n{facts['size']}{took}\n\n{notes}"
+        notes += f"> {markdown_code(missing) if matrix.not_run else missing} missing\n\n"
+    return f"## Matrix · {markdown_code(report.agent)}\n\n{facts['size']}{took}\n\n{notes}"
 
 
 def _table(matrix: Matrix, first: str, rows: Sequence[str]) -> str:
     places = range(len(matrix.columns))
-    names = "".join(f" {code(matrix.name(place))} |" for place in places)
+    names = "".join(f" {markdown_code(matrix.name(place))} |" for place in places)
     return f"| {first} |{names}\n|---|{'---|' * len(places)}\n{''.join(rows)}"
 
 
 def _case(row: Row) -> str:
     texts = [draw(cell_line(cell), color=False) for cell in row.cells]
-    return _line(code(f"{row.eval_set_id}:{row.case.eval_id}"), texts)
+    return _line(markdown_code(f"{row.eval_set_id}:{row.case.eval_id}"), texts)
 
 
 def _line(title: str, texts: Sequence[str]) -> str:

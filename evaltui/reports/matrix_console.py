@@ -19,10 +19,10 @@ from evaltui.views.matrix import cell_line, change_text, matrix_facts, sum_rows
 
 _MIN_WIDTH = 40
 # From so many cases on, only those are shown that differ.
-_MANY = 40
+_MANY_CASES = 40
 _GAP = 2
-_FEWEST_CELLS = 12
-_LONGEST = 32
+_MIN_CELLS = 12
+_MAX_TITLE = 32
 
 
 def render_matrix(report: MatrixReport, *, color: bool, width: int) -> str:
@@ -38,7 +38,7 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
     yield [*head, (f" ({facts['size']})", "")]
     yield from _variants(report, width)
     yield []
-    rows, alike = _shown(matrix)
+    rows, alike = _shown_rows(matrix)
     for columns in _blocks(matrix, rows, width):
         yield from _table(matrix, rows, columns)
         yield []
@@ -70,7 +70,7 @@ def _variants(report: MatrixReport, width: int) -> Iterator[Line]:
 
 
 def _change(what: str, old: str, new: str) -> str:
-    return f"{what} {limited(old, _LONGEST)} → {limited(new, _LONGEST)}" if old else f"{what} {new}"
+    return f"{what} {limited(old, _MAX_TITLE)} → {limited(new, _MAX_TITLE)}" if old else f"{what} {new}"
 
 
 def variant_text(variant: Variant | None) -> str:
@@ -80,9 +80,9 @@ def variant_text(variant: Variant | None) -> str:
     return ", ".join(f"{change.key}={change_text(change)}" for change in variant.changes)
 
 
-def _shown(matrix: Matrix) -> tuple[list[Row], int]:
+def _shown_rows(matrix: Matrix) -> tuple[list[Row], int]:
     """The rows of the table, and how many are left out because they do not differ."""
-    if len(matrix.rows) <= _MANY:
+    if len(matrix.rows) <= _MANY_CASES:
         return list(matrix.rows), 0
     rows = [row for row in matrix.rows if row.differs]
     return rows, len(matrix.rows) - len(rows)
@@ -101,7 +101,7 @@ def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[Co
     for place in range(len(matrix.columns)):
         texts = [visible(matrix.name(place)), *(texts[place] for texts in sum_rows(matrix).values())]
         widths = [*map(cell_len, texts), *(cells(cell_line(row.cells[place])) for row in rows)]
-        needed = min(max(_FEWEST_CELLS, *widths), width - first - _GAP)
+        needed = min(max(_MIN_CELLS, *widths), width - first - _GAP)
         if len(block) > 1 and needed + _GAP > left:
             yield block
             left, block = width - first, [titles]

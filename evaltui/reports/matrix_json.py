@@ -24,7 +24,7 @@ from evaltui.text.values import valid_json
 Json = dict[str, Any]
 
 # A key that is absent by `MatrixCell.write`: `exclude_if` sees a value alone.
-_WITH_RESULT = {"exclude_if": lambda _: False}
+_ONLY_WITH_RESULT = {"exclude_if": lambda _: False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,17 @@ class MatrixCell:
     status: Outcome | None
     """NOT_EVALUATED of no runs where the case did not run; None where it was not selected in the variant, and
     nothing else is there then."""
-    runs: int | None = field(default=None, metadata=_WITH_RESULT)
-    passed_runs: int | None = field(default=None, metadata=_WITH_RESULT)
-    score: float | None = field(default=None, metadata=_WITH_RESULT)
+    runs: int | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    passed_runs: int | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    score: float | None = field(default=None, metadata=_ONLY_WITH_RESULT)
     """Mean of the scores."""
-    scores: dict[str, float] = field(default_factory=dict, metadata=_WITH_RESULT)
+    scores: dict[str, float] = field(default_factory=dict, metadata=_ONLY_WITH_RESULT)
     """By metric, the mean over repeats."""
-    seconds: float | None = field(default=None, metadata=_WITH_RESULT)
-    tokens: float | None = field(default=None, metadata=_WITH_RESULT)
-    cost: KnownCost | None = field(default=None, metadata=_WITH_RESULT)
+    seconds: float | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    tokens: float | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    cost: KnownCost | None = field(default=None, metadata=_ONLY_WITH_RESULT)
     """The agent's cost in all repeats of the case."""
-    direction: Literal["better", "worse", "same"] | None = field(default=None, metadata=_WITH_RESULT)
+    direction: Literal["better", "worse", "same"] | None = field(default=None, metadata=_ONLY_WITH_RESULT)
     """Against the base."""
 
     @model_serializer(mode="wrap")

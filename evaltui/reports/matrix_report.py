@@ -12,7 +12,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.runs.matrices import OpenMatrix
 from evaltui.runs.run_file import RunFile
 from evaltui.text.figures import plural, shorten_list
-from evaltui.views.matrix import changed_between
+from evaltui.views.matrix import changed_files_text
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def notes_in(file: RunFile | None) -> tuple[str, ...]:
 def notes_on_runs(matrix: Matrix, notes: Sequence[Sequence[str]]) -> Iterator[str]:
     """The notes of its runs, by column, those of some of them with their names; and what changed between
     them."""
-    if changed := changed_between(matrix):
+    if changed := changed_files_text(matrix):
         yield changed
     names: dict[str, list[str]] = {}
     for place, of_run in enumerate(notes):

@@ -14,12 +14,12 @@ from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 
-_MOST_ID = 24
+_MAX_ID = 24
 
 
 def session_lines(session: ScoredSession, width: int) -> Iterator[Line]:
     """A line of the session, its case and why it came out so; below it what else is to be known."""
-    name = visible(cut(session.id, _MOST_ID))
+    name = visible(cut(session.id, _MAX_ID))
     line: Line = [glyph(session.status), (f" {name}  ", "")]
     line.append((session.case_in_words, "" if session.case else "warning"))
     line.append((f"  {session.why}", "" if session.result else "muted"))

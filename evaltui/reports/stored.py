@@ -15,13 +15,13 @@ from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import file_of
 from evaltui.project.run_settings import RunSettings
-from evaltui.runs.history import KeptRun, missing_in_words
+from evaltui.runs.history import StoredRun, missing_case_notes
 from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 
 
-def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
+def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
     """Raises OSError, and ValueError for a file that is damaged."""
     cases = ReportedCases.of_run(run, secrets)
     status = worst_status(case.status for case in run.summary.cases.values())
@@ -72,7 +72,9 @@ def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSe
     agent_dir = Path(header.agent_dir) if header else Path()
     for selected in logged:
         yield (
-            selected if selected.file is not None else replace(selected, file=_from_here(selected, agent_dir))
+            selected
+            if selected.file is not None
+            else replace(selected, file=_path_from_here(selected, agent_dir))
         )
     paths = {selected.path for selected in logged}
     for case_path, label in dict.fromkeys(
@@ -82,15 +84,15 @@ def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSe
             yield SelectedSet(case_path, label, ())
 
 
-def _from_here(selected: SelectedSet, agent_dir: Path) -> str:
+def _path_from_here(selected: SelectedSet, agent_dir: Path) -> str:
     path = file_of(agent_dir, selected.path)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _notes(run: KeptRun, file: RunFile) -> Iterator[str]:
+def _notes(run: StoredRun, file: RunFile) -> Iterator[str]:
     if file.header.in_process:
         yield "the agent is an object, run in the process that evaluated it"
-    yield from missing_in_words(run.summary, file)
+    yield from missing_case_notes(run.summary, file)
 
 
 def _python(file: RunFile) -> str:

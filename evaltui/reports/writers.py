@@ -11,7 +11,7 @@ class Writer(NamedTuple):
     """A format, with its functions: the module in `reports` and the name there."""
 
     of_run: str
-    of_matrix: str = ""
+    matrix_function: str = ""
     """"" for a format that a matrix does not have."""
 
 
@@ -25,7 +25,7 @@ WRITERS: Mapping[str, Writer] = {
 }
 
 
-def rendered(function: str, report: object, **layout: Any) -> str | Iterable[str]:
+def render_report(function: str, report: object, **layout: Any) -> str | Iterable[str]:
     """The text of a report, or its pieces. Only the module of its function is imported.
 
     `layout` is what a console report takes besides: its color and its width.

@@ -22,7 +22,7 @@ from evaltui.core.recordings.entry import (
     Shared,
     ToolCall,
     entry_from_json,
-    written,
+    line_text,
 )
 from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.secrets import Secrets
@@ -52,7 +52,7 @@ def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complet
         answered = {entry.keys[0] for entry in replaced if entry.error is None}
         made = [entry for entry in made if entry.error is None or entry.keys[0] not in answered]
         others += _not_repeated(replaced, made)
-    elif Counter(map(written, made)) == Counter(map(written, replaced)):
+    elif Counter(map(line_text, made)) == Counter(map(line_text, replaced)):
         return list(old)
     return sorted([*made, *others], key=lambda entry: entry.turn)
 

@@ -24,22 +24,22 @@ from evaltui.core.secrets import Secrets
 from evaltui.project.folders import app_name
 from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.adk_results import EXPLANATION, OWN_SESSIONS
+from evaltui.runs.adk_results import EXPLANATION, SESSION_PREFIX
 from evaltui.text.values import valid_json_text
 
 Json = dict[str, Any]
 
 _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 # As in ADK, a run that raised failed, and a metric that raised was not evaluated.
-_OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
-_OF_METRIC = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
+_RUN_STATUSES = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
+_METRIC_STATUSES = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
 # What ADK refuses in the id of a result, and what no file name should have.
-_NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
+_REFUSED_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def result_id_of(app_name: str, eval_set_id: str, created: float) -> str:
     """The id of a result: ADK's, without what a file name cannot have."""
-    return _NOT_IN_IDS.sub("_", f"{app_name}_{eval_set_id}_{created}")
+    return _REFUSED_IN_IDS.sub("_", f"{app_name}_{eval_set_id}_{created}")
 
 
 def adk_result(
@@ -79,16 +79,16 @@ def _pieces(
         ids = {"eval_set_id": eval_set.eval_set_id, "eval_id": case.eval_id}
         for repeat in case.repeats:
             number += 1
-            session = {"session_id": f"{OWN_SESSIONS}{created}-{number}"}
+            session = {"session_id": f"{SESSION_PREFIX}{created}-{number}"}
             entry = valid_json_text(ids | _run(criteria, expected, repeat) | session)
             before = ", " if number > 1 else ""
-            yield before + secrets.in_json(entry, written)
+            yield before + secrets.mask_json(entry, written)
     yield f'], "creation_timestamp": {created}}}'
 
 
 def _run(criteria: Json, case: EvalCase | None, repeat: RepeatResult) -> Json:
     return {
-        "final_eval_status": _OF_RUN.get(repeat.status, _NOT_EVALUATED),
+        "final_eval_status": _RUN_STATUSES.get(repeat.status, _NOT_EVALUATED),
         "overall_eval_metric_results": [
             _metric(criteria, metric, metric.score, metric.status)
             | _details(metric)
@@ -125,7 +125,7 @@ def _turns(criteria: Json, case: EvalCase | None, repeat: RepeatResult) -> Itera
 
 
 def _metric(criteria: Json, metric: MetricResult, score: float | None, status: Status) -> Json:
-    entry: Json = {"metric_name": metric.name, "eval_status": _OF_METRIC.get(status, _NOT_EVALUATED)}
+    entry: Json = {"metric_name": metric.name, "eval_status": _METRIC_STATUSES.get(status, _NOT_EVALUATED)}
     if score is not None:
         entry["score"] = score
     if metric.threshold is not None:
@@ -184,7 +184,7 @@ def _rubric_score(rubric_id: str, score: float | None, rationale: str) -> Json:
 
 
 _GCS = "gs://"
-_NEEDS = "needs google-adk with Google Cloud's libraries. Run pip install 'google-adk[gcp]'"
+_MISSING_LIBRARIES = "needs google-adk with Google Cloud's libraries. Run pip install 'google-adk[gcp]'"
 
 
 class ResultsManager(Protocol):
@@ -212,7 +212,7 @@ def gcs_manager(uri: str) -> ResultsManager:
     try:
         module: Any = importlib.import_module("google.adk.evaluation.gcs_eval_set_results_manager")
     except ImportError as error:
-        raise ModuleNotFoundError(f"results_dir {uri} {_NEEDS}", name=error.name) from error
+        raise ModuleNotFoundError(f"results_dir {uri} {_MISSING_LIBRARIES}", name=error.name) from error
     # As ADK's own commands do it.
     manager: ResultsManager = module.GcsEvalSetResultsManager(
         bucket_name=bucket, project=os.environ.get("GOOGLE_CLOUD_PROJECT")

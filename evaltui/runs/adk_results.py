@@ -22,7 +22,7 @@ from evaltui.core.compare.diff import expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.eval_set import Invocation, full_text, scored_text, unscored_texts
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import (
     CaseResult,
@@ -44,9 +44,9 @@ from evaltui.project.folders import agent_file, agent_folder
 FOLDER = Path(".adk", "eval_history")
 SUFFIX = ".evalset_result.json"
 # Of the results that were written here the run logs say more.
-OWN_SESSIONS = "evaltui-"
+SESSION_PREFIX = "evaltui-"
 # Of the result that google-adk left, and that is kept as a run besides: the id of that run.
-KEPT_AS = "evaltui_run"
+RUN_ID_KEY = "evaltui_run"
 
 
 def write_adk_result(agent_dir: Path, result_id: str, text: str | Iterable[str]) -> Path:
@@ -85,7 +85,7 @@ def is_own(path: Path) -> bool:
             return False
         # Such a file may be large, and of one that was written here the beginning is enough.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            marks = (f'"session_id": "{OWN_SESSIONS}', f'"{KEPT_AS}": "')
+            marks = (f'"session_id": "{SESSION_PREFIX}', f'"{RUN_ID_KEY}": "')
             return any(text.find(mark.encode()) >= 0 for mark in marks)
 
 
@@ -113,7 +113,7 @@ _ANSWER = "response_match_score"
 # The id of what a judge says of an answer as a whole.
 EXPLANATION = "explanation"
 # Large, of no use here, and often in a shape that only the version that wrote it knows.
-_LEFT_OUT = ("app_details", "appDetails", "rubrics")
+_LEFT_OUT_KEYS = ("app_details", "appDetails", "rubrics")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def run_from_adk(data: Any) -> AdkRun:
 
 
 def _get(data: Json, name: str) -> Any:
-    return data.get(spelt(name, data))
+    return data.get(spelling_in(name, data))
 
 
 def _objects(value: Any) -> Iterator[Json]:
@@ -267,7 +267,7 @@ def _invocation(data: Any) -> Invocation | None:
     if not isinstance(data, dict):
         return None
     try:
-        fields = {key: value for key, value in data.items() if key not in _LEFT_OUT}
+        fields = {key: value for key, value in data.items() if key not in _LEFT_OUT_KEYS}
         # As JSON, in which bytes are base64.
         return Invocation.model_validate_json(json.dumps(fields))
     except ValidationError:

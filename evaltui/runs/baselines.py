@@ -23,8 +23,8 @@ from evaltui.text.figures import counted, shorten_list
 CasesOfSets = Mapping[str, Collection[str] | None]
 """Ids of cases by the path of their set, None for all of its cases."""
 
-_PART = "not all of the cases"
-_SAME = "agent, variant and verdicts (--agent, -m, URL, --variant, --adk-verdicts, traces)"
+_PARTIAL_RUN = "not all of the cases"
+_SAME_SETTINGS = "agent, variant and verdicts (--agent, -m, URL, --variant, --adk-verdicts, traces)"
 
 
 @dataclass(frozen=True)
@@ -71,19 +71,19 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
             header = RunFile(path).header
             if path in later.logs or not _is_comparable(header, later):
                 continue
-            sets = sum(_has(header, *selected) for selected in later.cases.items())
-            skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PART
+            sets = sum(_covers_set(header, *selected) for selected in later.cases.items())
+            skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PARTIAL_RUN
         except (OSError, ValueError):
             skipped[path] = "cannot be read"
         if not skipped[path]:
             if best is not None:
-                skipped[best] = _PART
+                skipped[best] = _PARTIAL_RUN
             best, most = path, sets
     newer = takewhile(lambda path: path != best, skipped)
     reasons = shorten_list([f"{run_id(path)} ({skipped[path]})" for path in newer])
     if best is None:
         if not reasons:
-            others = f" with the same {_SAME}" if later.store.files() else ""
+            others = f" with the same {_SAME_SETTINGS}" if later.store.files() else ""
             raise SelectionError(f"--baseline last: no runs of {later.store.title}{others} yet")
         raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
     return best, f"--baseline last is {run_id(best)}. Skipped: {reasons}" if reasons else ""
@@ -100,7 +100,7 @@ def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
     return not header.variant.changes and not (later.variant and later.variant.changes)
 
 
-def _has(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool:
+def _covers_set(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool:
     """Whether the run had all selected cases of a set; new cases of a whole set are no matter."""
     logged = next((logged for logged in header.sets if logged.path == path), None)
     if logged is None:

@@ -12,13 +12,13 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import Limit
 from evaltui.core.model.spending import Spending
 from evaltui.runner.plan import RunPlan
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.history import StoredRun, open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 
 # Logs that are looked through for the last run of a case, the newest first.
-_MOST_LOGS = 50
+_MAX_LOGS = 50
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ModelRequests(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AtLimit:
+class LimitTime:
     """The time that a limit of models takes by itself."""
 
     limit: str
@@ -65,14 +65,14 @@ class Estimate:
     seconds: float | None
     """No less than `at_limit` has."""
     machines: int = 1
-    at_limit: AtLimit | None = None
+    at_limit: LimitTime | None = None
     """The limit that takes longest; None where none is set, or what is asked is not known."""
     at_most: bool = False
     """Whether cases may need fewer runs, so that each figure is the highest that is likely."""
 
 
 # Seconds of this machine's processor that scoring, logging and reporting a run of a small case take.
-_OWN_SECONDS = 0.004
+_EVALTUI_SECONDS = 0.004
 
 
 def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
@@ -92,9 +92,11 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
         longest = max(
             (plan_of_set.seconds for plan_of_set in averages.values() if plan_of_set.seconds), default=0.0
         )
-        own = sum(runs.values()) * _OWN_SECONDS
+        own = sum(runs.values()) * _EVALTUI_SECONDS
         seconds = max(seconds / (plan.settings.parallel * machines), longest, own)
-    slowest = max((_at(limit, runs, averages) for limit in plan.settings.limits), key=_seconds, default=None)
+    slowest = max(
+        (_time_at_limit(limit, runs, averages) for limit in plan.settings.limits), key=_seconds, default=None
+    )
     if slowest is not None and seconds is not None:
         seconds = max(seconds, slowest.seconds)
     return Estimate(
@@ -112,11 +114,13 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
     )
 
 
-def _seconds(at_limit: AtLimit) -> float:
+def _seconds(at_limit: LimitTime) -> float:
     return at_limit.seconds
 
 
-def _at(limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, CaseAverages]) -> AtLimit:
+def _time_at_limit(
+    limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, CaseAverages]
+) -> LimitTime:
     """A minute's worth of calls and tokens may be spent at once; cases that were never run count as the
     others do."""
     measured = sum(number for case, number in runs.items() if case in averages)
@@ -133,7 +137,7 @@ def _at(limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, Case
     minutes = [
         figure / most - 1 for figure, most in ((calls, limit.rpm), (tokens, limit.tpm)) if most is not None
     ]
-    return AtLimit(str(limit), max(0.0, *minutes) * 60 if minutes else 0.0)
+    return LimitTime(str(limit), max(0.0, *minutes) * 60 if minutes else 0.0)
 
 
 def _sum(
@@ -156,7 +160,7 @@ def _last_averages(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) 
     """The averages of each case that was run with the agent and variant of the plan, without damaged logs."""
     kind = RunKind.of(plan.agent)
     averages: dict[CaseId, CaseAverages] = {}
-    for path in list(reversed(store.files()))[:_MOST_LOGS]:
+    for path in list(reversed(store.files()))[:_MAX_LOGS]:
         if len(averages) == len(cases):
             break
         try:
@@ -170,7 +174,7 @@ def _last_averages(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) 
     return averages
 
 
-def _averages_in(run: KeptRun, case: CaseId) -> CaseAverages:
+def _averages_in(run: StoredRun, case: CaseId) -> CaseAverages:
     summary, spent = run.summary.cases[case], run.case(case).spent
     if spent is None or spent.unseen:
         return CaseAverages(None, None, None, summary.seconds)

@@ -26,16 +26,16 @@ from evaltui.runner.run_recordings import open_recordings
 from evaltui.runs.adk_document import gcs_manager, is_gcs, save_results
 from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
-    ConfigGiven,
-    EvalSetsGiven,
+    ConfigArgument,
+    EvalSetsArgument,
     address_of,
-    changed,
     check_settings,
-    confidence_given,
-    config_given,
+    make_confidence,
+    read_config_argument,
+    select_by_tags,
     set_plans,
-    started_as,
-    tagged,
+    start_variant_host,
+    variant_plan,
 )
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
@@ -45,8 +45,8 @@ Result = TypeVar("Result")
 
 async def evaluate(
     agent: Any,
-    eval_sets: EvalSetsGiven = None,
-    config: ConfigGiven = None,
+    eval_sets: EvalSetsArgument = None,
+    config: ConfigArgument = None,
     *,
     runs: int | None = None,
     pass_if: PassIf | None = None,
@@ -91,7 +91,7 @@ async def evaluate(
         initial_session=initial_session,
         runs=runs,
         pass_if=pass_if,
-        confidence=confidence_given(confidence, max_runs),
+        confidence=make_confidence(confidence, max_runs),
         parallel=parallel,
         workers=workers,
         timeout=timeout,
@@ -102,7 +102,9 @@ async def evaluate(
         budget=budget,
         allow_unmetered=allow_unmetered,
     )
-    return await _run_and_keep(agent, tagged(plan, tags, not_tags), variant, python, on_update, results_dir)
+    return await _run_and_keep(
+        agent, select_by_tags(plan, tags, not_tags), variant, python, on_update, results_dir
+    )
 
 
 async def _run_and_keep(
@@ -114,7 +116,7 @@ async def _run_and_keep(
     results_dir: str | Path | None,
 ) -> RunResult:
     check_settings({"results_dir": results_dir, "variant": variant})
-    with changed(plan, variant, python) as plan:
+    with variant_plan(plan, variant, python) as plan:
         # Before anything is run, to find out whether it can be reached.
         manager = gcs_manager(str(results_dir)) if is_gcs(results_dir) else None
         keep_in = None if results_dir is None or manager else Path(results_dir)
@@ -126,8 +128,8 @@ async def _run_and_keep(
 
 def plan_for(
     agent: Any,
-    eval_sets: EvalSetsGiven,
-    config: ConfigGiven,
+    eval_sets: EvalSetsArgument,
+    config: ConfigArgument,
     *,
     agent_name: str | None = None,
     python: str | None = None,
@@ -144,7 +146,7 @@ def plan_for(
         raise ValueError("workers: an agent object runs in this process alone")
     # As google-adk's AgentEvaluator.
     choice: ConfigChoice = "beside" if settings.get("adk_verdicts") else "nearest"
-    plans = set_plans(address, eval_sets, config_given(config), initial_session, choice)
+    plans = set_plans(address, eval_sets, read_config_argument(config), initial_session, choice)
     settings |= {"workers": 1} if address.in_process else {}
     return RunPlan(
         address, plans, RunSettings(**settings, config_choice=choice, limits=limits_of(limits or {}))
@@ -152,7 +154,7 @@ def plan_for(
 
 
 def evaluate_sync(
-    agent: Any, eval_sets: EvalSetsGiven = None, config: ConfigGiven = None, **options: Any
+    agent: Any, eval_sets: EvalSetsArgument = None, config: ConfigArgument = None, **options: Any
 ) -> RunResult:
     """Does what `evaluate` does where no event loop runs; `options` are its other arguments.
 
@@ -180,8 +182,8 @@ class CaseResponses:
 
 async def generate_responses(
     agent: Any,
-    eval_sets: EvalSetsGiven = None,
-    config: ConfigGiven = None,
+    eval_sets: EvalSetsArgument = None,
+    config: ConfigArgument = None,
     *,
     repeat_num: int = 3,
     **options: Any,
@@ -227,7 +229,7 @@ def _refusal(repeat: RepeatResult) -> ErrorInfo | None:
     return None if repeat.actual else next(errors, None)
 
 
-def _begin_log(plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> LoggedRun:
+def _start_log(plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> LoggedRun:
     """The log of a run from Python. One that cannot be written to its end is a warning, and is not named.
 
     Raises OSError.
@@ -247,7 +249,7 @@ async def run_planned(
     """Run a plan, in this process if its agent is an object; kept in `results_dir`, None for nowhere."""
     plan = checked(plan)
     files = await asyncio.to_thread(logged_files, plan)
-    log = None if results_dir is None else _begin_log(plan, results_dir, files)
+    log = None if results_dir is None else _start_log(plan, results_dir, files)
 
     def publish(update: Update) -> None:
         if log is not None:
@@ -273,7 +275,7 @@ async def run_planned(
 async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
     if not plan.agent.in_process:
         recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
-        first = await started_as(plan) if plan.agent.variant else None
+        first = await start_variant_host(plan) if plan.agent.variant else None
         return await run_plan(plan, on_update, first=first, recordings=recordings)
     started = await start_in_process(agent, plan.agent, plan.settings.timeout)
     try:

@@ -44,10 +44,10 @@ from evaltui.runner.starting import StartedHost, require_variant
 from evaltui.runs.adk_document import adk_result
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import prune, result_of
-from evaltui.runs.resuming import Resumption, changed_meanwhile, with_opened
+from evaltui.runs.resuming import Resumption, files_changed_during, with_opened_files
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, dumped
+from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, to_json_text
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore
@@ -72,7 +72,7 @@ def notes_on_changes(plan: RunPlan, header: RunHeader) -> Iterator[str]:
     if changed:
         names = shorten_list([case_path(plan.agent_dir, path) for path in changed])
         yield f"{names} changed during the run. Verdicts are of the files before the agent started"
-    changed_of_agent = changed_meanwhile(header, logged_files(plan, header.files))
+    changed_of_agent = files_changed_during(header, logged_files(plan, header.files))
     if code := [name for name in changed_of_agent if is_source(name) or name not in header.written]:
         yield f"{shorten_list(code)} changed during the run. Some cases may have run on the earlier version"
     if prompts := [name for name in changed_of_agent if name not in code]:
@@ -180,7 +180,7 @@ class LoggedRun:
             case FilesOpened():
                 # Of others, the files are not known.
                 if self.header.files or self.header.url:
-                    self._set_header(with_opened(self.header, self._agent, update))
+                    self._set_header(with_opened_files(self.header, self._agent, update))
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._write_events(self._pieces.end((*case, repeat)))
                 writer.add_repeat(case, eval_set_id, repeat, result)
@@ -271,7 +271,7 @@ def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
         # Those of a set that is in no file are given with it.
         None if eval_set.path is None or config.is_given else defaulted,
         None if config.passed_over is None else str(config.passed_over),
-        tuple(fingerprint(secrets.in_json(case.text, dumped)) for case in eval_set.others),
+        tuple(fingerprint(secrets.mask_json(case.text, to_json_text)) for case in eval_set.others),
     )
 
 
@@ -296,13 +296,13 @@ class LogGrew:
 
 
 @dataclass(frozen=True)
-class Selected:
+class RunSelected:
     """The cases of the run are selected, and it starts."""
 
     run: SelectedRun
 
 
-RunUpdate = Update | LogGrew | Selected
+RunUpdate = Update | LogGrew | RunSelected
 OnRunUpdate = Callable[[RunUpdate], None]
 
 
@@ -357,12 +357,12 @@ async def run(
     be run; what `on_update` raises ends the run.
     """
     selected = await asyncio.to_thread(select, request, sets)
-    on_update(Selected(selected))
+    on_update(RunSelected(selected))
     execution = _Execution(selected, on_update)
     return await execution.run(start_host) if selected.plan.case_count else execution.run_nothing()
 
 
-def _prints_of_recordings(plan: RunPlan, recordings: RunRecordings) -> dict[str, str]:
+def _recording_fingerprints(plan: RunPlan, recordings: RunRecordings) -> dict[str, str]:
     files = {
         eval_set.case_path: plan.recordings_path(eval_set)
         for eval_set in plan.sets
@@ -401,7 +401,7 @@ class _Execution:
     async def run(self, start_host: Callable[[], StartedHost] | None) -> ExecutedRun:
         plan = self._selected.plan
         recordings = await open_recordings(plan, self._note)
-        self._recordings = _prints_of_recordings(plan, recordings)
+        self._recordings = _recording_fingerprints(plan, recordings)
         files = await asyncio.to_thread(logged_files, plan)
         host = start_host() if start_host else None
         try:

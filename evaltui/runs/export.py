@@ -8,7 +8,7 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
-from evaltui.runs.history import KeptRun
+from evaltui.runs.history import StoredRun
 from evaltui.traces.conversations import SET_ATTRIBUTE
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.writing.turn import Held, spans_of_turns
@@ -20,7 +20,7 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 """The attributes of a resource, and its spans."""
 
 
-def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
+def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
     """Each conversation of a run, one in memory at a time; secrets are masked.
 
     To `left_out`, the ids of cases are added that have no events, or no result: they were interrupted.

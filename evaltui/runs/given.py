@@ -14,7 +14,7 @@ from evaltui.core.metrics.config_validation import rubric_problems, validate_con
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet
-from evaltui.core.model.json_values import dicts, list_at, spelt
+from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in
 from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
@@ -39,13 +39,13 @@ from evaltui.runner.starting import (
 )
 from evaltui.runs.sets import read_set
 
-EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
+EvalSetArgument = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
 """A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data."""
-EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
-ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
+EvalSetsArgument = EvalSetArgument | Sequence[EvalSetArgument] | None
+ConfigArgument = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
 # The set of cases that are in none.
-_LOOSE_CASES = "cases"
-_NO_AGENTS = (bool, int, float, bytes, list, tuple, set, Mapping)
+_LOOSE_CASES_SET = "cases"
+_NON_AGENT_TYPES = (bool, int, float, bytes, list, tuple, set, Mapping)
 
 
 def address_of(
@@ -57,7 +57,7 @@ def address_of(
     Raises ValueError where it is not found, and for arguments that do not go with it, TypeError for what is
     no agent of any kind.
     """
-    if agent is None or isinstance(agent, _NO_AGENTS):
+    if agent is None or isinstance(agent, _NON_AGENT_TYPES):
         raise TypeError(
             "an agent is a folder, a file, a module's name, a URL or an agent object, "
             f"not of type {type(agent).__name__}"
@@ -83,7 +83,7 @@ def address_of(
     return AgentAddress(folder, name, in_process=True)
 
 
-def config_given(config: ConfigGiven) -> EvalConfig | None:
+def read_config_argument(config: ConfigArgument) -> EvalConfig | None:
     """A config that is given as a model, as JSON data or as a file; None for none.
 
     Raises EvalSetError for a file or data with errors, TypeError for what is no config.
@@ -109,22 +109,22 @@ def _is_pass_rule(value: object) -> bool:
     return value in ("all", "majority") or is_rate
 
 
-_PLACE = Kind("a path", "", lambda value: isinstance(value, str | Path))
-_NAME = Kind("a text", "", _is_text)
-_FLAG = Kind("True or False", "", lambda value: isinstance(value, bool))
+_PATH_KIND = Kind("a path", "", lambda value: isinstance(value, str | Path))
+_TEXT_KIND = Kind("a text", "", _is_text)
+_FLAG_KIND = Kind("True or False", "", lambda value: isinstance(value, bool))
 # Arguments of `evaluate` that a command line would have checked.
 _KINDS = {setting.attribute: setting.kind for setting in SETTINGS.values()} | {
     "runs": COUNT,
     "pass_if": Kind("all, majority or a pass rate, e.g. 0.6", "", _is_pass_rule),
-    "adk_verdicts": _FLAG,
-    "allow_unmetered": _FLAG,
-    "agent_name": _NAME,
-    "home": _PLACE,
-    "results_dir": _PLACE,
+    "adk_verdicts": _FLAG_KIND,
+    "allow_unmetered": _FLAG_KIND,
+    "agent_name": _TEXT_KIND,
+    "home": _PATH_KIND,
+    "results_dir": _PATH_KIND,
     "limits": Kind("a table of limits by model", "", lambda value: isinstance(value, Mapping)),
-    "variant": _NAME,
+    "variant": _TEXT_KIND,
 }
-_NEVER_NONE = {"adk_verdicts", "allow_unmetered", "parallel", "record", "timeout", "variant"}
+_REQUIRED_SETTINGS = {"adk_verdicts", "allow_unmetered", "parallel", "record", "timeout", "variant"}
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
@@ -133,13 +133,13 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         f"{name}: {value!r} is wrong: wanted is {kind.description}"
         for name, value in settings.items()
         if (kind := _KINDS.get(name))
-        and not (kind.accepts(value) or (value is None and name not in _NEVER_NONE))
+        and not (kind.accepts(value) or (value is None and name not in _REQUIRED_SETTINGS))
     ]
     if wrong:
         raise ValueError("; ".join(wrong))
 
 
-def confidence_given(level: float | None, max_runs: int | None) -> Confidence | None:
+def make_confidence(level: float | None, max_runs: int | None) -> Confidence | None:
     """Raises ValueError for numbers that make no sense."""
     if level is None:
         if max_runs is not None:
@@ -150,7 +150,7 @@ def confidence_given(level: float | None, max_runs: int | None) -> Confidence | 
 
 def set_plans(
     agent: AgentAddress,
-    eval_sets: EvalSetsGiven,
+    eval_sets: EvalSetsArgument,
     config: EvalConfig | None,
     initial_session: InitialSession,
     choice: ConfigChoice,
@@ -186,11 +186,11 @@ def set_plans(
         else:
             add(_data(source, "an eval set"))
     if loose:
-        add({"eval_set_id": _LOOSE_CASES, "eval_cases": loose})
+        add({"eval_set_id": _LOOSE_CASES_SET, "eval_cases": loose})
     return tuple(plans.values())
 
 
-def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPlan:
+def select_by_tags(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPlan:
     """The plan with those of its cases that have all of `tags` and none of `not_tags`.
 
     Raises ValueError for what is no list of tags, SelectionError where no case has one, or none is left.
@@ -243,21 +243,21 @@ def _plan_of_file(
 
 def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
     eval_set, problems = validate_eval_set(data)
-    _refuse(problems, data)
+    _raise_errors(problems, data)
     assert eval_set is not None
     config = config or EvalConfig.default()
-    cases = list_at(data, (key := spelt("eval_cases", data),))
+    cases = list_at(data, (key := spelling_in("eval_cases", data),))
     problems = [
         replace(problem, path=(key, number, *problem.path))
-        for number, case in dicts(cases)
+        for number, case in indexed_objects(cases)
         for problem in rubric_problems(case, config)
     ]
-    _refuse(problems, data)
+    _raise_errors(problems, data)
     eval_set_id = eval_set.eval_set_id
     return SetPlan(eval_set_id, eval_set_id, tuple(eval_set.eval_cases), ConfigInUse(None, config))
 
 
-def _refuse(problems: Sequence[Problem], data: Any) -> None:
+def _raise_errors(problems: Sequence[Problem], data: Any) -> None:
     """Raises EvalSetError for the errors among the problems of a set that is given as data."""
     named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
     if errors := errors_in(problems):
@@ -282,7 +282,7 @@ def _data(value: Any, what: str) -> Any:
 
 
 @contextmanager
-def changed(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
+def variant_plan(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
     """The plan of a run of a variant, while it is run; its files are seen from the current folder. Without a
     text the plan as it is.
 
@@ -302,7 +302,7 @@ def changed(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
         raise ValueError(f"variant: {error}") from error
 
 
-async def started_as(plan: RunPlan) -> StartedHost:
+async def start_variant_host(plan: RunPlan) -> StartedHost:
     """A host of the plan's agent that has made the changes. Raises ValueError where they do not fit.
 
     What else is wrong with an agent is told as of any other.

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
-from evaltui.core.compare.run_comparison import what_changed
+from evaltui.core.compare.run_comparison import circumstance_changes
 from evaltui.core.compare.run_summary import (
     CaseSummary,
     Circumstances,
@@ -34,7 +34,7 @@ from evaltui.text.figures import counted, plural, shorten_list, show_number
 from evaltui.text.values import did_you_mean
 
 # Missing shards that a note names.
-_MOST_SHARDS = 20
+_MAX_SHARDS = 20
 
 # Finding
 
@@ -58,7 +58,9 @@ def find_run(store: RunStore, ref: str) -> Path:
     named = names.get(ref, ref)
     if named in paths:
         return paths[named]
-    matches = _numbered(store, ref) or [candidate for candidate in paths if ref and candidate.startswith(ref)]
+    matches = _runs_with_number(store, ref) or [
+        candidate for candidate in paths if ref and candidate.startswith(ref)
+    ]
     if len(matches) > 1:
         first, second, *_ = matches
         raise SelectionError(f"{ref!r} matches {counted(len(matches), 'run')}: {first}, {second}, …")
@@ -75,7 +77,7 @@ def find_run(store: RunStore, ref: str) -> Path:
     return paths[matches[0]]
 
 
-def _numbered(store: RunStore, ref: str) -> list[str]:
+def _runs_with_number(store: RunStore, ref: str) -> list[str]:
     """The ids of the runs with this number; none where it is no number."""
     if not re.fullmatch(r"[1-9]\d{0,5}", ref):
         return []
@@ -125,7 +127,7 @@ def name_run(store: RunStore, ref: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class KeptRun:
+class StoredRun:
     """A run that is over, or its finished part. `status` is None where it did not come to its end.
 
     Only what is in `summary` was read; `case` and `events` read more. Both raise OSError, and ValueError for
@@ -149,16 +151,16 @@ class KeptRun:
         return self.summary.id
 
 
-def open_run(path: Path) -> KeptRun:
+def open_run(path: Path) -> StoredRun:
     """Raises OSError, and ValueError for what is neither a run of evaltui nor a result file."""
     return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_file(path)
 
 
-def _open_adk_result(path: Path) -> KeptRun:
+def _open_adk_result(path: Path) -> StoredRun:
     run = read_adk_result(path)
     cases = {case.id: case for case in run.cases}
     summary = RunSummary(run_id(path), {key: summarize(case) for key, case in cases.items()}, by_label=True)
-    return KeptRun(
+    return StoredRun(
         path=path,
         started=run.started,
         status=worst_status(case.status for case in run.cases),
@@ -169,16 +171,16 @@ def _open_adk_result(path: Path) -> KeptRun:
     )
 
 
-def _open_file(path: Path) -> KeptRun:
+def _open_file(path: Path) -> StoredRun:
     file = RunFile(path)
     file.require_whole()
-    return run_in(file)
+    return read_run(file)
 
 
-def run_in(file: RunFile) -> KeptRun:
+def read_run(file: RunFile) -> StoredRun:
     """The run of a file that is open. Raises what `RunFile` does."""
     header, ending, summary = file.header, file.ending, summary_of(file)
-    return KeptRun(
+    return StoredRun(
         path=file.path,
         started=header.started,
         status=ending.status if ending else None,
@@ -204,7 +206,7 @@ def summary_of(file: RunFile) -> RunSummary:
     )
 
 
-def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
+def missing_case_notes(run: RunSummary, file: RunFile) -> Iterator[str]:
     """Notes on cases without a result.
 
     None for a complete run. Raises what `RunFile` does.
@@ -213,7 +215,7 @@ def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
     is_merged = bool(header.merged)
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
-        yield f"{plural(len(names), 'shard')} missing: {shorten_list(names, _MOST_SHARDS)}"
+        yield f"{plural(len(names), 'shard')} missing: {shorten_list(names, _MAX_SHARDS)}"
     if header.stopped and header.stopped not in file.notes:
         yield header.stopped
     elif unfinished := run.unfinished:
@@ -305,7 +307,7 @@ class CaseHistory:
         """The differences between the newest run and the one in which it last passed; none where these are
         the same run, or it never passed."""
         passed = self.last_passed
-        return what_changed(passed.run, self.points[-1].run, self.case) if passed else ()
+        return circumstance_changes(passed.run, self.points[-1].run, self.case) if passed else ()
 
     def until(self, moment: datetime) -> CaseHistory:
         """The runs that were begun by then."""
@@ -370,7 +372,7 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
         return []
     with store.naming() as named:
         runs = [(log, header_of(log)) for log in store.files()]
-        stay = {log for log, _ in runs[-keep:]} | _last_of_sets(runs)
+        stay = {log for log, _ in runs[-keep:]} | _last_runs_of_sets(runs)
         stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
         baselines = set(_baselines(runs, stay))
         deleted = []
@@ -380,7 +382,7 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
         return deleted
 
 
-def _last_of_sets(runs: list[_Read]) -> set[Path]:
+def _last_runs_of_sets(runs: list[_Read]) -> set[Path]:
     last: dict[tuple[RunKind, str], Path] = {}
     for log, header in runs:
         for eval_set in header.sets if header else ():

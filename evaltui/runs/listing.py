@@ -107,7 +107,7 @@ def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
     return ()
 
 
-def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
+def run_differences(before: RunRow, after: RunRow) -> tuple[str, ...]:
     """The differences of two runs besides the agent's answers, in short: its files, `model`, `config`."""
     changes = different_files(before.files, after.files) if before.files and after.files else ()
     if before.model and after.model and before.model != after.model:
@@ -140,7 +140,7 @@ def results_of_adk(agent_dir: Path) -> list[Path]:
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
-    return sorted(paths, key=_started, reverse=True)
+    return sorted(paths, key=_start_time, reverse=True)
 
 
 def names_by_run(store: RunStore) -> dict[str, tuple[str, ...]]:
@@ -159,7 +159,7 @@ def read_row(
     try:
         return _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _row(path, names, files)
     except (OSError, ValueError) as error:
-        return RunRow(path, _started(path), names=names, problem=str(error))
+        return RunRow(path, _start_time(path), names=names, problem=str(error))
 
 
 def newest_run(store: RunStore, agent: RunKind) -> RunRow | None:
@@ -181,7 +181,7 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
     eval_ids = tuple(case.eval_id for case in run.cases)
     return RunRow(
         path,
-        run.started if run.created else _started(path),
+        run.started if run.created else _start_time(path),
         names=names,
         status=worst_status(statuses),
         totals=totals_of(map(summarize, run.cases)),
@@ -218,7 +218,7 @@ def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
     )
 
 
-def _started(path: Path) -> datetime:
+def _start_time(path: Path) -> datetime:
     """When a run began, going by the name of its log; else when its file was written."""
     try:
         return datetime.strptime(path.name[:19], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)

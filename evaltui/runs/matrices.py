@@ -12,7 +12,7 @@ from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
-from evaltui.runs.history import KeptRun, header_of, last_run, open_run, run_id
+from evaltui.runs.history import StoredRun, header_of, last_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
@@ -65,7 +65,7 @@ class OpenMatrix:
     """A matrix that was read, with its runs in the order of its columns."""
 
     stored: StoredMatrix
-    runs: tuple[KeptRun, ...]
+    runs: tuple[StoredRun, ...]
     matrix: Matrix
 
 
@@ -80,17 +80,17 @@ def stored_matrices(store: RunStore, agent: RunKind | None = None) -> list[Store
         log = _variant_log(path)
         if log is not None and agent in (None, log.header.kind.agent._replace(variant="")):
             variants.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
-    matrices = [_stored(key, tuple(map(_last, logs.values()))) for key, logs in variants.items()]
+    matrices = [_make_matrix(key, tuple(map(_last_log, logs.values()))) for key, logs in variants.items()]
     return sorted(matrices, key=lambda matrix: min(path.name for path in matrix.paths), reverse=True)
 
 
-def _stored(matrix: str, logs: tuple[VariantLog, ...]) -> StoredMatrix:
+def _make_matrix(matrix: str, logs: tuple[VariantLog, ...]) -> StoredMatrix:
     names = {log.name for log in logs}
     others = (variant.name for variant in logs[0].header.variants)
     return StoredMatrix(matrix, logs, tuple(name for name in others if name not in names))
 
 
-def _last(logs: Sequence[VariantLog]) -> VariantLog:
+def _last_log(logs: Sequence[VariantLog]) -> VariantLog:
     """The last complete one of several, else the last one."""
     others = reversed(logs if len(logs) > 1 else ())
     return next((log for log in others if _is_complete(log.path)), logs[-1])

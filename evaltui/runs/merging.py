@@ -38,7 +38,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
     for word in options[0]:
         before, now = (values[word] for values in options)
         if before != now:
-            yield f"{word} {_in_words(before)} → {_in_words(now)}"
+            yield f"{word} {_option_text(before)} → {_option_text(now)}"
     # Data an agent may change itself while it works.
     yield from (f"{name} changed" for name in different_files(first.files, other.files) if is_source(name))
     if first.shards and other.shards:
@@ -47,7 +47,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             yield from (f"{name} changed" for name, digest in mine.items() if digest not in theirs.values())
     if first.settings.record == "replay":
         changed = changed_files(first.recordings, other.recordings)
-        yield from (f"recordings of {path} changed" for path in changed if _has_both(path, first, other))
+        yield from (f"recordings of {path} changed" for path in changed if _both_have_set(path, first, other))
     sets = {eval_set.path: eval_set for eval_set in other.sets}
     for eval_set in first.sets:
         same = sets.get(eval_set.path)
@@ -58,7 +58,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
         yield from (
             f"{eval_set.path}: {change}" for change in config_changes(eval_set.scored_by, same.scored_by)
         )
-    yield from _divided_otherwise(first.shards, other.shards)
+    yield from _shard_differences(first.shards, other.shards)
 
 
 def _options(header: RunHeader) -> dict[str, object]:
@@ -81,16 +81,16 @@ def _options(header: RunHeader) -> dict[str, object]:
     }
 
 
-def _has_both(path: str, first: RunHeader, other: RunHeader) -> bool:
+def _both_have_set(path: str, first: RunHeader, other: RunHeader) -> bool:
     """Whether both runs have cases of a set."""
     return all(any(eval_set.path == path for eval_set in header.sets) for header in (first, other))
 
 
-def _in_words(value: object) -> str:
+def _option_text(value: object) -> str:
     return "not given" if value is None else show_value(value)
 
 
-def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> Iterator[str]:
+def _shard_differences(first: ShardsOfRun | None, other: ShardsOfRun | None) -> Iterator[str]:
     if first is None or other is None:
         if first is not other:
             yield "only one of them is of a shard"
@@ -108,7 +108,7 @@ def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> 
 
 
 # Files and versions that a note names.
-_MOST_NAMES = 20
+_MAX_NAMES = 20
 Create = Callable[[RunHeader], RunWriter]
 
 
@@ -119,7 +119,7 @@ class MergeError(ValueError):
     """The page of the guide that helps."""
 
 
-def _other_plan(run: RunFile, other: RunFile, why: str) -> MergeError:
+def _plan_error(run: RunFile, other: RunFile, why: str) -> MergeError:
     return MergeError(f"{run.path.name} is not of the same plan as {other.path.name}: {why}")
 
 
@@ -195,7 +195,7 @@ class _Merge:
         # Sets that two runs have in common may not be in a third.
         for earlier, later in combinations(self._runs, 2):
             if changes := list(differences(earlier.header, later.header)):
-                raise _other_plan(later, earlier, shorten_list(changes))
+                raise _plan_error(later, earlier, shorten_list(changes))
         self._check_cases()
 
     def _check_cases(self) -> None:
@@ -207,14 +207,14 @@ class _Merge:
                 theirs, other = prints.setdefault(case, (mine, run))
                 # A file may have been written in another way.
                 if mine != theirs and _expects(run, case) != _expects(other, case):
-                    raise _other_plan(run, other, f"{case.eval_id} of {case.path} changed")
+                    raise _plan_error(run, other, f"{case.eval_id} of {case.path} changed")
         selected = {
             case for run in self._runs for case, _ in run.header.selected() if self._last[case.path] is run
         }
         for case, (mine, run) in prints.items():
             if case not in selected and mine not in self._unselected[case.path]:
                 changed = f"{case.eval_id} of {case.path} changed"
-                raise _other_plan(self._last[case.path], run, changed)
+                raise _plan_error(self._last[case.path], run, changed)
 
     @cached_property
     def _last(self) -> dict[str, RunFile]:
@@ -309,7 +309,7 @@ class _Merge:
         if duplicates:
             yield f"{counted(duplicates, 'result')} in several logs: the run started last counts"
         if changed := self._changed_data():
-            yield f"not the same in every run: {shorten_list(changed, _MOST_NAMES)}"
+            yield f"not the same in every run: {shorten_list(changed, _MAX_NAMES)}"
 
     def _checks(self) -> Iterator[MetricCheck]:
         """The checks of the runs; where the same holds in several runs there is one check for all of them."""

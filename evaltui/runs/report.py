@@ -22,7 +22,7 @@ from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.run_settings import RunSettings
-from evaltui.runs.history import KeptRun, result_of
+from evaltui.runs.history import StoredRun, result_of
 from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_tables import case_json
@@ -46,7 +46,7 @@ class ReportedCases(Sequence[CaseResult]):
         self._file = file
 
     @classmethod
-    def of_run(cls, run: KeptRun, secrets: Secrets) -> ReportedCases:
+    def of_run(cls, run: StoredRun, secrets: Secrets) -> ReportedCases:
         """The selected cases of a stored run: one of its texts may have been named as a secret since.
 
         Raises what `RunFile` raises.

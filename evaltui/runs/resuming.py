@@ -41,7 +41,7 @@ from evaltui.text.figures import shorten_list
 
 FinishedRepeats = Mapping[CaseId, Mapping[int, RepeatResult]]
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 class ResumeError(ValueError):
@@ -92,7 +92,7 @@ class Resumption:
             yield from ((case, number) for number in repeats)
 
 
-def begun_with(path: Path, *, of_traces: bool = False) -> RunHeader:
+def resumable_header(path: Path, *, of_traces: bool = False) -> RunHeader:
     """The header of a run that may be resumed: a run of the agent, or one that scored traces.
 
     Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run.
@@ -122,14 +122,14 @@ def read_resumption(
     """The cases and repeats that a run left: those without a result, and errors of these `kinds`.
 
     `more` adds repeats of some of its cases. Sets and configs must be read as they were for the run; for
-    `of_traces` see `begun_with`.
+    `of_traces` see `resumable_header`.
 
     Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
     EvalSetError, OSError, and ValueError for a log that is damaged.
     """
-    agent_dir, header = agent.folder, begun_with(path, of_traces=of_traces)
+    agent_dir, header = agent.folder, resumable_header(path, of_traces=of_traces)
     _refuse_another(agent, path, header, sets, of_traces=of_traces)
-    opened = [_opened(agent_dir, selected, sets) for selected in header.sets]
+    opened = [_open_set(agent_dir, selected, sets) for selected in header.sets]
     if not opened and header.shards is not None:
         raise CompleteError("Nothing to resume: the shard has no case")
     if not opened:
@@ -144,7 +144,7 @@ def read_resumption(
     for began, plan in zip(header.sets, opened, strict=True):
         runs = header.settings.runs or plan.config.evaltui.repeats.runs
         cases = plan.only(began.eval_ids).cases
-        recordings = _replayed(agent, header, plan)
+        recordings = _replay_recordings(agent, header, plan)
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
             case = CaseId(plan.case_path, eval_id)
             rule = header.repeat_rule(began, eval_id, plan.config.evaltui.repeats)
@@ -169,10 +169,10 @@ def read_resumption(
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
-    return Resumption(path, header, _selected(header, opened), results, more_of, spent, known_spent)
+    return Resumption(path, header, _selected_ids(header, opened), results, more_of, spent, known_spent)
 
 
-def _replayed(agent: AgentAddress, header: RunHeader, plan: SetPlan) -> Recordings | None:
+def _replay_recordings(agent: AgentAddress, header: RunHeader, plan: SetPlan) -> Recordings | None:
     """The recordings of a set as they are now; None for a run that does not only replay.
 
     Raises EvalSetError.
@@ -192,7 +192,7 @@ def _refuse_changed(changed: Mapping[str, Sequence[str]]) -> None:
     """Raises ResumeError where there are any; `changed` has ids of cases by what changed of them."""
     for what, eval_ids in changed.items():
         if eval_ids:
-            raise ResumeError(f"{what} changed: {shorten_list(eval_ids, _MOST_NAMES)}", differs=True)
+            raise ResumeError(f"{what} changed: {shorten_list(eval_ids, _MAX_NAMES)}", differs=True)
 
 
 def _refuse_another(
@@ -211,7 +211,7 @@ def _refuse_another(
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
     if not of_traces and (changed := files_changed_since(RunFile(path), agent)):
-        raise ResumeError(f"{shorten_list(changed, _MOST_NAMES)} changed", differs=True)
+        raise ResumeError(f"{shorten_list(changed, _MAX_NAMES)} changed", differs=True)
 
 
 def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:
@@ -220,18 +220,18 @@ def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumpti
     Raises ResumeError where sets or configs are not what they were, EvalSetError, OSError, and ValueError for
     a log that is damaged.
     """
-    header = begun_with(path)
-    opened = [_opened(agent.folder, selected_set, sets) for selected_set in header.sets]
-    return Resumption(path, header, _selected(header, opened), {}, of_other_variant=True)
+    header = resumable_header(path)
+    opened = [_open_set(agent.folder, selected_set, sets) for selected_set in header.sets]
+    return Resumption(path, header, _selected_ids(header, opened), {}, of_other_variant=True)
 
 
-def _selected(header: RunHeader, opened: Sequence[SetPlan]) -> dict[Path, tuple[str, ...]]:
+def _selected_ids(header: RunHeader, opened: Sequence[SetPlan]) -> dict[Path, tuple[str, ...]]:
     """The cases of a run, by their files."""
     files = (plan.path for plan in opened)
     return {file: began.eval_ids for began, file in zip(header.sets, files, strict=True) if file}
 
 
-def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
+def _open_set(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
     name = began.eval_set_id
     path = sets.find(began.path, name)
     if path is None:
@@ -241,7 +241,7 @@ def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
         raise ResumeError(f"{began.path} no longer has the set {name}", differs=True)
     here = {*plan.eval_ids}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
-        raise ResumeError(f"{name} no longer has {shorten_list(gone, _MOST_NAMES)}", differs=True)
+        raise ResumeError(f"{name} no longer has {shorten_list(gone, _MAX_NAMES)}", differs=True)
     # As the log has it.
     now = normal_config(secrets_of(agent_dir).masked(plan.config.scoring()))
     if changes := list(config_changes(began.scored_by, now)):
@@ -249,7 +249,7 @@ def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
     return plan
 
 
-def spent_in(log: Path) -> Amount:
+def run_spending(log: Path) -> Amount:
     """The spending of the model calls of a run, as far as its log says.
 
     Raises OSError, and ValueError for a log that is damaged.
@@ -267,7 +267,7 @@ def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
         return
     if changed := [name for name in changed_files(before, files_of_agent(agent, before)) if name in before]:
         either = "Unless the agent wrote that, kept results may be of the earlier version"
-        yield f"{shorten_list(changed, _MOST_NAMES)} changed while run {resumption.id} went on. {either}"
+        yield f"{shorten_list(changed, _MAX_NAMES)} changed while run {resumption.id} went on. {either}"
 
 
 class FinishedRepeat(NamedTuple):
@@ -339,7 +339,7 @@ def _had_error(result: RepeatResult, kinds: AbstractSet[ErrorKind] | None) -> bo
 _MOMENT = 1.0
 
 
-def with_opened(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> RunHeader:
+def with_opened_files(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> RunHeader:
     """The header of a run with the files that its processes have opened by now.
 
     A file that was found only now and is newer than the run is `UNKNOWN`: nobody knows what it held for the
@@ -359,7 +359,7 @@ def with_opened(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> 
     )
 
 
-def changed_meanwhile(header: RunHeader, files: Mapping[str, str]) -> list[str]:
+def files_changed_during(header: RunHeader, files: Mapping[str, str]) -> list[str]:
     """The files that changed between the begin of a run and its end, which is now, but for data that the
     agent may have written itself; `files` are those of now."""
     changed = changed_files(header.files, files)

@@ -34,25 +34,25 @@ from evaltui.runs.run_tables import (
     SUMMARY,
     VERSION,
     Row,
+    column_text,
+    column_value,
     connect,
-    stored,
-    text_of,
     whole_case,
 )
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import value_in_words
 
-_SPENDING = Row(Spending)
+_SPENDING_ROW = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
 # The scores of the first of the worst repeats of cases, which are a JSON list of numbers.
-_DECIDING = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
+_DECIDING_SCORES = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
     SELECT repeat FROM repeats WHERE repeats.case_id = scores.case_id
     ORDER BY CASE repeats.status {} END, repeat LIMIT 1
 )""".format(" ".join(f"WHEN '{status}' THEN {rank}" for rank, status in enumerate(WORST_FIRST)))
 # Rows that are read at once.
-_PAGE = 1000
+_PAGE_ROWS = 1000
 # Seconds until one who writes has taken the lock again that was free when it was looked for.
-_PAUSES = (0.01, 0.02, 0.0)
+_RETRY_PAUSES = (0.01, 0.02, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class MetricTotal:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Raises OSError for a file that cannot be read, ValueError for a damaged one."""
     try:
         yield
@@ -134,7 +134,7 @@ class RunFile:
         self._db = db or connect(path)
         # A connection is in a cycle of references: it would stay open until these are collected.
         weakref.finalize(self, self._db.close)
-        with reading(path):
+        with translate_errors(path):
             if self._value("PRAGMA application_id") != APPLICATION:
                 raise ValueError(f"{path} is not a run of evaltui")
             if (version := self._value("PRAGMA user_version")) != VERSION:
@@ -282,14 +282,14 @@ class RunFile:
 
     def unselected(self, path: str) -> set[str]:
         """Fingerprints of the JSON of cases of a set that were not selected."""
-        text = self._value("SELECT unselected FROM sets WHERE path = ?", stored(path))
+        text = self._value("SELECT unselected FROM sets WHERE path = ?", column_value(path))
         return set(self._json(text, list)) if text else set()
 
     def eval_case(self, case: CaseId) -> Json | None:
         """A selected case as it was when the run began; None where nobody knows."""
         text = self._value(
             "SELECT eval_case FROM eval_cases JOIN cases ON id = case_id WHERE path = ? AND eval_id = ?",
-            *map(stored, case),
+            *map(column_value, case),
         )
         data: Json | None = None if text is None else self._json(text)
         return data
@@ -299,7 +299,7 @@ class RunFile:
         """The cases that have a result, in the order of the selection."""
         last = 0
         while page := list(
-            self._cases(f"WHERE id > ? AND status IS NOT NULL ORDER BY id LIMIT {_PAGE}", last)
+            self._cases(f"WHERE id > ? AND status IS NOT NULL ORDER BY id LIMIT {_PAGE_ROWS}", last)
         ):
             yield from page
             last = page[-1].number
@@ -313,7 +313,8 @@ class RunFile:
     def case(self, case: CaseId) -> CaseInRun | None:
         """A case with its result; None without one."""
         return next(
-            self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(stored, case)), None
+            self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(column_value, case)),
+            None,
         )
 
     def case_at(self, number: int) -> CaseInRun:
@@ -346,7 +347,7 @@ class RunFile:
         numbers of cases."""
         scores: dict[int, dict[str, tuple[float, str]]] = {}
         for number, metric, score, status in self._rows(
-            f"SELECT case_id, metric, score, status FROM {_DECIDING} AND score IS NOT NULL",
+            f"SELECT case_id, metric, score, status FROM {_DECIDING_SCORES} AND score IS NOT NULL",
             json.dumps(list(numbers)),
         ):
             scores.setdefault(number, {})[metric] = score, status
@@ -359,7 +360,7 @@ class RunFile:
         """
         rows = self._rows(
             "SELECT metric, count(*), total(status = 'PASSED'), count(score), total(score) "
-            f"FROM {_DECIDING} AND status != 'INFORMATIONAL' GROUP BY metric",
+            f"FROM {_DECIDING_SCORES} AND status != 'INFORMATIONAL' GROUP BY metric",
             json.dumps(list(numbers)),
         )
         return {name: MetricTotal(cases, int(passed), *scores) for name, cases, passed, *scores in rows}
@@ -390,7 +391,7 @@ class RunFile:
             "SELECT id, path, report FROM cases WHERE id > ? AND status IS NOT NULL ORDER BY id"
         ):
             spent = self._json(text).get("spent")
-            yield path, spent and self._read(_SPENDING.read, spent)
+            yield path, spent and self._read(_SPENDING_ROW.read, spent)
 
     def results(
         self, number: int, *, with_actual: bool = True, secrets: Secrets | None = None
@@ -402,7 +403,7 @@ class RunFile:
 
     def _repeats_of(self, number: int, secrets: Secrets | None) -> list[Json]:
         rows = self._rows("SELECT result FROM repeats WHERE case_id = ? ORDER BY repeat", number)
-        repeats = [self._json(secrets.in_json(text, json.dumps) if secrets else text) for (text,) in rows]
+        repeats = [self._json(secrets.mask_json(text, json.dumps) if secrets else text) for (text,) in rows]
         if not repeats:
             eval_id = self._value("SELECT eval_id FROM cases WHERE id = ?", number)
             raise ValueError(f"{self.path} is damaged: it has no repeat of {eval_id}")
@@ -411,7 +412,7 @@ class RunFile:
     def reported(self, case: CaseInRun, secrets: Secrets) -> Json:
         """A case as reports have it, without the secrets."""
         text = self._value("SELECT report FROM cases WHERE id = ?", case.number)
-        row = self._json(secrets.in_json(text, json.dumps))
+        row = self._json(secrets.mask_json(text, json.dumps))
         ids = {"path": case.id.path, "eval_id": case.id.eval_id, "eval_set_id": case.summary.eval_set_id}
         repeats = self._repeats_of(case.number, secrets)
         reported: Json = self._read(lambda values: whole_case(values, repeats), {**row, **ids})
@@ -421,7 +422,9 @@ class RunFile:
         """The result of a repeat of a case, with the turns as they ran. Raises KeyError without one."""
         key = "path = ? AND eval_id = ? AND repeat = ?"
         joined = "JOIN cases ON cases.id = case_id"
-        text = self._value(f"SELECT result FROM repeats {joined} WHERE {key}", *map(stored, case), repeat)
+        text = self._value(
+            f"SELECT result FROM repeats {joined} WHERE {key}", *map(column_value, case), repeat
+        )
         if text is None:
             raise KeyError(repeat)
         return self.result(self._json(text), with_actual=True)
@@ -457,7 +460,7 @@ class RunFile:
 
     def events_of(self, case: CaseId) -> dict[int, list[Event]]:
         """The events of a case by repeat; {} for a case that is not in the run."""
-        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *map(stored, case))
+        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *map(column_value, case))
         return {} if number is None else self.events(number)
 
     def events_of_kinds(self, *kinds: str) -> Iterator[Event]:
@@ -473,7 +476,7 @@ class RunFile:
         return self._rows(
             "SELECT kind, event FROM events JOIN cases ON cases.id = case_id "
             "WHERE path = ? AND eval_id = ? AND repeat = ? ORDER BY events.id",
-            *map(stored, case),
+            *map(column_value, case),
             repeat,
         )
 
@@ -503,10 +506,10 @@ class RunFile:
         return value
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with reading(self.path), closing(self._db.execute(query, values)) as cursor:
+        with translate_errors(self.path), closing(self._db.execute(query, values)) as cursor:
             # All at once: while rows are fetched, the run cannot commit.
             rows = cursor.fetchall()
-        return (tuple(map(text_of, row)) for row in rows)
+        return (tuple(map(column_text, row)) for row in rows)
 
     def _paged(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """The rows of a query without their first column, which orders them and is asked to be above a value.
@@ -514,7 +517,7 @@ class RunFile:
         A run of many cases does not fit into the memory.
         """
         last = 0
-        while rows := list(self._rows(f"{query} LIMIT {_PAGE}", last, *values)):
+        while rows := list(self._rows(f"{query} LIMIT {_PAGE_ROWS}", last, *values)):
             yield from (row[1:] for row in rows)
             last = rows[-1][0]
 
@@ -542,7 +545,7 @@ def is_being_written(path: Path) -> bool:
     journal = path.with_name(f"{path.name}-journal")
     with closing(connect(path, wait=0)) as db:
         # A run commits without the lock for a moment, but beside its journal.
-        for pause in _PAUSES:
+        for pause in _RETRY_PAUSES:
             try:
                 db.execute("BEGIN IMMEDIATE")
             except sqlite3.Error as error:

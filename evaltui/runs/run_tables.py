@@ -119,35 +119,35 @@ def whole_case(row: Json, repeats: Sequence[Json]) -> Json:
         "turns": deciding.get("turns", []),
         "state": deciding.get("state", []),
     }
-    reported: Json = to_jsonable_python(case, exclude=_left_out_of_reports())
+    reported: Json = to_jsonable_python(case, exclude=_unreported_of_case())
     return in_order(reported, *KEYS_OF_CASE)
 
 
 @cache
-def _left_out_of_reports() -> Json:
+def _unreported_of_case() -> Json:
     # What is left out of the case itself, its row lacks.
-    return {name: places for name, places in unreported(CaseResult).items() if places is not True}
+    return {name: places for name, places in unreported_fields(CaseResult).items() if places is not True}
 
 
-def unreported(kind: Any) -> Json:
+def unreported_fields(kind: Any) -> Json:
     """The fields of a dataclass, and of those within it, that no report has: an `exclude` of pydantic."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         places = {
             field.metadata.get("alias", field.name): "exclude" in field.metadata
-            or unreported(hints[field.name])
+            or unreported_fields(hints[field.name])
             for field in fields(kind)
         }
         return {name: place for name, place in places.items() if place}
-    places = {name: place for part in get_args(kind) for name, place in unreported(part).items()}
+    places = {name: place for part in get_args(kind) for name, place in unreported_fields(part).items()}
     return {"__all__": places} if places and get_origin(kind) is tuple else places
 
 
 # Seconds that one who writes or reads waits for the other.
-_WAIT = 60.0
+_LOCK_SECONDS = 60.0
 
 
-def stored(text: str) -> str | bytes:
+def column_value(text: str) -> str | bytes:
     """A text as a column has it: one that is not Unicode, as the name of a file may be, as bytes."""
     try:
         text.encode()
@@ -156,12 +156,12 @@ def stored(text: str) -> str | bytes:
     return text
 
 
-def text_of(value: Any) -> Any:
-    """The value of a column; what `stored` made bytes is a text again."""
+def column_text(value: Any) -> Any:
+    """The value of a column; what `column_value` made bytes is a text again."""
     return value.decode("utf-8", "surrogatepass") if type(value) is bytes else value
 
 
-def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
+def connect(path: Path, wait: float = _LOCK_SECONDS) -> sqlite3.Connection:
     """Raises OSError for a file that is not there or cannot be opened."""
     path.stat()
     # Opened for writing, since a run that was killed is rolled back by whoever reads it first.

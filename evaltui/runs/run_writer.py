@@ -33,9 +33,9 @@ from evaltui.runs.run_tables import (
     SUMMARY,
     VERSION,
     case_row,
+    column_value,
     connect,
     connect_memory,
-    stored,
 )
 from evaltui.runs.store import SUFFIX, RunStore
 
@@ -43,7 +43,7 @@ _TABLES_OF_REPEATS = ("repeats", "scores", "events")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _EVENT = "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)"
 _EVAL_CASE = "INSERT OR REPLACE INTO eval_cases VALUES (?, ?)"
-_NO_FILE = Path("this run")
+_IN_MEMORY_NAME = Path("this run")
 # What comes by the thousand is committed together, so many seconds after the last commit.
 _COMMIT_SECONDS = 0.2
 # Seconds. Another process that locks the file for longer is waited for later on, and at last at the end.
@@ -51,7 +51,7 @@ _PATIENCE = 2.0
 _RETRY_EVERY = 3.0
 _LAST_PATIENCE = 300.0
 
-dumped = json.JSONEncoder(separators=(",", ":")).encode
+to_json_text = json.JSONEncoder(separators=(",", ":")).encode
 
 
 CaseTexts = Iterable[tuple[CaseId, str]]
@@ -73,7 +73,7 @@ def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunW
 
 
 def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts) -> RunWriter:
-    with _locked(folder):
+    with _lock_folder(folder):
         number = max(header.number or 0, next_number(store))
         path = folder / f"{_stamp(store)}-{uuid.uuid4().hex[:6]}{SUFFIX}"
         numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
@@ -105,7 +105,7 @@ def next_number(store: RunStore) -> int:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """One process at a time. Not every file system can lock a folder."""
     lock = os.open(folder, os.O_RDONLY)
     try:
@@ -126,7 +126,7 @@ class RunWriter:
 
     def __init__(self, path: Path | None, header: RunHeader, secrets: Secrets, cases: CaseTexts = ()) -> None:
         """Creates the file; without a path, the run is in memory. Raises OSError."""
-        self.path = path or _NO_FILE
+        self.path = path or _IN_MEMORY_NAME
         self.secrets = secrets
         self.elsewhere = ""
         """Where the file is and why, a sentence; "" for one in the folder that it belongs to."""
@@ -157,20 +157,20 @@ class RunWriter:
             self._db.close()
             draft.rename(path)
             self._db = connect(path)
-            self._go_on()
+            self._reopen()
         except OSError:
             with suppress(OSError):
                 draft.unlink()
             raise
 
     def _create(self, header: RunHeader, cases: CaseTexts) -> None:
-        with self._writing():
+        with self._translate_errors():
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {SCHEMA}"
             )
             moment, versions = header.started.isoformat(), (own_version(), platform.python_version())
-            stopped = stored(self.secrets.in_text(header.stopped)) if header.stopped else None
+            stopped = column_value(self.secrets.in_text(header.stopped)) if header.stopped else None
             self._db.execute(
                 "INSERT INTO run (started, number, evaltui, python, stopped, header) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
@@ -184,18 +184,18 @@ class RunWriter:
 
     def _header(self, header: RunHeader) -> str | bytes:
         data = header.to_json()
-        masked = self._masked(data)
+        masked = self._mask_data(data)
         if header.shards is not None:
             # Ids of sets and cases, by which shards are compared.
             masked["shards"] = data["shards"]
-        return dumped(masked)
+        return to_json_text(masked)
 
     def _eval_cases(self, cases: CaseTexts) -> Iterator[tuple[int, str | bytes]]:
         for case, text in cases:
-            yield self._numbers[case], stored(self._masked_text(text))
+            yield self._numbers[case], column_value(self._mask_text(text))
 
-    def _go_on(self) -> None:
-        with self._writing():
+    def _reopen(self) -> None:
+        with self._translate_errors():
             # The truncated journal stays beside the file until the run is closed. A process that is killed
             # loses nothing although the disk is not waited for; a machine that stops could. Pages that are
             # written before a commit would lock out whoever reads.
@@ -206,16 +206,18 @@ class RunWriter:
             self._db.execute("BEGIN IMMEDIATE")
 
     def _add_set(self, eval_set: SelectedSet) -> None:
-        config = None if eval_set.config is None else dumped(self._masked(eval_set.config))
-        defaulted = None if eval_set.defaulted is None else dumped(eval_set.defaulted)
-        paths = [None if path is None else stored(path) for path in (eval_set.file, eval_set.config_path)]
-        not_used = None if eval_set.not_used is None else stored(eval_set.not_used)
-        unselected = dumped(eval_set.unselected) if eval_set.unselected else None
+        config = None if eval_set.config is None else to_json_text(self._mask_data(eval_set.config))
+        defaulted = None if eval_set.defaulted is None else to_json_text(eval_set.defaulted)
+        paths = [
+            None if path is None else column_value(path) for path in (eval_set.file, eval_set.config_path)
+        ]
+        not_used = None if eval_set.not_used is None else column_value(eval_set.not_used)
+        unselected = to_json_text(eval_set.unselected) if eval_set.unselected else None
         self._execute(
             "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                stored(eval_set.path),
-                stored(eval_set.eval_set_id),
+                column_value(eval_set.path),
+                column_value(eval_set.eval_set_id),
                 eval_set.whole,
                 eval_set.fingerprint,
                 eval_set.conversations is not None,
@@ -233,8 +235,8 @@ class RunWriter:
                 CaseId(eval_set.path, eval_id),
                 eval_set.eval_set_id,
                 place,
-                dumped(tags) if tags else None,
-                dumped(ids) if ids else None,
+                to_json_text(tags) if tags else None,
+                to_json_text(ids) if ids else None,
                 eval_set.more.get(eval_id),
             )
 
@@ -244,7 +246,7 @@ class RunWriter:
         self._execute(
             "INSERT INTO cases (id, path, eval_id, eval_set_id, place, tags, conversations, runs_asked) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, *map(stored, case), stored(eval_set_id), *rest),
+            (number, *map(column_value, case), column_value(eval_set_id), *rest),
         )
         return number
 
@@ -257,15 +259,15 @@ class RunWriter:
 
     def set_agent(self, agent: Json) -> None:
         """Add the agent as its host imported it."""
-        self._execute("UPDATE run SET agent = ?", (dumped(self._masked(agent)),))
+        self._execute("UPDATE run SET agent = ?", (to_json_text(self._mask_data(agent)),))
 
     def add_note(self, text: str) -> None:
         """Add a remark on the run, a sentence."""
-        self._execute("INSERT INTO notes (text) VALUES (?)", (stored(self.secrets.in_text(text)),))
+        self._execute("INSERT INTO notes (text) VALUES (?)", (column_value(self.secrets.in_text(text)),))
 
     def stop(self, reason: str) -> None:
         """Add why cases have no result, a sentence."""
-        self._execute("UPDATE run SET stopped = ?", (stored(self.secrets.in_text(reason)),))
+        self._execute("UPDATE run SET stopped = ?", (column_value(self.secrets.in_text(reason)),))
 
     def start(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
         """A repeat of a case begins, or begins anew after a crash: what came of it before is deleted."""
@@ -277,7 +279,7 @@ class RunWriter:
         """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
         case = CaseId(event.path, event.case) if event.path else None
         number = self._number(case, event.set) if case else None
-        text = self._masked_text(text or dumped(event.to_json()))
+        text = self._mask_text(text or to_json_text(event.to_json()))
         self._execute(_EVENT, (number, event.repeat, event.kind, text))
         self._commit_soon()
 
@@ -290,7 +292,7 @@ class RunWriter:
         key = (self._number(case, eval_set_id), repeat)
         self._execute(
             "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
-            (*key, data["status"], data["seconds"], self._masked_text(dumped(data))),
+            (*key, data["status"], data["seconds"], self._mask_text(to_json_text(data))),
         )
         self._execute(
             "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
@@ -317,8 +319,8 @@ class RunWriter:
                 summary.seconds,
                 summary.tokens,
                 *costs,
-                self._masked_text(dumped(data)),
-                self._masked_text(dumped(case_row(result))),
+                self._mask_text(to_json_text(data)),
+                self._mask_text(to_json_text(case_row(result))),
                 number,
             ),
         )
@@ -337,7 +339,7 @@ class RunWriter:
         self._execute(
             _EVENT,
             *(
-                (number, finished.repeat, kind, self._masked_text(text))
+                (number, finished.repeat, kind, self._mask_text(text))
                 for kind, text in earlier.event_texts(finished.case, finished.repeat)
             ),
         )
@@ -361,7 +363,7 @@ class RunWriter:
         """Close the file, and open it for reading; `ending` as in `end`, None where that was called."""
         if ending is not None:
             self.end(ending)
-        with self._writing():
+        with self._translate_errors():
             self._wait_for("COMMIT")
             # From here on also a machine that stops loses nothing.
             self._db.execute("PRAGMA synchronous = FULL")
@@ -377,7 +379,7 @@ class RunWriter:
         """Put everything that was added so far into the file, unless another process locks it."""
         if time.monotonic() < self._retry_at:
             return
-        with self._writing():
+        with self._translate_errors():
             if not self._is_done("COMMIT"):
                 # What was added waits for the next time; agents do not.
                 self._retry_at = time.monotonic() + _RETRY_EVERY
@@ -410,11 +412,11 @@ class RunWriter:
     def _execute(self, query: str, *rows: Sequence[object]) -> None:
         """Execute a statement, once with each of the rows."""
         self._uncommitted.append((query, rows))
-        with self._writing():
+        with self._translate_errors():
             self._db.executemany(query, rows)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -439,12 +441,12 @@ class RunWriter:
         for query, rows in self._uncommitted:
             self._db.executemany(query, rows)
 
-    def _masked(self, data: Json) -> Json:
+    def _mask_data(self, data: Json) -> Json:
         masked: Json = self.secrets.without(data)
         return masked
 
-    def _masked_text(self, text: str) -> str:
-        return self.secrets.in_json(text, dumped)
+    def _mask_text(self, text: str) -> str:
+        return self.secrets.mask_json(text, to_json_text)
 
 
 CaseRun = tuple[str, str, int]
@@ -471,7 +473,7 @@ class SecretPieces:
         held = [*self._held.pop(stream, ()), update]
         text = "".join(piece for held_update in held for piece in _texts(held_update.event))
         unsettled = self._secrets.open_tail(text)
-        held = self._masked(held, unsettled)
+        held = self._mask_pieces(held, unsettled)
         first = len(held)
         while unsettled > 0:
             first -= 1
@@ -490,13 +492,13 @@ class SecretPieces:
 
     def _end(self, streams: Iterable[_Stream]) -> Iterator[Happened]:
         for stream in streams:
-            yield from self._masked(self._held.pop(stream))
+            yield from self._mask_pieces(self._held.pop(stream))
 
-    def _masked(self, held: Sequence[Happened], unsettled: int = 0) -> list[Happened]:
+    def _mask_pieces(self, held: Sequence[Happened], unsettled: int = 0) -> list[Happened]:
         """The updates without the secrets that are cut over several of them; the last `unsettled` characters
         stay."""
         pieces = [text for update in held for text in _texts(update.event)]
-        masked = self._secrets.in_pieces(pieces, unsettled)
+        masked = self._secrets.mask_pieces(pieces, unsettled)
         if len(pieces) < 2 or masked == pieces:
             return list(held)
         new = iter(masked)

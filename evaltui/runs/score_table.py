@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Status
 from evaltui.core.thresholds import Limit
-from evaltui.runs.run_file import RunFile, reading
+from evaltui.runs.run_file import RunFile, translate_errors
 
 _RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}
 _FAILED, _FLAKY, _PASSED = (_RANKS[status] for status in (Status.FAILED, Status.FLAKY, Status.PASSED))
@@ -59,7 +59,7 @@ _FROM_RUN = (
     FROM wanted JOIN run.cases AS there ON id = number
     WHERE json_extract(summary, '$.decision') IS NOT NULL""",
 )
-_NEEDED = (
+_NEEDED_PASSES = (
     "CASE {0} WHEN 'all' THEN runs WHEN 'majority' THEN runs / 2 + 1 ELSE round({0} * runs, 9) END".format
 )
 _VERDICTS = f"""
@@ -87,23 +87,23 @@ WITH by_repeat AS (
 )
 SELECT number,
     coalesce(decided.rank, iif(passed BETWEEN 1 AND runs - 1, {_FLAKY}, worst)),
-    coalesce(passes, passed >= {_NEEDED("policy")})
+    coalesce(passes, passed >= {_NEEDED_PASSES("policy")})
 FROM by_case LEFT JOIN decided USING (result) ORDER BY number
 """
-_SHOWN = "FROM scores JOIN cases ON shown = result WHERE metric = :metric"
+_SHOWN_SCORES = "FROM scores JOIN cases ON shown = result WHERE metric = :metric"
 _BY_CASE = f"""
 WITH by_case AS (
     SELECT number, count(*) AS runs,
         total(score {{sign}} :threshold) AS now, total(score {{sign}} :saved) AS before
-    {_SHOWN} GROUP BY result HAVING count(score)
+    {_SHOWN_SCORES} GROUP BY result HAVING count(score)
 ), verdicts AS (
-    SELECT number, now >= max(1, {_NEEDED(":pass_if")}) AS now,
-        before >= max(1, {_NEEDED(":pass_if")}) AS before
+    SELECT number, now >= max(1, {_NEEDED_PASSES(":pass_if")}) AS now,
+        before >= max(1, {_NEEDED_PASSES(":pass_if")}) AS before
     FROM by_case
 )
 """
 # Parts of a metric's interval in which scores are counted together, and the worst cases that are listed.
-_PARTS, _MOST_WORST = 400, 200
+_PARTS, _MAX_WORST = 400, 200
 
 
 class CaseRow(NamedTuple):
@@ -121,7 +121,7 @@ class CaseRow(NamedTuple):
     """The policy that was asked for with its run; None for that of the config."""
 
 
-class TrialOf(NamedTuple):
+class TriedThreshold(NamedTuple):
     """A threshold that is tried on the scores of a metric."""
 
     metric: str
@@ -190,7 +190,7 @@ class ScoreTable:
         """
         # Refuses what is no run, and rolls back one that was killed.
         RunFile(path)
-        with reading(path):
+        with translate_errors(path):
             self._db.execute("ATTACH ? AS run", (f"{path.absolute().as_uri()}?mode=rw",))
             try:
                 with self._db:
@@ -242,7 +242,7 @@ class ScoreTable:
 
     # Questions
 
-    def trial(self, tried: TrialOf) -> Trial:
+    def trial(self, tried: TriedThreshold) -> Trial:
         """The effect of a threshold on the scores that are shown."""
         values = tried._asdict()
         sign, worst, order = (">=", "min", "ASC") if not tried.lower_is_better else ("<=", "max", "DESC")
@@ -257,8 +257,8 @@ class ScoreTable:
         )
         is_moved = None not in (tried.threshold, tried.saved) and tried.threshold != tried.saved
         cases = self._rows(
-            f"SELECT number, {worst}(score) AS worst {_SHOWN} AND score IS NOT NULL GROUP BY result "
-            f"ORDER BY worst {order}, number LIMIT {_MOST_WORST}",
+            f"SELECT number, {worst}(score) AS worst {_SHOWN_SCORES} AND score IS NOT NULL GROUP BY result "
+            f"ORDER BY worst {order}, number LIMIT {_MAX_WORST}",
             values,
         )
         return Trial(
@@ -275,11 +275,11 @@ class ScoreTable:
     ) -> tuple[tuple[tuple[float, int], ...], float | None]:
         """Scores as a trial has them, and their mean."""
         if interval is None:
-            ((most,),) = self._rows(f"SELECT max(score) {_SHOWN}", values)
+            ((most,),) = self._rows(f"SELECT max(score) {_SHOWN_SCORES}", values)
             interval = 0.0, most or 1.0
         low, high = interval
         rows = self._rows(
-            f"SELECT max(score), count(*), total(score) {_SHOWN} AND score IS NOT NULL "
+            f"SELECT max(score), count(*), total(score) {_SHOWN_SCORES} AND score IS NOT NULL "
             f"GROUP BY CAST((score - :low) / :part AS INTEGER), score {sign} :threshold ORDER BY 1",
             {**values, "low": low, "part": (high - low) / _PARTS or 1.0},
         )

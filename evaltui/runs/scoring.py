@@ -29,9 +29,9 @@ from evaltui.runs.resuming import ResumeError
 from evaltui.runs.run_header import RunHeader
 from evaltui.text.figures import shorten_list
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 # What SQLite has written beside a database, and not yet into it.
-_AHEAD = "-wal"
+_WAL_SUFFIX = "-wal"
 
 
 def trace_files(agent_dir: Path, files: Iterable[Path]) -> dict[str, str]:
@@ -46,21 +46,21 @@ def files_to_resume(agent_dir: Path, header: RunHeader) -> list[Path]:
     if not before:
         raise ResumeError("the run log does not say which files were scored", differs=True)
     if once := [path for path, digest in before.items() if not digest]:
-        raise ResumeError(f"{shorten_list(once, _MOST_NAMES)} can be read only once", differs=True)
+        raise ResumeError(f"{shorten_list(once, _MAX_NAMES)} can be read only once", differs=True)
     files = [file_of(agent_dir, path) for path in before]
     if gone := [path for path, file in zip(before, files, strict=True) if not file.is_file()]:
         where = f"not found in {agent_folder(agent_dir)}"
-        raise ResumeError(f"{shorten_list(gone, _MOST_NAMES)} {where}", differs=True)
+        raise ResumeError(f"{shorten_list(gone, _MAX_NAMES)} {where}", differs=True)
     digests = map(_digest, files)
     if changed := [path for path, now in zip(before, digests, strict=True) if now != before[path]]:
-        raise ResumeError(f"{shorten_list(changed, _MOST_NAMES)} changed", differs=True)
+        raise ResumeError(f"{shorten_list(changed, _MAX_NAMES)} changed", differs=True)
     return files
 
 
 def _digest(file: Path) -> str:
     digest = hashlib.sha256()
     try:
-        for path in (file, file.with_name(file.name + _AHEAD)):
+        for path in (file, file.with_name(file.name + _WAL_SUFFIX)):
             if path.is_file():
                 with path.open("rb") as opened:
                     hashlib.file_digest(opened, lambda: digest)
@@ -70,8 +70,8 @@ def _digest(file: Path) -> str:
         return ""
 
 
-_LONGEST_MESSAGE = 60
-_MOST_NAMED = 20
+_MAX_MESSAGE_LENGTH = 60
+_MAX_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class PairedTraces:
     """How many conversations no case is for."""
 
 
-def paired(
+def pair_traces(
     traces: TracesToScore,
     sets: Sequence[SetPlan],
     selected: Collection[CaseId],
@@ -122,17 +122,17 @@ def paired(
     to_pair = [CaseToPair(case, names[case.path], messages_of(model)) for case, model in cases.items()]
     pairing = pair(to_pair, traces.conversations, traces.case_from)
     count = len(selected) if shards is None else shards.case_count
-    remark = _pair_the_only_ones(pairing, traces, selected) if count == 1 else ()
+    remark = _pair_single(pairing, traces, selected) if count == 1 else ()
     held = {
-        case: [HeldElsewhere(plan.id, partial(_held, cases[case], plan)) for plan in conversations]
+        case: [
+            HeldElsewhere(plan.id, partial(_hold_conversation, cases[case], plan)) for plan in conversations
+        ]
         for case, conversations in pairing.pairs.items()
     }
     return PairedTraces(held, (*remark, *_notes(traces, pairing, selected)), len(pairing.unpaired))
 
 
-def _pair_the_only_ones(
-    pairing: Pairing, traces: TracesToScore, selected: Collection[CaseId]
-) -> tuple[str, ...]:
+def _pair_single(pairing: Pairing, traces: TracesToScore, selected: Collection[CaseId]) -> tuple[str, ...]:
     """One conversation and one case are meant for each other; turns of other messages are not evaluated."""
     if len(traces.conversations) != 1 or len(selected) != 1 or not pairing.unpaired:
         return ()
@@ -158,7 +158,7 @@ def _user_contents(case: EvalCase) -> list[Json]:
     return [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation]
 
 
-def _held(case: EvalCase, conversation: RecordedConversation) -> HeldConversation:
+def _hold_conversation(case: EvalCase, conversation: RecordedConversation) -> HeldConversation:
     from evaltui.traces.pairing import aligned, aligned_events
 
     events: Sequence[Event] = conversation.events
@@ -179,7 +179,7 @@ def _held(case: EvalCase, conversation: RecordedConversation) -> HeldConversatio
     return HeldConversation(tuple(events), ended, seconds, conversation.final_state)
 
 
-def with_other_conversations(
+def changed_conversations(
     held: HeldConversations, resumes: Resumption, masked: Callable[[list[str]], list[str]]
 ) -> Iterator[str]:
     """The cases of which the earlier run has results of other conversations than they have now."""
@@ -208,18 +208,18 @@ def _notes(traces: TracesToScore, pairing: Pairing, selected: Collection[CaseId]
     count = len(pairing.unpaired)
     match = plural(count, "matches", "match")
     yield f"{show_number(count)} of {counted(total, 'conversation')} {match} no case:"
-    for unpaired in pairing.unpaired[:_MOST_NAMED]:
-        yield f"  {_described(unpaired)}"
-    if count > _MOST_NAMED:
-        yield f"  {counted(count - _MOST_NAMED, 'conversation')} more"
+    for unpaired in pairing.unpaired[:_MAX_NAMED]:
+        yield f"  {_describe_unpaired(unpaired)}"
+    if count > _MAX_NAMED:
+        yield f"  {counted(count - _MAX_NAMED, 'conversation')} more"
 
 
-def _described(unpaired: Unpaired) -> str:
+def _describe_unpaired(unpaired: Unpaired) -> str:
     messages = unpaired.conversation.messages
-    message = visible(cut(messages[0], _LONGEST_MESSAGE)) if messages else ""
+    message = visible(cut(messages[0], _MAX_MESSAGE_LENGTH)) if messages else ""
     nearest = f"nearest case: {unpaired.nearest.eval_id}" if unpaired.nearest else "no case is like it"
     parts = (
-        visible(cut(unpaired.conversation.id, _LONGEST_MESSAGE)),
+        visible(cut(unpaired.conversation.id, _MAX_MESSAGE_LENGTH)),
         f'"{message}"' if message else "",
         unpaired.reason,
         nearest,

@@ -27,15 +27,15 @@ from evaltui.runs.scoring import (
     PairedTraces,
     TracesToScore,
     agent_name,
-    paired,
-    with_other_conversations,
+    changed_conversations,
+    pair_traces,
 )
 from evaltui.runs.sets import SetSource, warnings_of
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, shorten_list
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RunRequest:
         return RunStore.of(self.agent_dir, self.settings, self.agent.module, self.agent.url)
 
 
-def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
+def resume_request(request: RunRequest, resumption: Resumption) -> RunRequest:
     """The request with all that the earlier run was begun with."""
     header = resumption.header
     then = header.settings
@@ -140,11 +140,11 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     """
     plans: list[SetPlan] = []
     notes: list[str] = []
-    passed = _passed(request) if request.only_failed else frozenset()
+    passed = _passed_cases(request) if request.only_failed else frozenset()
     opened: list[SetPlan] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
-        whole_set = _opened(request, sets, path, notes)
+        whole_set = _open_set(request, sets, path, notes)
         if whole_set is None:
             continue
         # Cases that came later are no part of the run.
@@ -162,16 +162,16 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     notes += warnings_of(opened)
     if request.resumes is not None:
         notes += notes_on_kept(request.resumes, request.agent)
-    of_traces = _paired(request, sets, plans)
+    of_traces = _pair_traces(request, sets, plans)
     if of_traces is not None:
         notes += of_traces.notes
     if of_traces is not None and request.traces is not None and request.traces.only_paired:
-        plans = _only_paired(of_traces, plans, notes)
+        plans = _keep_paired(of_traces, plans, notes)
         if not plans:
             raise SelectionError("\n".join(("no conversation in the traces is of a selected case", *notes)))
     shards = request.resumes.header.shards if request.resumes else None
     if request.shard is not None:
-        plans, shards = _part(request, request.shard, plans)
+        plans, shards = _shard_part(request, request.shard, plans)
         if not any(selected.cases for selected in plans):
             notes.append(f"shard {request.shard} has none of the {counted(shards.case_count, 'case')}")
     plans = [replace(selected, places=_places(sets, selected)) for selected in plans]
@@ -187,7 +187,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     return SelectedRun(request, checked(plan), header, tuple(notes))
 
 
-def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetPlan | None:
+def _open_set(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetPlan | None:
     try:
         return sets.open(path)
     except EvalSetError as error:
@@ -199,25 +199,25 @@ def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) 
         return None
 
 
-def _paired(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> PairedTraces | None:
+def _pair_traces(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> PairedTraces | None:
     """Conversations and cases; a case that is not selected has its conversations as well."""
     if request.traces is None:
         return None
     whole = [sets.open(path) for path in request.cases]
     selected = {case for plan in plans for case in plan.case_ids}
     resumes = request.resumes
-    pairing = paired(request.traces, whole, selected, resumes.header.shards if resumes else None)
+    pairing = pair_traces(request.traces, whole, selected, resumes.header.shards if resumes else None)
     if resumes is not None:
         secrets = secrets_of(request.agent_dir)
-        if others := list(with_other_conversations(pairing.held, resumes, secrets.masked)):
+        if others := list(changed_conversations(pairing.held, resumes, secrets.masked)):
             raise SelectionError(
-                f"{shorten_list(others, _MOST_NAMES)} of run {resumes.id} had other conversations: the cases "
+                f"{shorten_list(others, _MAX_NAMES)} of run {resumes.id} had other conversations: the cases "
                 "of its eval sets changed. Score all cases instead"
             )
     return pairing
 
 
-def _only_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
+def _keep_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
     """The cases that a conversation is for; how many are left out is a note."""
     mine = [plan.only([case.eval_id for case in plan.case_ids if case in pairing.held]) for plan in plans]
     before, after = (sum(len(plan.cases) for plan in some) for some in (plans, mine))
@@ -226,7 +226,9 @@ def _only_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[st
     return [plan for plan in mine if plan.cases]
 
 
-def _part(request: RunRequest, shard: Shard, plans: Sequence[SetPlan]) -> tuple[list[SetPlan], ShardsOfRun]:
+def _shard_part(
+    request: RunRequest, shard: Shard, plans: Sequence[SetPlan]
+) -> tuple[list[SetPlan], ShardsOfRun]:
     """The cases of one shard; a set that has some in other shards only is left out."""
     # How often a case is run then is not known.
     runs = 1 if request.settings.confidence else request.settings.runs
@@ -343,7 +345,7 @@ def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
     return frozenset(eval_set.path for eval_set in sets if eval_set.whole)
 
 
-def _passed(request: RunRequest) -> frozenset[CaseId]:
+def _passed_cases(request: RunRequest) -> frozenset[CaseId]:
     """The cases that passed in the newest run of the kind before this matrix, for a matrix in that of each
     variant; where that is of a matrix itself, in all of its variants.
 

@@ -22,7 +22,7 @@ from evaltui.project.folders import agent_folder
 from evaltui.project.packages import require_extra
 from evaltui.project.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
-from evaltui.runs.execution import RunUpdate, Selected, run
+from evaltui.runs.execution import RunSelected, RunUpdate, run
 from evaltui.runs.scoring import TracesToScore, messages_of
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
@@ -41,7 +41,7 @@ from evaltui.traces.receiver.spool import SPOOL, Spool, SpoolError, open_spool
 Pattern = tuple[str, ...]
 """The tools that a turn calls, in order."""
 
-_MOST_MESSAGE = 50
+_MAX_MESSAGE = 50
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ScoredSession:
     @property
     def why(self) -> str:
         """Why it has its verdict, or none, in a line; the first message of the user where that says more."""
-        message = next((f'"{visible(cut(text, _MOST_MESSAGE))}"' for text in self.messages if text), "")
+        message = next((f'"{visible(cut(text, _MAX_MESSAGE))}"' for text in self.messages if text), "")
         if self.result is None:
             turns = counted(self.turns, "turn") if self.turns else ""
             return "  ".join(filter(None, (turns, message, visible(self.problem))))
@@ -118,7 +118,7 @@ class _Cases:
     """Sets that cannot be read."""
 
 
-async def scored_session(session: CompletedSession, request: RunRequest) -> ScoredSession:
+async def score_session(session: CompletedSession, request: RunRequest) -> ScoredSession:
     """Pair a session with a case of the agent's sets, score it and store the result.
 
     `request` has the agent and the settings.
@@ -155,10 +155,10 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         cases.cases[session_result.case],
         cases.sets.open(cases.files[session_result.case.path]).config,
     )
-    return await _scored(replace(session_result, expected=eval_case, config=config), asking, cases.sets)
+    return await _score(replace(session_result, expected=eval_case, config=config), asking, cases.sets)
 
 
-async def _scored(session: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
+async def _score(session: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
     results: list[CaseResult] = []
     notes: list[str] = []
     cases = 0
@@ -166,7 +166,7 @@ async def _scored(session: ScoredSession, request: RunRequest, sets: FileSets) -
     def on_update(update: RunUpdate) -> None:
         nonlocal cases
         match update:
-            case Selected(selected):
+            case RunSelected(selected):
                 cases = selected.plan.case_count
             case CaseDone(result):
                 results.append(result)
@@ -246,9 +246,9 @@ def _remarks(conversation: RecordedConversation) -> Iterator[str]:
 
 
 # Seconds between two looks at what is complete.
-_EVERY = 0.5
+_POLL_SECONDS = 0.5
 # Seconds after which what was received, handed on and not added to is deleted; the results stay.
-_KEPT = 7 * 24 * 3600.0
+_MAX_AGE = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class Address:
 
 
 class Listener:
-    """Made by `listening`."""
+    """Made by `open_listener`."""
 
     def __init__(self, spool: Spool, request: RunRequest, counts: Counts, url: str) -> None:
         self._spool = spool
@@ -277,7 +277,7 @@ class Listener:
         while True:
             async for session in self._complete(ending=False):
                 yield session
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def last_sessions(self) -> AsyncIterator[ScoredSession]:
         """The sessions whose first span has ended, without waiting for later spans."""
@@ -286,11 +286,11 @@ class Listener:
 
     async def _complete(self, *, ending: bool) -> AsyncIterator[ScoredSession]:
         waiting = completed_sessions(self._spool, time.time(), ending=ending)
-        while (session := await asyncio.to_thread(_next, waiting)) is not None:
-            yield await scored_session(session, self._request)
+        while (session := await asyncio.to_thread(_next_session, waiting)) is not None:
+            yield await score_session(session, self._request)
 
 
-def _next(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
+def _next_session(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
     try:
         return next(sessions, None)
     except sqlite3.Error as error:
@@ -298,7 +298,7 @@ def _next(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
 
 
 @asynccontextmanager
-async def listening(request: RunRequest, address: Address) -> AsyncIterator[Listener]:
+async def open_listener(request: RunRequest, address: Address) -> AsyncIterator[Listener]:
     """Takes spans while it is entered. `request` says of which agent, and how sessions are scored.
 
     Raises OSError where the port is taken or the folder cannot be written, SpoolInUseError, SpoolError and
@@ -309,7 +309,7 @@ async def listening(request: RunRequest, address: Address) -> AsyncIterator[List
 
     folder = make_own_folder(agent_folder(request.agent_dir), SESSIONS)
     with open_spool(folder) as spool:
-        await asyncio.to_thread(spool.forget, time.time() - _KEPT)
+        await asyncio.to_thread(spool.forget, time.time() - _MAX_AGE)
         access = Access(address.host, address.token)
         async with Intake(spool) as intake, serving(intake, access, address.port) as port:
             yield Listener(spool, request, intake.counts, f"http://{in_url(address.host)}:{port}")

@@ -21,7 +21,7 @@ from evaltui.runner.plan import SetPlan
 from evaltui.text.figures import counted
 
 # Of one file in a report.
-_MOST_NOTES = 5
+_MAX_NOTES = 5
 
 
 def read_set(
@@ -91,8 +91,8 @@ def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
 
 
 def _notes(file: str | None, problems: Sequence[Problem]) -> Iterator[str]:
-    yield from (problem.located() for problem in problems[:_MOST_NOTES])
-    if (more := len(problems) - _MOST_NOTES) > 0:
+    yield from (problem.located() for problem in problems[:_MAX_NOTES])
+    if (more := len(problems) - _MAX_NOTES) > 0:
         yield f"{file}: {counted(more, 'more problem')}; `evaltui lint` lists them"
 
 

@@ -85,22 +85,26 @@ def divide(
     """
     weights = {case: runs or plan.config.evaltui.repeats.runs for plan in plans for case in plan.case_ids}
     durations = {case: seconds[case] for case in weights if case in seconds}
-    shard_of = _by_duration(weights, durations, shard.count) if durations else _by_hash(weights, shard.count)
+    shard_of = (
+        _divide_by_duration(weights, durations, shard.count)
+        if durations
+        else _divide_by_hash(weights, shard.count)
+    )
     mine = [
         plan.only([case.eval_id for case in plan.case_ids if shard_of[case] == shard.number])
         for plan in plans
     ]
     by = fingerprint(repr(sorted(durations.items()))) if durations else _HASH
-    sets = {plan.case_path: _divided(plan) for plan in plans}
+    sets = {plan.case_path: _divided_set(plan) for plan in plans}
     return mine, ShardsOfRun((shard.number,), shard.count, by, sets)
 
 
-def _by_hash(cases: Mapping[CaseId, int], count: int) -> dict[CaseId, int]:
+def _divide_by_hash(cases: Mapping[CaseId, int], count: int) -> dict[CaseId, int]:
     """Another case more moves none of the others."""
     return {case: 1 + int(_digest(case), 16) % count for case in cases}
 
 
-def _by_duration(
+def _divide_by_duration(
     runs: Mapping[CaseId, int], seconds: Mapping[CaseId, float], count: int
 ) -> dict[CaseId, int]:
     """The longest cases first, each to the shard that has the least to do."""
@@ -120,7 +124,7 @@ def _digest(case: CaseId) -> str:
     return hashlib.sha256(f"{case.path}\0{case.eval_id}".encode(errors="backslashreplace")).hexdigest()
 
 
-def _divided(plan: SetPlan) -> DividedSet:
+def _divided_set(plan: SetPlan) -> DividedSet:
     cases = plan.cases
     # Making models of thousands of cases would take longer than running some of them.
     texts = (case.text for case in cases.stored) if isinstance(cases, StoredCases) else map(case_text, cases)

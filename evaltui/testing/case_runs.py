@@ -29,7 +29,7 @@ from evaltui.project.agents import agents_in, is_agent
 from evaltui.project.folders import project_root
 from evaltui.project.remote_address import is_url
 from evaltui.project.settings import secrets_of
-from evaltui.runs.given import config_given
+from evaltui.runs.given import read_config_argument
 from evaltui.runs.sets import FileSets
 from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun, NoResultError, merged
 from evaltui.testing.options import FLAGS, RUN_OPTIONS
@@ -156,7 +156,7 @@ class CaseRuns:
     def _check_config(path: Path) -> None:
         """Raises pytest.UsageError: else each case would say what is wrong with the config of all of them."""
         try:
-            config_given(path)
+            read_config_argument(path)
         except EvalSetError as error:
             raise pytest.UsageError(f"--evaltui-config: {error}") from error
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.content import Content
-from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event, Json
+from evaltui.core.model.events import EXPECTATION, TURN, USER_MESSAGE, Event, Json
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_json_text
 from evaltui.traces.conversations import SET_ATTRIBUTE, RecordedConversation, RecordedTurn
@@ -174,7 +174,7 @@ def aligned_events(
     extra = [turn for turn, place in enumerate(places) if place is None]
     for offset, turn in enumerate(extra):
         first, *others = _numbered(conversation.turns[turn], len(expected) + offset)
-        untold = [*first.data.get("untold", ()), UNEXPECTED]
+        untold = [*first.data.get("untold", ()), EXPECTATION]
         events += [replace(first, data={**first.data, "untold": untold}), *others]
     return tuple(events), tuple(places)
 

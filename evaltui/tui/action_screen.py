@@ -283,7 +283,7 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         return self.takes_input if by_user else self.is_here
 
 
-LEAST_WITH_MARGINS = 30
+MIN_WITH_MARGINS = 30
 """Minimum rows of a screen for a blank row above and below the contents of a dialog."""
 
 
@@ -298,7 +298,7 @@ class DialogScreen(ActionScreen[ScreenResultType], ModalScreen[ScreenResultType]
     @on(events.Resize)
     def leave_out_margins(self, event: events.Resize) -> None:
         """Removes the blank rows of its dialog on a low screen."""
-        self.set_class(event.size.height < LEAST_WITH_MARGINS, "-short")
+        self.set_class(event.size.height < MIN_WITH_MARGINS, "-short")
 
     def on_click(self, event: events.Click) -> None:
         place = event.screen_x, event.screen_y
@@ -319,11 +319,11 @@ def ask(asker: DOMNode, screen: Screen[Answer | None], then: Callable[[Answer], 
 
 
 # Seconds. Waiting ends long before, but where something hangs.
-_LONGEST_WAIT = 5.0
-_LONGEST_OPENING = 10.0
+_MAX_WAIT = 5.0
+_MAX_OPENING = 10.0
 _STEP = 0.005
 # Things that one key sets going one after the other. What goes on by itself has no end.
-_MOST_STEPS = 20
+_MAX_STEPS = 20
 
 
 class KeysInOrder(ActionApp[ReturnType]):
@@ -389,7 +389,7 @@ class KeysInOrder(ActionApp[ReturnType]):
 
     async def _is_open(self) -> bool:
         """Waits until the top screen is complete; a key during that time is for no other screen."""
-        for _ in range(int(_LONGEST_OPENING / _STEP)):
+        for _ in range(int(_MAX_OPENING / _STEP)):
             if not self.screen_stack or self.leaving:
                 return False
             screen = self.screen
@@ -406,7 +406,7 @@ class KeysInOrder(ActionApp[ReturnType]):
         if screen in self._waited_for and (screen.focused is None or screen.focused.is_mounted):
             return
         self._waited_for.add(screen)
-        for _ in range(int(_LONGEST_WAIT / _STEP)):
+        for _ in range(int(_MAX_WAIT / _STEP)):
             if screen is not self.screen or (screen.focused is not None and screen.focused.is_mounted):
                 return
             if screen.focused is None and screen.is_mounted and not screen.focus_chain:
@@ -423,7 +423,7 @@ class KeysInOrder(ActionApp[ReturnType]):
         now.
         """
         self._acted = False
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             if not self.screen_stack:
                 # It has been left.
                 return
@@ -440,7 +440,7 @@ class KeysInOrder(ActionApp[ReturnType]):
         """Waits for the focused node and all nodes around it, then for all nodes that they have sent messages
         to."""
         waits: Sequence[DOMNode] = (self.focused or self.screen).ancestors_with_self
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             for waiting in waits:
                 if isinstance(waiting, Widget) and waiting.is_running:
                     await _caught_up(waiting)
@@ -472,4 +472,4 @@ async def _caught_up(field: Widget) -> None:
     """Waits until the field has taken the typed text."""
     done = asyncio.Event()
     if field.call_later(done.set):
-        await asyncio.wait([asyncio.ensure_future(done.wait())], timeout=_LONGEST_WAIT)
+        await asyncio.wait([asyncio.ensure_future(done.wait())], timeout=_MAX_WAIT)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evaltui.project.agent_source import SourcePlace
 
 # Terminals drop longer sequences, many of them without a word.
-_LONGEST_SEQUENCE = 70_000
+_MAX_SEQUENCE_LENGTH = 70_000
 
 
 def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
@@ -37,7 +37,7 @@ def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
     text = visible_text(copied.text)
     size = len(text.encode())
     places = []
-    if size <= _LONGEST_SEQUENCE:
+    if size <= _MAX_SEQUENCE_LENGTH:
         app.copy_to_clipboard(text)
         places.append(f"the {'browser' if os.environ.get(IN_BROWSER) else 'terminal'}'s clipboard")
     try:

@@ -48,14 +48,14 @@ LEFT_TO_RIGHT = ("cases", RUNS, START, "case", "chat", "result", "trace", "conso
 _BARS, _TABS = 3, 2
 # Cells of the cases from a width on.
 _CASES = ((WIDEST, 42), (WIDE, 40), (120, 38), (MEDIUM, 30))
-_LEAST_CASES, _LEAST_BESIDE = 20, 50
+_MIN_CASES, _MIN_BESIDE = 20, 50
 # Cells of the case where it stands beside its result for good.
 _CASE = 62
-_LEAST_DOCK, _MOST_DOCK = 13, 20
+_MIN_DOCK, _MAX_DOCK = 13, 20
 # What is left of a case, its result, the dock and what is above it, however they are dragged.
-_LEAST_CASE, _LEAST_DRAGGED_DOCK, _LEAST_ABOVE = 30, 5, 10
+_MIN_CASE, _MIN_DRAGGED_DOCK, _MIN_ABOVE = 30, 5, 10
 # The size from which on there are runs below the cases, and their rows without a dock.
-_RUNS_FROM, _FEW_RUNS, _LEAST_RUNS = (120, 32), 8, 5
+_RUNS_FROM, _FEW_RUNS, _MIN_RUNS = (120, 32), 8, 5
 
 
 CASES_WIDTH, CASE_WIDTH, DOCK_ROWS = DRAGGED = "cases_width", "case_width", "dock_rows"
@@ -216,7 +216,7 @@ class Layout:
             # As high as the dock beside it, which may be hidden.
             rows = self._dock_rows(size)
         rows = min(rows, region.height - self.cases_rows)
-        if rows < _LEAST_RUNS:
+        if rows < _MIN_RUNS:
             return [self._place(("cases", RUNS) if self.focus == RUNS else ("cases",), region)]
         cases, runs = region.split_horizontal(-rows)
         return [self._place(("cases",), cases), self._place((RUNS,), runs)]
@@ -236,13 +236,13 @@ class Layout:
         # A case that is edited has its result beside it.
         usual = _CASE if size.width >= WIDEST else region.width // 2
         width = self.sizes.get(CASE_WIDTH, usual)
-        case, result = region.split_vertical(max(_LEAST_CASE, min(width, region.width - _LEAST_CASE)))
+        case, result = region.split_vertical(max(_MIN_CASE, min(width, region.width - _MIN_CASE)))
         return [self._place(("case",), case), self._place((*_UPPER[1:], *tabs), result), *below]
 
     def _dock_rows(self, size: Size) -> int:
-        usual = max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))
-        most = size.height - self.bars - _LEAST_ABOVE
-        return max(_LEAST_DRAGGED_DOCK, min(self.sizes.get(DOCK_ROWS, usual), most))
+        usual = max(_MIN_DOCK, min(13 + (size.height - 45) * 7 // 15, _MAX_DOCK))
+        most = size.height - self.bars - _MIN_ABOVE
+        return max(_MIN_DRAGGED_DOCK, min(self.sizes.get(DOCK_ROWS, usual), most))
 
     def _place(self, panes: tuple[str, ...], region: Region) -> Place:
         chosen = (self.focus, self.main, self.dock if panes == _DOCK else self.upper)
@@ -254,4 +254,4 @@ class Layout:
 
     @staticmethod
     def _fitting_width(width: int, cells: int) -> int:
-        return max(_LEAST_CASES, min(cells, width - _LEAST_BESIDE))
+        return max(_MIN_CASES, min(cells, width - _MIN_BESIDE))

@@ -194,7 +194,7 @@ def _tab(tab: Tab, *, focused: bool, title: bool) -> Line:
 
 
 # Cells in which a shortened name can still be told from others.
-_LEAST_NAME = 8
+_MIN_NAME = 8
 
 
 def fitting(line: Line, width: int) -> Line:
@@ -208,7 +208,7 @@ def fitting(line: Line, width: int) -> Line:
         while shown and shown[0][0].strip() in ("", "›"):
             shown = shown[1:]
     names = [span for span in line if "bold" in span[1]]
-    if not names or any(span in names for span in shown) or width < _LEAST_NAME:
+    if not names or any(span in names for span in shown) or width < _MIN_NAME:
         return shown
     text, role = names[-1]
     end = (width - 1) // 2

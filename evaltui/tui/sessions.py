@@ -41,7 +41,7 @@ from evaltui.workbench.workbench import Workbench
 # Cells of the columns, in a line from `_WIDE` cells on, and in one with fewer.
 _WIDE, _COLUMNS, _NARROW_COLUMNS = 110, (20, 26), (12, 20)
 _COUNT = len("500 sessions")
-_MOST_MESSAGE = 400
+_MAX_MESSAGE = 400
 
 
 def session_line(
@@ -76,7 +76,7 @@ def write_session(page: Page, session: ScoredSession, new: Sequence[Pattern], se
     """Writes the user messages, the `new` trajectories, which no case has, and further notes."""
     for number, message in enumerate(secrets.masked(session.messages), start=1):
         page.lines += wrap(
-            [(f"turn {number}  ", "muted"), (visible(cut(message, _MOST_MESSAGE)), "")], page.width
+            [(f"turn {number}  ", "muted"), (visible(cut(message, _MAX_MESSAGE)), "")], page.width
         )
     for pattern in new:
         page.lines += wrap([("new trajectory  ", "warning"), (pattern_in_words(pattern), "bold")], page.width)

@@ -110,7 +110,7 @@ def wrap_output(driver: LinuxDriver, wrap: Callable[[Any], Any]) -> None:
 
 
 # How much more than what has changed may be painted anew at once.
-_MOST_BETWEEN = 1.5
+_MAX_BETWEEN = 1.5
 
 
 def near_each_other(regions: Iterable[Region]) -> list[set[Region]]:
@@ -119,7 +119,7 @@ def near_each_other(regions: Iterable[Region]) -> list[set[Region]]:
     for region in sorted(regions):
         for number, (around, group) in enumerate(groups):
             both = around.union(region)
-            if both.area <= _MOST_BETWEEN * (around.area + region.area):
+            if both.area <= _MAX_BETWEEN * (around.area + region.area):
                 groups[number] = both, {*group, region}
                 break
         else:

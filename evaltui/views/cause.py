@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
 
 # What the reason of a metric says where its judge cannot be asked.
-_NO_JUDGE = re.compile(r"judge|API_KEY")
+_JUDGE_PROBLEM = re.compile(r"judge|API_KEY")
 _OPS = {"missing": "missing", "extra": "unexpected"}
 
 
-def why(result: CaseResult) -> str:
+def cause_text(result: CaseResult) -> str:
     """The cause of an outcome in few cells: `out of order`, `1 call missing`, `response 0.12`, `3/5 flaky`;
     "" for a case that passed."""
     if result.status == "PASSED":
@@ -45,13 +45,13 @@ def why(result: CaseResult) -> str:
         return f"timeout {limit[1]}" if limit else "timeout"
     if result.status == "NOT_EVALUATED":
         reasons = [metric.reason for metric in result.metrics if metric.status == result.status]
-        return "no judge" if any(_NO_JUDGE.search(reason) for reason in reasons) else "not evaluated"
+        return "no judge" if any(_JUDGE_PROBLEM.search(reason) for reason in reasons) else "not evaluated"
     from evaltui.core.metrics.registry import info_of
 
     failed = [metric for metric in result.metrics if metric.status == result.status]
     ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
     if ops and any(info_of(metric.name).call_differences for metric in failed):
-        return _calls_in_short(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
+        return _calls_summary(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
     metric = next(iter(failed), None)
     if metric is None or metric.score is None:
         return ""
@@ -61,7 +61,7 @@ def why(result: CaseResult) -> str:
     return f"{name} {show_score(metric.score)}"
 
 
-def _calls_in_short(ops: Sequence[str], differences: int) -> str:
+def _calls_summary(ops: Sequence[str], differences: int) -> str:
     kinds = set(ops)
     if kinds == {"moved"}:
         return "out of order"
@@ -80,11 +80,11 @@ def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
         yield from (row.at for row in compared_rows(result, number) if row.at)
     for metric in result.metrics:
         if metric.status != "INFORMATIONAL":
-            yield from _places(findings(metric))
+            yield from _difference_places(findings(metric))
     yield from (row.at for row in state_rows(result.state) if row.at)
 
 
-def _places(findings: Iterable[Finding]) -> Iterator[DifferenceAt]:
+def _difference_places(findings: Iterable[Finding]) -> Iterator[DifferenceAt]:
     return (place_of(finding) for finding in findings if finding.needs_attention)
 
 

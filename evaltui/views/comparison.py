@@ -14,7 +14,7 @@ from evaltui.core.compare.run_comparison import (
     Kind,
     ScoreChange,
     case_name,
-    what_changed,
+    circumstance_changes,
 )
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
@@ -41,16 +41,16 @@ KIND_ROLES: Mapping[Kind, str] = {
     "expectation changed": "warning",
 }
 # A case that is unchanged is listed where a score moved.
-_LISTED: tuple[Kind, ...] = (*KIND_ROLES, "new", "gone", "unchanged")
-_SHORT: Mapping[Kind, str] = {"unchanged": "score", "expectation changed": "changed"}
-_KIND_WIDTH = max(len(_SHORT.get(kind, kind)) for kind in _LISTED)
+_KIND_ORDER: tuple[Kind, ...] = (*KIND_ROLES, "new", "gone", "unchanged")
+_SHORT_KINDS: Mapping[Kind, str] = {"unchanged": "score", "expectation changed": "changed"}
+_KIND_WIDTH = max(len(_SHORT_KINDS.get(kind, kind)) for kind in _KIND_ORDER)
 # Of each kind.
-_MOST_CASES = 30
+_MAX_CASES = 30
 # Scores that look the same are.
 _SAME_SCORE = 0.005
 # What time and tokens vary by from run to run is not worth a word.
-_MUCH = 0.25
-_SECONDS = 0.1
+_MUCH_MORE_SHARE = 0.25
+_MIN_SECONDS = 0.1
 
 
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
@@ -59,20 +59,22 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     passing = sum(case.passes for case in base.cases.values())
     head = f" ({counted(len(base.cases), 'case')}, {passing} pass)"
     yield cut([("compared with ", "bold"), (visible(base.title), "bold"), (head, "")], width)
-    changed = "; ".join(visible(text) for text in what_changed(base, candidate))
+    changed = "; ".join(visible(text) for text in circumstance_changes(base, candidate))
     if changed:
         yield from _indented("  between them  ", changed, width)
-    listed = {kind: changes for kind in KINDS if (changes := _shown(comparison, kind))}
+    listed = {kind: changes for kind in KINDS if (changes := _listed_changes(comparison, kind))}
     names = [_name(change, comparison) for changes in listed.values() for change in changes]
     ids = min(width // 3, max(map(cell_len, names), default=0))
     for kind, changes in listed.items():
-        for change in changes[:_MOST_CASES]:
-            word: Line = [(f"  {_SHORT.get(kind, kind):{_KIND_WIDTH}}  ", KIND_ROLES.get(kind, "muted"))]
+        for change in changes[:_MAX_CASES]:
+            word: Line = [
+                (f"  {_SHORT_KINDS.get(kind, kind):{_KIND_WIDTH}}  ", KIND_ROLES.get(kind, "muted"))
+            ]
             yield cut([*word, *_case(change, pad(_name(change, comparison), ids))], width)
-        if len(changes) > _MOST_CASES:
-            yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(changes) - _MOST_CASES)} more", "muted")]
-    yield from _indented("  ", ", ".join(_sums(comparison)), width)
-    for words, cases in unfinished(base, candidate):
+        if len(changes) > _MAX_CASES:
+            yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(changes) - _MAX_CASES)} more", "muted")]
+    yield from _indented("  ", ", ".join(_sum_texts(comparison)), width)
+    for words, cases in unfinished_runs(base, candidate):
         text = f"{words}: {visible(shorten_list([case.eval_id for case in cases]))}"
         yield from _indented("  ", text, width)
     if comparison.paired.cases:
@@ -89,7 +91,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         yield from _indented("  ", f"{spent}, of the cases in both", width)
 
 
-def unfinished(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[str, Sequence[CaseId]]]:
+def unfinished_runs(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[str, Sequence[CaseId]]]:
     """`base: 3 cases without a result`, and these cases, of each run that has any."""
     for run, name in ((base, "base"), (candidate, "candidate")):
         if missing := run.unfinished:
@@ -116,8 +118,8 @@ def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
             yield SpentRow(name, f"{show(total.base)} → {show(total.candidate)}{total.growth}")
 
 
-def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
-    if kind not in _LISTED:
+def _listed_changes(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
+    if kind not in _KIND_ORDER:
         return ()
     # Of many cases, regressions are in the rows that are shown.
     cases = sorted(comparison.of(kind), key=lambda change: not change.regression)
@@ -153,9 +155,9 @@ def change_row(change: CaseChange) -> ChangeRow:
         visible("; ".join(change.reasons)),
         "" if change.p is None else show_p(change.p),
         [ScoreRow(visible(score.metric), _figures(score)) for score in scores],
-        _both(change, "seconds", show_duration),
-        _both(change, "tokens", _show_tokens),
-        _both(change, "usd", show_money),
+        _both_sides(change, "seconds", show_duration),
+        _both_sides(change, "tokens", _show_tokens),
+        _both_sides(change, "usd", show_money),
     )
 
 
@@ -180,7 +182,9 @@ def _figures(score: ScoreChange) -> Line:
     return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
 
 
-def _both(change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: Callable[[float], str]) -> str:
+def _both_sides(
+    change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: Callable[[float], str]
+) -> str:
     values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
     if values == [None, None]:
         return UNKNOWN
@@ -197,13 +201,13 @@ def _name(change: CaseChange, comparison: Comparison) -> str:
 
 
 def _case(change: CaseChange, name: str) -> Line:
-    line: Line = [(f"{name}  ", ""), *verdicts(change)]
+    line: Line = [(f"{name}  ", ""), *verdicts_line(change)]
     for number, detail in enumerate(_details(change)):
         line += [("; " if number else "  ", "muted"), *detail]
     return line
 
 
-def verdicts(change: CaseChange) -> Line:
+def verdicts_line(change: CaseChange) -> Line:
     """`✓ → ✗`, `≈ 3/5 → ✗ 0/5`; of a case that one run has, its outcome there; `○` where both were ended
     before it."""
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
@@ -224,19 +228,19 @@ def _details(change: CaseChange) -> Iterator[Line]:
     yield from ([(f"{score.metric} ", "muted"), *score.figures] for score in row.scores)
     if change.base and change.candidate:
         before, after = change.base, change.candidate
-        if _much_more(before.seconds, after.seconds, _SECONDS):
+        if _is_much_more(before.seconds, after.seconds, _MIN_SECONDS):
             yield [(row.time, "muted")]
-        if _much_more(before.tokens, after.tokens, 1.0):
+        if _is_much_more(before.tokens, after.tokens, 1.0):
             yield [(f"tokens {row.tokens}", "muted")]
 
 
-def _much_more(before: float | None, after: float | None, least: float) -> bool:
+def _is_much_more(before: float | None, after: float | None, least: float) -> bool:
     if before is None or after is None:
         return False
-    return abs(after - before) >= max(least, _MUCH * before)
+    return abs(after - before) >= max(least, _MUCH_MORE_SHARE * before)
 
 
-def _sums(comparison: Comparison) -> Iterator[str]:
+def _sum_texts(comparison: Comparison) -> Iterator[str]:
     for kind in KINDS:
         cases = comparison.of(kind)
         failing = sum(change.candidate is not None and not change.candidate.passes for change in cases)

@@ -51,18 +51,18 @@ def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]
         "took": "" if seconds is None else show_duration(seconds),
         "size": ", ".join(counts),
         "differ": counted(sum(row.differs for row in matrix.rows), "case"),
-        "missing": _missing(matrix),
+        "missing": _missing_text(matrix),
     }
     return {label: text for label, text in facts.items() if text}
 
 
-def changed_between(matrix: Matrix) -> str:
+def changed_files_text(matrix: Matrix) -> str:
     """`agent.py changed between the variants`; "" where nothing did."""
     changed = matrix.changed_files
     return f"{shorten_list(list(changed))} changed between the variants" if changed else ""
 
 
-def _missing(matrix: Matrix) -> str:
+def _missing_text(matrix: Matrix) -> str:
     """`3 results, variant pro`; "" for a matrix that is complete."""
     missing = sum(totals.open_cases for totals in matrix.totals)
     results = counted(missing, "result") if missing else ""
@@ -78,27 +78,31 @@ def change_text(change: Change) -> str:
 
 def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
     """The totals of each variant, by title."""
-    sums = [_sums(totals, paired) for totals, paired in zip(matrix.totals, matrix.paired, strict=True)]
+    sums = [
+        _totals_texts(totals, paired) for totals, paired in zip(matrix.totals, matrix.paired, strict=True)
+    ]
     return {title: [texts[title] for texts in sums] for title in sums[0]}
 
 
 def rate_of(totals: Totals) -> str:
     """` of 3/16 cases`: how many a pass rate is of, where some have no result yet; "" where all have."""
-    return _part(totals.cases, totals)
+    return _case_part_text(totals.cases, totals)
 
 
-def _part(cases: int, totals: Totals) -> str:
+def _case_part_text(cases: int, totals: Totals) -> str:
     """` of 3/16 cases`; "" for all cases of a variant."""
     every = totals.cases + totals.open_cases
     return "" if cases == every else f" of {cases}/{counted(every, 'case')}"
 
 
-def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
+def _totals_texts(totals: Totals, paired: Paired | None) -> dict[str, str]:
     rate, per_passed = totals.rate, totals.cost_per_passed
     against = "base" if paired is None else UNKNOWN
     if paired and paired.cases:
         # Cases that pass here only, and in the base only.
-        against = f"+{paired.better} −{paired.worse}{_part(paired.cases, totals)}, {show_p(paired.p)}"
+        against = (
+            f"+{paired.better} −{paired.worse}{_case_part_text(paired.cases, totals)}, {show_p(paired.p)}"
+        )
     return {
         "pass rate": f"{show_rate(rate.mean)}{rate_of(totals)}" if rate else UNKNOWN,
         "95% interval": show_interval(*rate.interval) if rate and rate.interval else UNKNOWN,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from evaltui.core.compare.explain import error_text
 from evaltui.core.compare.judged import (
+    conversation_metrics,
     findings,
-    judged_as_a_whole,
-    judged_in,
+    judged_metrics,
     was_judged,
 )
 from evaltui.core.compare.turn_verdicts import turn_status
@@ -26,13 +26,13 @@ from evaltui.core.model.outcome import (
 from evaltui.text.figures import counted, score_figures, show_duration, show_number, show_score, show_scores
 from evaltui.text.outcomes import WORDS
 from evaltui.text.values import visible
-from evaltui.views.judged import Judged, judge_line, judged
+from evaltui.views.judged import JudgeFindings, judge_findings, judge_line
 from evaltui.views.rows import Group, Row, call_rows, score_of, scored_response, text_rows
 
 Result = CaseResult | RepeatResult
 
-_GRAVE = (Status.FAILED, Status.ERROR)
-_SECONDS = "invocation_duration_v1"
+_GRAVE_STATUSES = (Status.FAILED, Status.ERROR)
+_DURATION_METRIC = "invocation_duration_v1"
 _EXPECTATIONS: Mapping[Expectation, str] = {
     "these calls": "",
     "no calls": "no calls expected",
@@ -67,13 +67,13 @@ class MetricRow:
     """`judged by gemini-2.5-pro, 4 of 5 answered`; "" without a judge."""
 
 
-def gating(result: Result) -> list[MetricResult]:
+def gating_metrics(result: Result) -> list[MetricResult]:
     """The metrics that pass or fail a case."""
     return [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
 
 
 def metric_rows(result: Result) -> list[MetricRow]:
-    return [_metric_row(metric) for metric in gating(result)]
+    return [_metric_row(metric) for metric in gating_metrics(result)]
 
 
 def _metric_row(metric: MetricResult) -> MetricRow:
@@ -103,7 +103,7 @@ class InformationalRow:
 
     @property
     def is_time(self) -> bool:
-        return self.metric.name == _SECONDS
+        return self.metric.name == _DURATION_METRIC
 
 
 def informational_rows(result: Result) -> list[InformationalRow]:
@@ -120,7 +120,7 @@ def informational_rows(result: Result) -> list[InformationalRow]:
 def _sum_in_words(metric: MetricResult) -> str:
     turns = [turn.score for turn in metric.per_invocation if turn.score is not None]
     figure = sum(turns) if info_of(metric.name).summed_as and turns else metric.score
-    return show_duration(figure) if metric.name == _SECONDS else show_number(figure)
+    return show_duration(figure) if metric.name == _DURATION_METRIC else show_number(figure)
 
 
 # Turns
@@ -141,7 +141,7 @@ class TurnRows:
     texts: Sequence[Row]
     """The texts besides the response."""
     response: Row | None
-    judged: Sequence[Judged]
+    judged: Sequence[JudgeFindings]
     two_sided: bool
     """Whether something is expected of it."""
 
@@ -158,7 +158,8 @@ def turn_rows(result: Result, number: int, message: str, *, every_vote: bool) ->
         texts=tuple(text_rows(result, number)),
         response=scored_response(result, number),
         judged=[
-            judged(metric, number, every_vote=every_vote) for metric in judged_in(result.metrics, number)
+            judge_findings(metric, number, every_vote=every_vote)
+            for metric in judged_metrics(result.metrics, number)
         ],
         two_sided=turn.expectation != "simulated",
     )
@@ -170,7 +171,7 @@ def turn_facts(result: Result, number: int) -> Iterator[str]:
     yield from expectation_facts(turn)
     if turn.response.score is not None:
         yield f"response {show_score(turn.response.score)}"
-    seconds = score_of(result, _SECONDS, number)[0]
+    seconds = score_of(result, _DURATION_METRIC, number)[0]
     if seconds is not None:
         yield show_duration(seconds)
 
@@ -184,7 +185,7 @@ def expectation_facts(turn: TurnResult) -> Iterator[str]:
         yield f"{same}/{counted(len(turn.calls), 'call')}"
 
 
-def turns_in_detail(result: Result) -> set[int]:
+def detailed_turns(result: Result) -> set[int]:
     """The turns that a metric failed, or a judge left open; where none says which, those that differ.
 
     After a crash that is the first of these, and none where the agent did not get to say anything.
@@ -194,7 +195,7 @@ def turns_in_detail(result: Result) -> set[int]:
         for metric in result.metrics
         if len(metric.per_invocation) == len(result.turns) and not info_of(metric.name).whole_conversation
         for number, scored in enumerate(metric.per_invocation)
-        if metric.status in _GRAVE and scored.status in _GRAVE
+        if metric.status in _GRAVE_STATUSES and scored.status in _GRAVE_STATUSES
     }
     if in_detail := failed | _unjudged_turns(result):
         return in_detail
@@ -220,11 +221,11 @@ def _unjudged_turns(result: Result) -> set[int]:
     }
 
 
-def whole_conversation(result: Result, *, every_vote: bool) -> list[Judged]:
+def conversation_findings(result: Result, *, every_vote: bool) -> list[JudgeFindings]:
     """The judges' findings on the whole conversation."""
     return [
-        judged(metric, turn, every_vote=every_vote)
-        for metric in judged_as_a_whole(result.metrics)
+        judge_findings(metric, turn, every_vote=every_vote)
+        for metric in conversation_metrics(result.metrics)
         for turn in range(len(metric.per_invocation))
         if metric.per_invocation[turn].judgements
     ]

@@ -30,7 +30,7 @@ from evaltui.text.word_diff import WordOp, diff_words, shares_much
 from evaltui.views.difference import DifferenceAt
 
 # Up to so many equal calls in a row, or equal arguments of a call that differs, are shown one by one.
-_MOST_EQUAL = 6
+_MAX_EQUAL = 6
 
 
 class Absent(Enum):
@@ -97,7 +97,7 @@ def call_rows(turn: TurnResult, number: int) -> Iterator[Group]:
         diffs = list(group)
         if is_equal:
             rows = [_whole_call(diff, "same" if turn.checks_calls else "") for diff in diffs]
-            is_folded = len(diffs) > _MOST_EQUAL
+            is_folded = len(diffs) > _MAX_EQUAL
             title = counted(len(diffs), "equal call") if is_folded else ""
             yield Group(rows, title, f"calls {number} {place}" if is_folded else "")
         else:
@@ -132,9 +132,9 @@ def _differing_call(turn: TurnResult, diff: CallDiff, at: DifferenceAt) -> Itera
         note = call_note(diff) if turn.checks_calls else ""
         yield Group([_whole_call(diff, op, note, at if turn.checks_calls else None)])
         return
-    args = list(_outer(diff))
+    args = list(_outer_differences(diff))
     equal = [arg for arg in args if _is_equal(arg)]
-    shown = [arg for arg in args if not _is_equal(arg)] if len(equal) > _MOST_EQUAL else args
+    shown = [arg for arg in args if not _is_equal(arg)] if len(equal) > _MAX_EQUAL else args
     rows = [_argument(arg, at, checked=turn.checks_calls) for arg in shown]
     # Its arguments are the rows below.
     yield Group([Row("call", op, call_name(diff), {}, {}), *rows])
@@ -143,7 +143,7 @@ def _differing_call(turn: TurnResult, diff: CallDiff, at: DifferenceAt) -> Itera
     rest = [
         _argument(arg, at, checked=False)
         for arg in diff.args
-        if paths.isdisjoint((arg.path, outermost(arg.path, names)))
+        if paths.isdisjoint((arg.path, outermost_name(arg.path, names)))
     ]
     if rest:
         yield Group(rest, counted(len(rest), "equal value"), f"arguments {at.turn} {at.row}")
@@ -157,11 +157,11 @@ def _is_equal(arg: ArgDiff) -> bool:
     return arg.op == "same" and not arg.rule
 
 
-def _outer(diff: CallDiff) -> Iterator[ArgDiff]:
+def _outer_differences(diff: CallDiff) -> Iterator[ArgDiff]:
     """The arguments, those that are equal as a whole, and in the others what differs."""
     sides = [_args(call) for call in (diff.expected, diff.actual)]
     names = {format_path((name,)): name for args in sides for name in args}
-    for name, group in groupby(diff.args, lambda arg: outermost(arg.path, names)):
+    for name, group in groupby(diff.args, lambda arg: outermost_name(arg.path, names)):
         args = list(group)
         if name is None or (len(args) == 1 and args[0].path == name):
             yield from args
@@ -171,7 +171,7 @@ def _outer(diff: CallDiff) -> Iterator[ArgDiff]:
             yield from (arg for arg in args if not _is_equal(arg))
 
 
-def outermost(path: str, names: Mapping[str, str]) -> str | None:
+def outermost_name(path: str, names: Mapping[str, str]) -> str | None:
     """The argument, or the key of a state, that a path leads into."""
     if path in names:
         return path
@@ -193,11 +193,11 @@ def _argument(arg: ArgDiff, call: DifferenceAt, *, checked: bool) -> Row:
         case "extra":
             row = Row("argument", op, label, actual=arg.actual, note="unexpected")
         case _:
-            row = Row("argument", op, label, *both, _types(*both))
+            row = Row("argument", op, label, *both, _types_note(*both))
     return replace(row, differs=checked, at=at)
 
 
-def _types(expected: Any, actual: Any) -> str:
+def _types_note(expected: Any, actual: Any) -> str:
     """`string, expected integer`; "" for values of one type."""
     kinds = type_names(expected, actual)
     return f"{kinds[1]}, expected {kinds[0]}" if kinds else ""
@@ -294,7 +294,7 @@ def state_rows(state: Iterable[StateDiff]) -> Iterator[Row]:
     for diff in state:
         at = DifferenceAt("state", path=diff.path)
         both = diff.expected, diff.actual
-        yield Row("state", "changed", visible(diff.path), *both, _types(*both), True, at)
+        yield Row("state", "changed", visible(diff.path), *both, _types_note(*both), True, at)
 
 
 # Painting
@@ -322,7 +322,7 @@ def labelled_sides(row: Row, limit: int, label: str = "") -> tuple[Line | None, 
     return None if absent[0] else lines[0], None if absent[1] else lines[1]
 
 
-def shown_text(text: str, most: int, where: str = "") -> str:
+def cut_middle(text: str, most: int, where: str = "") -> str:
     """A text of up to `most` characters; the middle of a longer one is left out, `where` says where it is."""
     if len(text) <= most:
         return text

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from evaltui.core.compare.totals import Totals
-from evaltui.core.cost.cost_lines import estimate, is_worth_telling
+from evaltui.core.cost.cost_lines import estimate_note, may_cost
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.spending import Cost
 from evaltui.core.statistics import wilson
@@ -32,13 +32,13 @@ from evaltui.text.plots import bar
 from evaltui.text.values import visible
 
 # Tags may be as many as tickets.
-MOST_TAGS = 40
-_BAR = 10
+MAX_TAGS = 40
+_BAR_WIDTH = 10
 # Cells of a pass rate in a list of runs, and of its bar.
-_RATE, _RATE_BAR = 4, 8
-_NO_RATE = (f"{UNKNOWN:>{_RATE}}", "faint")
+_RATE_WIDTH, _RATE_BAR = 4, 8
+_UNKNOWN_RATE = (f"{UNKNOWN:>{_RATE_WIDTH}}", "faint")
 # Runs of cases from which on a rate says something.
-_LEAST = 2
+_MIN_RUNS = 2
 
 
 class Fact(NamedTuple):
@@ -53,9 +53,9 @@ class Fact(NamedTuple):
 def run_facts(report: RunReport) -> dict[str, Fact]:
     """By label; what is not known, or says nothing, is left out."""
     rates, spent = report.rates, report.spent
-    says_rates = rates is not None and (rates.runs or rates.cases).of >= _LEAST
+    says_rates = rates is not None and (rates.runs or rates.cases).of >= _MIN_RUNS
     has_calls = report.uses_recordings or any(vars(report.calls).values())
-    has_cost = spent is not None and is_worth_telling(spent)
+    has_cost = spent is not None and may_cost(spent)
     facts = (
         Fact("started", report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")),
         Fact("took", "" if report.seconds is None else show_duration(report.seconds)),
@@ -65,7 +65,7 @@ def run_facts(report: RunReport) -> dict[str, Fact]:
         Fact("python", report.python),
         Fact("recordings", report.settings.record if report.uses_recordings else ""),
         Fact("calls", str(report.calls) if has_calls else ""),
-        Fact("cost", str(spent.cost) if spent and has_cost else "", estimate(spent) if spent else ""),
+        Fact("cost", str(spent.cost) if spent and has_cost else "", estimate_note(spent) if spent else ""),
         Fact("log", report.log or ""),
     )
     return {fact.label: fact for fact in facts if fact.text}
@@ -97,7 +97,8 @@ def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
     """The columns of a list of runs. The cost of any of them goes before what has changed."""
     has_costs = {run.row.totals.total_cost for run in runs} - {None, Cost(0.0)}
     columns = [
-        replace(column, drop_rank=2) if column.head == "cost" and has_costs else column for column in RUNS
+        replace(column, drop_rank=2) if column.head == "cost" and has_costs else column
+        for column in RUN_COLUMNS
     ]
     return Table(columns, runs, width)
 
@@ -105,7 +106,7 @@ def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
 def run_line(run: ListedRun, table: Table[ListedRun]) -> Line:
     """A run in the columns of its list."""
     if run.row.problem:
-        return table.line(run, _OF_UNREADABLE, (f"unreadable: {visible(run.row.problem)}", "error"))
+        return table.line(run, _UNREADABLE_COLUMNS, (f"unreadable: {visible(run.row.problem)}", "error"))
     return table.line(run)
 
 
@@ -114,9 +115,11 @@ def rate_figure(row: RunRow) -> Span:
     done, evaluated = row.totals.cases, row.totals.evaluated
     if row.ending == "going on":
         figures = f"{done}/{row.selected}"
-        shown = figures if len(figures) <= _RATE else show_rate(done / max(1, row.selected))
-        return f"{shown:>{_RATE}}", "muted"
-    return (f"{show_rate(row.totals.passed / evaluated):>{_RATE}}", "bold") if evaluated else _NO_RATE
+        shown = figures if len(figures) <= _RATE_WIDTH else show_rate(done / max(1, row.selected))
+        return f"{shown:>{_RATE_WIDTH}}", "muted"
+    return (
+        (f"{show_rate(row.totals.passed / evaluated):>{_RATE_WIDTH}}", "bold") if evaluated else _UNKNOWN_RATE
+    )
 
 
 def rate_bar(row: RunRow) -> Line:
@@ -127,7 +130,7 @@ def rate_bar(row: RunRow) -> Line:
     return bar(totals.passed / totals.evaluated, _RATE_BAR, "success") if totals.evaluated else []
 
 
-def lasted(row: RunRow, now: datetime) -> str:
+def duration_text(row: RunRow, now: datetime) -> str:
     """How long a run took, or how much of it was run before it was interrupted."""
     if row.ending == "going on":
         return show_elapsed(max(0.0, (now - row.started).total_seconds()))
@@ -136,11 +139,11 @@ def lasted(row: RunRow, now: datetime) -> str:
     return show_duration(row.seconds)
 
 
-def _number(run: ListedRun) -> str:
+def _number_text(run: ListedRun) -> str:
     return "adk" if run.row.is_of_adk else str(run.row.number or UNKNOWN)
 
 
-def _interval(run: ListedRun) -> str:
+def _interval_text(run: ListedRun) -> str:
     """`(74–90%)`"""
     totals = run.row.totals
     if run.row.ending == "going on" or not totals.evaluated:
@@ -148,21 +151,21 @@ def _interval(run: ListedRun) -> str:
     return f"({show_interval(*wilson(totals.passed, totals.evaluated))})"
 
 
-def _time(run: ListedRun) -> Line:
-    return [(lasted(run.row, run.now), "warning" if run.row.ending == "interrupted" else "muted")]
+def _time_line(run: ListedRun) -> Line:
+    return [(duration_text(run.row, run.now), "warning" if run.row.ending == "interrupted" else "muted")]
 
 
-def _cost(run: ListedRun) -> Line:
+def _cost_line(run: ListedRun) -> Line:
     cost = run.row.totals.total_cost
     is_known = cost is not None and cost.usd is not None
     return [(cost.short if cost else UNKNOWN, "muted" if is_known else "faint")]
 
 
-def _changed(run: ListedRun) -> Line:
+def _changes_line(run: ListedRun) -> Line:
     return [(", ".join(map(visible, run.changed)) or UNKNOWN, "" if run.changed else "faint")]
 
 
-def _count(status: str, gap: int) -> Column[ListedRun]:
+def _count_column(status: str, gap: int) -> Column[ListedRun]:
     def cell(run: ListedRun) -> Line:
         number = run.row.totals.counts.get(status, 0)
         return [(str(number), ROLES[status] if number else "faint")]
@@ -170,31 +173,31 @@ def _count(status: str, gap: int) -> Column[ListedRun]:
     return Column(glyph(status)[0], cell, 2, 9, head_role=ROLES[status], gap=gap, align_right=True)
 
 
-RUNS: tuple[Column[ListedRun], ...] = (
+RUN_COLUMNS: tuple[Column[ListedRun], ...] = (
     Column("", lambda run: [run_mark(run.row)], 1, gap=0),
-    Column("run", _number, 4, role="bold", gap=1),
+    Column("run", _number_text, 4, role="bold", gap=1),
     Column("when", lambda run: show_moment(run.row.started, run.now), 12),
     Column(
         "name", lambda run: visible(run.row.name or run.row.kind.variant), 4, 20, drop_rank=1, role="bold"
     ),
-    Column("what", lambda run: selected_in(run.row), 4, 12, 28, drop_rank=5, role="muted"),
-    _count("PASSED", 2),
-    _count("FAILED", 1),
-    _count("ERROR", 1),
-    _count("FLAKY", 1),
-    Column("pass rate", lambda run: [rate_figure(run.row)], _RATE, short_head="rate"),
-    Column("", _interval, len("(99–100%)"), drop_rank=4, role="muted", gap=1),
+    Column("what", lambda run: selection_text(run.row), 4, 12, 28, drop_rank=5, role="muted"),
+    _count_column("PASSED", 2),
+    _count_column("FAILED", 1),
+    _count_column("ERROR", 1),
+    _count_column("FLAKY", 1),
+    Column("pass rate", lambda run: [rate_figure(run.row)], _RATE_WIDTH, short_head="rate"),
+    Column("", _interval_text, len("(99–100%)"), drop_rank=4, role="muted", gap=1),
     Column("", lambda run: rate_bar(run.row), _RATE_BAR, drop_rank=6, gap=1),
-    Column("time", _time, 10, align_right=True),
-    Column("cost", _cost, 8, drop_rank=7, align_right=True),
-    Column("changed since previous run", _changed, 10, spare_max=26, drop_rank=3, short_head="changed"),
+    Column("time", _time_line, 10, align_right=True),
+    Column("cost", _cost_line, 8, drop_rank=7, align_right=True),
+    Column("changed since previous run", _changes_line, 10, spare_max=26, drop_rank=3, short_head="changed"),
 )
 """The columns of a list of runs."""
 # Of a run that cannot be read, those until its moment.
-_OF_UNREADABLE = 3
+_UNREADABLE_COLUMNS = 3
 
 
-def selected_in(row: RunRow) -> str:
+def selection_text(row: RunRow) -> str:
     """`lights, thermostat:set_bedroom, garden (3 cases)`: its sets, and of one in part the cases."""
     shared = Counter(eval_set.eval_set_id for eval_set in row.sets)
     parts = []
@@ -235,20 +238,20 @@ def _criterion(name: str, value: object) -> str:
 def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
     """A line for each tag: how many of its cases passed."""
     tags = report.tags
-    rows = [*tags.items()][:MOST_TAGS]
+    rows = [*tags.items()][:MAX_TAGS]
     columns: Sequence[Column[tuple[str, Totals]]] = (
         Column("", lambda row: "tag", 3, role="muted", gap=0),
         Column("", lambda row: visible(f"#{row[0]}"), 0, width // 3),
         Column("", lambda row: f"{row[1].in_words} passed", 0, width, align_right=True),
         Column("", lambda row: str(row[1].case_rate or UNKNOWN), 0, width),
-        Column("", lambda row: _tag_bar(row[1]), _BAR),
+        Column("", lambda row: _tag_bar(row[1]), _BAR_WIDTH),
     )
     table = Table(columns, rows, width)
     yield from map(table.line, rows)
-    if len(tags) > MOST_TAGS:
-        yield [(f"     and {counted(len(tags) - MOST_TAGS, 'more tag')}", "muted")]
+    if len(tags) > MAX_TAGS:
+        yield [(f"     and {counted(len(tags) - MAX_TAGS, 'more tag')}", "muted")]
 
 
 def _tag_bar(total: Totals) -> Line:
     role = ROLES[Status.PASSED if total.passed == total.cases + total.open_cases else Status.FAILED]
-    return bar(total.case_rate.rate, _BAR, role) if total.case_rate else []
+    return bar(total.case_rate.rate, _BAR_WIDTH, role) if total.case_rate else []

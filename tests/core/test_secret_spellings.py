@@ -73,7 +73,7 @@ def masks(secret, spelling, before, after):
     for ascii_only in (True, False):
         line = json.dumps({"a": [text]}, ensure_ascii=ascii_only)
         assert secrets.may_be_in(line)
-        assert json.loads(secrets.in_json(line, json.dumps)) == {"a": [secrets.in_text(text)]}
+        assert json.loads(secrets.mask_json(line, json.dumps)) == {"a": [secrets.in_text(text)]}
     assert secrets.masked({"a": [text]}) == {"a": [secrets.in_text(text)]}
 
 
@@ -94,7 +94,7 @@ def test_a_secret_in_pieces_is_masked_as_in_the_whole_text(secret, before, after
     text = f"{before}{secret}{after}"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    assert "".join(secrets.in_pieces(pieces)) == secrets.in_text(text)
+    assert "".join(secrets.mask_pieces(pieces)) == secrets.in_text(text)
     for cut in range(len(before) + 1, len(before) + len(secret)):
         assert secrets.open_tail(text[:cut]) >= cut - len(before)
 

@@ -39,7 +39,7 @@ def test_what_looks_like_a_key(text, clean):
     assert secrets.in_text(text) == clean
     assert secrets.in_text(clean) == clean
     line = json.dumps({"a": f"\n{text}"})
-    assert json.loads(secrets.in_json(line, json.dumps)) == {"a": f"\n{clean}"}
+    assert json.loads(secrets.mask_json(line, json.dumps)) == {"a": f"\n{clean}"}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_values_of_variables_by_their_names():
     assert secrets.in_text(text) == clean
     for ascii_only in (True, False):
         line = json.dumps({"é": [text]}, ensure_ascii=ascii_only)
-        assert json.loads(secrets.in_json(line, json.dumps)) == {"é": [clean]}
+        assert json.loads(secrets.mask_json(line, json.dumps)) == {"é": [clean]}
 
 
 def test_whatever_data_they_stand_in_and_nothing_else_is_touched():

@@ -10,7 +10,7 @@ from evaltui.core.compare.run_summary import RunSummary, selected_cases, summari
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
-from evaltui.runs.history import KeptRun
+from evaltui.runs.history import StoredRun
 from evaltui.text.lines import draw
 from evaltui.tui.compare.page import (
     spent_line,
@@ -50,7 +50,7 @@ def kept(name, *cases, by_label=False, unfinished=()):
         whole=frozenset({PATH}),
         by_label=by_label,
     )
-    return KeptRun(
+    return StoredRun(
         Path(name), datetime(2026, 1, 1, tzinfo=UTC), F, 1.0, summary, by_id.__getitem__, lambda _: {}
     )
 

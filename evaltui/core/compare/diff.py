@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from evaltui.core.matching.pairing import Side, align, most_pairs, numbered
+from evaltui.core.matching.pairing import Side, align, most_pairs, number_items
 from evaltui.core.matching.rules import (
     NO_RULES,
     CaseRules,
@@ -19,7 +19,7 @@ from evaltui.core.matching.rules import (
     same_args,
 )
 from evaltui.core.model.eval_set import Invocation, tool_calls
-from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side
+from evaltui.core.model.json_values import ABSENT, equal, hashable_value, side_by_side
 from evaltui.core.model.outcome import (
     ArgDiff,
     ArgOp,
@@ -110,7 +110,7 @@ def align_calls(
     if ignore_args:
         rules = NO_RULES
 
-    my_keys, their_keys = numbered(mine, theirs)
+    my_keys, their_keys = number_items(mine, theirs)
     side_of = dict(zip([*their_keys, *my_keys], [*theirs, *mine], strict=True))
     left, right = (
         Side(keys, [call_keys(item.name, item.call.args, rules)[0] for item in side] if rules else keys)
@@ -125,7 +125,7 @@ def align_calls(
         pairs = align(left, right, cost)
     else:
         pairs = [(i, j) for j, i in align(right, left, lambda item, other: cost(other, item))]
-    elsewhere = _moved(mine, theirs, pairs, rules)
+    elsewhere = _moved_calls(mine, theirs, pairs, rules)
     moved_from = set(elsewhere.values())
 
     rows: list[CallDiff] = []
@@ -154,7 +154,7 @@ def _pair_row(op: Literal["same", "moved"], mine: _Side, theirs: _Side, rules: C
 
 
 def _side(call: Call, ignore_args: bool) -> _Side:
-    return _Side(call.name, None if ignore_args else frozen(call.args), call)
+    return _Side(call.name, None if ignore_args else hashable_value(call.args), call)
 
 
 def _change_cost(expected: _Side, actual: _Side, rules: CaseRules) -> float:
@@ -170,7 +170,7 @@ def _change_cost(expected: _Side, actual: _Side, rules: CaseRules) -> float:
     return 1 + 0.5 * len(mine ^ theirs) / max(1, len(mine) + len(theirs))
 
 
-def _moved(
+def _moved_calls(
     expected: Sequence[_Side],
     actual: Sequence[_Side],
     pairs: Sequence[tuple[int, int]],
@@ -210,7 +210,7 @@ def diff_args(
     rows: list[ArgDiff] = []
     for path, mine, theirs in arg_places(expected, actual) if expected or expected != actual else ():
         sides = None if mine is ABSENT else mine, None if theirs is ABSENT else theirs
-        op = _op(mine, theirs)
+        op = _arg_op(mine, theirs)
         rule = rules.passing(expected, actual, path) if rules and op != "same" else None
         if rule is None:
             rows.append(ArgDiff(format_path(path), op, *sides))
@@ -221,7 +221,7 @@ def diff_args(
     return tuple(rows)
 
 
-def _op(expected: Any, actual: Any) -> ArgOp:
+def _arg_op(expected: Any, actual: Any) -> ArgOp:
     if expected is ABSENT:
         return "extra"
     if actual is ABSENT:

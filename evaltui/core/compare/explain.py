@@ -49,11 +49,11 @@ class Reason:
 
 
 def sentence(result: CaseResult | RepeatResult) -> str:
-    """The reasons of `why` as plain text."""
-    return draw(why(result), color=False)
+    """The reasons of `reason_line` as plain text."""
+    return draw(reason_line(result), color=False)
 
 
-def why(result: CaseResult | RepeatResult) -> Line:
+def reason_line(result: CaseResult | RepeatResult) -> Line:
     """Why, without a full stop: the first three reasons, their values as JSON, and how many more there are.
 
     Of a case that passed, which differences rules allow; empty where there is nothing to say, as for one
@@ -63,14 +63,14 @@ def why(result: CaseResult | RepeatResult) -> Line:
         metrics = [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
         passed = sum(metric.status is Status.PASSED for metric in metrics)
         of_metrics = f"{passed}/{counted(len(metrics), 'metric')} passed" if len(metrics) > 1 else ""
-        repeats = _repeats(result) if isinstance(result, CaseResult) and result.decision else ""
+        repeats = _repeats_text(result) if isinstance(result, CaseResult) and result.decision else ""
         text = "; ".join(filter(None, (repeats, of_metrics, summary(result))))
         return [(text, "")] if text else []
     shown, more = first_reasons(result)
-    reasons = _by_turn([(reason.turn, reason.text) for reason in shown], more, result)
+    reasons = _join_by_turn([(reason.turn, reason.text) for reason in shown], more, result)
     if not isinstance(result, CaseResult) or (result.decision is None and len(result.repeats) < 2):
         return reasons
-    return [(_repeats(result), ""), *([(": ", ""), *reasons] if reasons else [])]
+    return [(_repeats_text(result), ""), *([(": ", ""), *reasons] if reasons else [])]
 
 
 def policy_in_words(case: CaseResult) -> str:
@@ -80,7 +80,7 @@ def policy_in_words(case: CaseResult) -> str:
     return f"policy {case.policy} {'met' if case.policy_met else 'not met'}"
 
 
-def _repeats(case: CaseResult) -> str:
+def _repeats_text(case: CaseResult) -> str:
     passed = f"{case.passed_repeats}/{counted(len(case.repeats), 'repeat')} passed"
     return f"{passed}, {policy_in_words(case)}"
 
@@ -91,11 +91,11 @@ def summary(result: CaseResult | RepeatResult) -> str:
     How many repeats passed is left to the line, which has a column for it.
     """
     if result.status is Status.PASSED:
-        allowed, more = _first(allowed_by_rules(result))
-        return f"allowed by rules: {', '.join([*allowed, *_more(more)])}" if allowed else ""
+        allowed, more = _first_items(allowed_by_rules(result))
+        return f"allowed by rules: {', '.join([*allowed, *_more_text(more)])}" if allowed else ""
     shown, more = first_reasons(result)
     shorts: list[tuple[int | None, Line]] = [(reason.turn, [(reason.short, "")]) for reason in shown]
-    text = draw(_by_turn(shorts, more, result), color=False)
+    text = draw(_join_by_turn(shorts, more, result), color=False)
     if isinstance(result, CaseResult) and result.decision and result.decision.answer == "undecided":
         return ": ".join(filter(None, ("undecided", text)))
     if isinstance(result, CaseResult) and result.status is Status.FLAKY:
@@ -103,7 +103,9 @@ def summary(result: CaseResult | RepeatResult) -> str:
     return text
 
 
-def _by_turn(texts: Sequence[tuple[int | None, Line]], more: int, result: CaseResult | RepeatResult) -> Line:
+def _join_by_turn(
+    texts: Sequence[tuple[int | None, Line]], more: int, result: CaseResult | RepeatResult
+) -> Line:
     """`turn 1: a; b; turn 2: c; 2 more`"""
     parts: list[Line] = []
     last: int | None = None
@@ -111,17 +113,17 @@ def _by_turn(texts: Sequence[tuple[int | None, Line]], more: int, result: CaseRe
         is_named = turn and turn != last and len(result.turns) > 1
         parts.append([*([(f"turn {turn}: ", "bold")] if is_named else []), *text])
         last = turn
-    rest: list[Line] = [[(text, "")] for text in _more(more)]
-    return list(_joined([*parts, *rest]))
+    rest: list[Line] = [[(text, "")] for text in _more_text(more)]
+    return list(_join_lines([*parts, *rest]))
 
 
-def _more(count: int) -> list[str]:
+def _more_text(count: int) -> list[str]:
     return [f"{show_number(count)} more"] if count else []
 
 
 def first_reasons(result: CaseResult | RepeatResult) -> tuple[list[Reason], int]:
     """The first three reasons for an outcome that is not a pass, and how many more there are."""
-    return _first(list(_reasons(result)))
+    return _first_items(list(_reasons(result)))
 
 
 def describe_call(diff: CallDiff) -> str:
@@ -166,7 +168,7 @@ def args_in_words(args: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (args or {}).items())
 
 
-def _first(items: list[_Item]) -> tuple[list[_Item], int]:
+def _first_items(items: list[_Item]) -> tuple[list[_Item], int]:
     """The first three and how many are left out; "and 1 more" would take the room of the fourth itself."""
     count = MAX_REASONS if len(items) > MAX_REASONS + 1 else len(items)
     return items[:count], len(items) - count
@@ -174,7 +176,7 @@ def _first(items: list[_Item]) -> tuple[list[_Item], int]:
 
 def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
     if isinstance(result, CaseResult) and result.reason:
-        yield _same(result.reason)
+        yield _plain_reason(result.reason)
         return
     failed = [metric for metric in result.metrics if metric.status is Status.FAILED]
     about_calls = [metric for metric in failed if info_of(metric.name).call_differences]
@@ -196,7 +198,7 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
 
     if result.error:
         turn = result.error.turn
-        yield _same(crash_text(result.error), None if turn is None else turn + 1)
+        yield _plain_reason(crash_text(result.error), None if turn is None else turn + 1)
     of_turns = [*calls, *answers, *(reason for reason in findings if reason.turn)]
     yield from sorted(of_turns, key=lambda reason: reason.turn or 0)
     yield from (reason for reason in findings if not reason.turn)
@@ -210,7 +212,7 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
         is_undecided = result.status is Status.NOT_EVALUATED and all(metric.is_optional for metric in missing)
         yield from (_metric_reason(metric) for metric in missing if is_undecided or not metric.is_optional)
         if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
-            yield _same("no metric evaluated")
+            yield _plain_reason("no metric evaluated")
 
 
 def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[Reason]:
@@ -222,7 +224,7 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
         minded = {
             op
             for metric in metrics
-            if _failed_in(metric, index, turns)
+            if _may_fail_in(metric, index, turns)
             for op in info_of(metric.name).call_differences
         }
         calls = [
@@ -237,10 +239,10 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
     if len(metric.per_invocation) != len(turns):
         return
     for index, turn in enumerate(turns):
-        if not _failed_in(metric, index, turns):
+        if not _may_fail_in(metric, index, turns):
             continue
         needs = show_scores(metric.per_invocation[index].score, metric.threshold)
-        yield _same(f"response {needs}" if turn.response.actual else turn.without_response, index + 1)
+        yield _plain_reason(f"response {needs}" if turn.response.actual else turn.without_response, index + 1)
 
 
 def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
@@ -251,21 +253,21 @@ def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
         at = None if whole else number + 1
         findings = findings_in(metric, number)
         if number in failed and not findings:
-            name, why = visible(metric.name), _why(metric.per_invocation[number].reason)
+            name, why = visible(metric.name), _because(metric.per_invocation[number].reason)
             yield Reason([(f"{name} failed{why}", "")], f"{name}{why}", at)
         for finding in findings:
             if finding.good is False:
-                what, votes = _finding_text(finding, metric), _votes(finding)
-                yield Reason([(f"{what}{votes}{_why(finding.why)}", "")], what, at)
+                what, votes = _finding_text(finding, metric), _votes_text(finding)
+                yield Reason([(f"{what}{votes}{_because(finding.why)}", "")], what, at)
 
 
-def _why(text: str) -> str:
+def _because(text: str) -> str:
     """`: the reason`, without the full stop of a sentence; "" where none is given."""
     shown = visible(" ".join(text.split())).rstrip(".")
     return f": {cut(shown, MAX_MESSAGE)}" if shown else ""
 
 
-def _votes(finding: Finding) -> str:
+def _votes_text(finding: Finding) -> str:
     return f" ({finding.votes_in_words})" if finding.votes_in_words else ""
 
 
@@ -276,27 +278,27 @@ def _finding_text(finding: Finding, metric: MetricResult) -> str:
             return f"rubric {finding.name}: no"
         case "sentence":
             label = "" if finding.word in ("no", "unsupported") else f" ({finding.word})"
-            return f"not supported{label}: {_quoted(finding)}"
+            return f"not supported{label}: {_quoted_subject(finding)}"
         case "answer":
             return "response does not match the expected one"
         case "user":
-            return f"simulated user leaves its scenario: {_quoted(finding)}"
+            return f"simulated user leaves its scenario: {_quoted_subject(finding)}"
         case _:
             figure = show_scores(finding.judgement.score, metric.threshold)
             return f"{visible(metric.name)} {figure}"
 
 
-def _quoted(finding: Finding) -> str:
+def _quoted_subject(finding: Finding) -> str:
     return f'"{cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)}"'
 
 
-def _failed_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
+def _may_fail_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
     """Whether a failed metric may have failed because of this turn; it does not always say which."""
     scored = metric.per_invocation
     return len(scored) != len(turns) or scored[index].status is Status.FAILED
 
 
-def _same(text: str, turn: int | None = None) -> Reason:
+def _plain_reason(text: str, turn: int | None = None) -> Reason:
     return Reason([(text, "")], text, turn)
 
 
@@ -318,12 +320,12 @@ def _call_text(name: str, diff: CallDiff) -> Line:
         case "extra":
             return [(f"unexpected call {name}", "")]
         case "changed":
-            shown, more = _first([arg for arg in diff.args if arg.op != "same"])
-            texts = [*map(_arg_text, shown), *([(text, "")] for text in _more(more))]
-            return [(f"{name}: ", ""), *_joined(texts)]
+            shown, more = _first_items([arg for arg in diff.args if arg.op != "same"])
+            texts = [*map(_arg_text, shown), *([(text, "")] for text in _more_text(more))]
+            return [(f"{name}: ", ""), *_join_lines(texts)]
 
 
-def _joined(texts: Sequence[Line]) -> Iterator[Span]:
+def _join_lines(texts: Sequence[Line]) -> Iterator[Span]:
     for number, text in enumerate(texts):
         yield from [("; ", ""), *text] if number else text
 
@@ -336,10 +338,10 @@ def _arg_text(arg: ArgDiff) -> Line:
         case "extra":
             return [("unexpected ", ""), path, (" ", ""), (show_value(arg.actual), JSON)]
         case _:
-            return [path, *_instead(arg.expected, arg.actual)]
+            return [path, *_difference_line(arg.expected, arg.actual)]
 
 
-def _instead(expected: Any, actual: Any) -> Line:
+def _difference_line(expected: Any, actual: Any) -> Line:
     """` is "19" (string), expected 19`"""
     before, after = show_change(expected, actual)
     kind = type_change(expected, actual)
@@ -352,7 +354,11 @@ def _instead(expected: Any, actual: Any) -> Line:
 
 
 def _state_reason(diff: StateDiff) -> Reason:
-    text: Line = [("final state ", ""), (visible(diff.path), "key"), *_instead(diff.expected, diff.actual)]
+    text: Line = [
+        ("final state ", ""),
+        (visible(diff.path), "key"),
+        *_difference_line(diff.expected, diff.actual),
+    ]
     return Reason(text, draw(text, color=False))
 
 
@@ -382,13 +388,13 @@ def _metric_reason(metric: MetricResult) -> Reason:
     name = visible(metric.name)
     if metric.status is Status.ERROR and metric.error:
         why = error_text(metric.error)
-        return _same(f"{name}: {why}")
+        return _plain_reason(f"{name}: {why}")
     if metric.status is Status.FAILED:
         text = short = f"{name} {show_scores(metric.score, metric.threshold, metric.lower_is_better)}"
     else:
         text, short = f"{name} not evaluated", name
     why = metric_reason(metric)
-    return Reason([(f"{text}: {why}", "")], f"{short}: {why}") if why else _same(text)
+    return Reason([(f"{text}: {why}", "")], f"{short}: {why}") if why else _plain_reason(text)
 
 
 def metric_reason(metric: MetricResult) -> str:

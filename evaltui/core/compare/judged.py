@@ -12,7 +12,7 @@ from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import cut, visible
 
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Finding:
         """A few words that tell it from others."""
         of_answer = {"answer": "answer", "score": self.metric}.get(self.subject)
         shown = self.judgement.id or of_answer or self.judgement.subject or self.metric
-        return cut(visible(" ".join(shown.split())), _LONGEST_NAME)
+        return cut(visible(" ".join(shown.split())), _MAX_NAME_LENGTH)
 
     @property
     def word(self) -> str:
@@ -136,7 +136,7 @@ def findings_in(metric: MetricResult, turn: int) -> list[Finding]:
     ]
 
 
-def judged_in(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
+def judged_metrics(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
     """The metrics by which something of a turn was judged, or that a judge's metric failed without asking;
     not those that judge the whole conversation."""
     return [
@@ -153,5 +153,5 @@ def _has_judgement(metric: MetricResult, scored: InvocationScore) -> bool:
     return bool(scored.judgements) or failed
 
 
-def judged_as_a_whole(metrics: Iterable[MetricResult]) -> list[MetricResult]:
+def conversation_metrics(metrics: Iterable[MetricResult]) -> list[MetricResult]:
     return [metric for metric in metrics if info_of(metric.name).whole_conversation and was_judged(metric)]

@@ -68,11 +68,11 @@ class SequentialTest:
 
 
 # Runs without a verdict after which a case is given up: more of them would hardly have one.
-_MOST_UNJUDGED = 3
+_MAX_UNJUDGED = 3
 # A case ended so by its agent did not pass; of other errors nobody knows what it would have come to.
-_OF_AGENT = (ErrorKind.AGENT, ErrorKind.TIMEOUT)
+_AGENT_ERRORS = (ErrorKind.AGENT, ErrorKind.TIMEOUT)
 # The width of the zone below a pass rate.
-_WIDTH = 0.2
+_ZONE_WIDTH = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class RunsUntilDecided:
             decided = self.test.decide(passed, failed)
             if decided != "open":
                 answer = decided
-            elif unjudged == _MOST_UNJUDGED or runs + self.test.least(passed, failed) > self.most:
+            elif unjudged == _MAX_UNJUDGED or runs + self.test.least(passed, failed) > self.most:
                 answer = "undecided"
             if answer is not None or runs not in finished:
                 return _Standing(answer, runs, passed, failed)
@@ -174,7 +174,7 @@ def has_passed(repeat: RepeatResult) -> bool | None:
     """Whether the agent did what the case asks for; None where that is not known."""
     if repeat.status in (Status.PASSED, Status.FAILED):
         return repeat.status is Status.PASSED
-    return False if repeat.error is not None and repeat.error.kind in _OF_AGENT else None
+    return False if repeat.error is not None and repeat.error.kind in _AGENT_ERRORS else None
 
 
 def zone_of(pass_if: PassIf) -> tuple[float, float]:
@@ -184,7 +184,7 @@ def zone_of(pass_if: PassIf) -> tuple[float, float]:
         return 0.4, 0.6
     rate = 0.9 if pass_if == "all" or pass_if == 1 else float(pass_if)
     # A pass rate of 0 or below cannot be tested.
-    low = rate - _WIDTH if rate > _WIDTH else rate / 2
+    low = rate - _ZONE_WIDTH if rate > _ZONE_WIDTH else rate / 2
     return round(low, 9), rate
 
 
@@ -203,7 +203,7 @@ def repeat_rule(runs: int, pass_if: PassIf, confidence: Confidence | None) -> Re
     return rule
 
 
-def in_words(trajectory: Trajectory) -> str:
+def trajectory_text(trajectory: Trajectory) -> str:
     """`turn 1: get_mode; turn 2: set_temperature (degrees 19), notify_user`"""
     turns = [
         (number, ", ".join(map(_call, calls))) for number, calls in enumerate(trajectory, start=1) if calls

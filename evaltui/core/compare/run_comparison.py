@@ -51,7 +51,7 @@ class Paired:
         return f"better on {better}, worse on {worse} of {cases}: {show_p(self.p)}"
 
 
-def paired(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:
+def pair_cases(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:
     """Base and candidate of cases whose verdicts can be compared; what was not judged in both is left out."""
     judged = [(before, after) for before, after in both if before.is_judged and after.is_judged]
     passes = [(before.passes, after.passes) for before, after in judged]
@@ -92,10 +92,10 @@ def fell_to_none(before: CaseSummary, after: CaseSummary) -> bool:
     return 0 < passed_before == judged_before and not after.passed
 
 
-_MOST_DETAILS = 3
+_MAX_DETAILS = 3
 
 
-def other_expectation(
+def expectation_changes(
     before: CaseSummary, after: CaseSummary, then: Circumstances, now: Circumstances
 ) -> Iterator[str]:
     if before.expects and after.expects and before.expects != after.expects:
@@ -107,10 +107,10 @@ def other_expectation(
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
     changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
     # What the config says of judges need not be said twice.
-    yield from changes or _other_judges(before, after)
+    yield from changes or _judge_changes(before, after)
 
 
-def _other_judges(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
+def _judge_changes(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
     for metric, judge in after.judges.items():
         if before.judges.get(metric, judge) != judge:
             yield f"{metric} was judged by {before.judges[metric]}, now by {judge}"
@@ -146,15 +146,15 @@ def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
         return
     mine, theirs = dict(_leaves(before)), dict(_leaves(after))
     changed = [path for path in {**mine, **theirs} if mine.get(path, ...) != theirs.get(path, ...)]
-    for path in changed[:_MOST_DETAILS]:
+    for path in changed[:_MAX_DETAILS]:
         if path not in mine:
             yield f"config: {path} added"
         elif path not in theirs:
             yield f"config: {path} removed"
         else:
             yield f"config: {path} {' → '.join(show_change(mine[path], theirs[path], 24))}"
-    if len(changed) > _MOST_DETAILS:
-        yield f"config: {show_number(len(changed) - _MOST_DETAILS)} more changes"
+    if len(changed) > _MAX_DETAILS:
+        yield f"config: {show_number(len(changed) - _MAX_DETAILS)} more changes"
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -167,7 +167,9 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = None) -> tuple[str, ...]:
+def circumstance_changes(
+    base: RunSummary, candidate: RunSummary, case: CaseId | None = None
+) -> tuple[str, ...]:
     """The differences between two runs besides the agent's behavior, in words: the agent's files, its
     model, and the config of a case; without a `case` the configs of the sets."""
     then, now = base.circumstances, candidate.circumstances
@@ -190,7 +192,7 @@ def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = 
         if then.adk_verdicts != now.adk_verdicts:
             differences.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
     elif (before := base.results.get(case)) and (after := candidate.results.get(case)):
-        differences += other_expectation(before, after, then, now)
+        differences += expectation_changes(before, after, then, now)
     return tuple(differences)
 
 
@@ -208,9 +210,9 @@ def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
             )
         ]
         words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in sorted(changed)]
-        more = [counted(len(words) - _MOST_DETAILS, "more file")] if len(words) > _MOST_DETAILS else []
+        more = [counted(len(words) - _MAX_DETAILS, "more file")] if len(words) > _MAX_DETAILS else []
         if words:
-            yield f"agent: {', '.join([*words[:_MOST_DETAILS], *more])}"
+            yield f"agent: {', '.join([*words[:_MAX_DETAILS], *more])}"
     options = ((name, then.options.get(name, ""), option) for name, option in now.options.items())
     for what, mine, theirs in (
         ("agent", then.agent, now.agent),
@@ -362,7 +364,7 @@ class Comparison:
     @property
     def changed(self) -> tuple[str, ...]:
         """Differences of agent, model and options."""
-        return what_changed(self.base, self.candidate)
+        return circumstance_changes(self.base, self.candidate)
 
     @computed_field
     @property
@@ -414,19 +416,19 @@ class Comparison:
     @property
     def seconds(self) -> Total | None:
         """Mean wall time of a run of each case, summed up."""
-        return _total([(a.seconds, b.seconds) for a, b in self._in_both()])
+        return _sum_pairs([(a.seconds, b.seconds) for a, b in self._in_both()])
 
     @computed_field
     @property
     def tokens(self) -> Total | None:
-        return _total([(a.tokens, b.tokens) for a, b in self._in_both()])
+        return _sum_pairs([(a.tokens, b.tokens) for a, b in self._in_both()])
 
     @computed_field
     @property
     def usd(self) -> Total | None:
         """Mean cost of a run of each case in both, summed up, in US dollars; None where no model that costs
         something was asked."""
-        total = _total([(a.usd, b.usd) for a, b in self._in_both()])
+        total = _sum_pairs([(a.usd, b.usd) for a, b in self._in_both()])
         return total if total and (total.base or total.candidate) else None
 
     def _in_both(self) -> Iterator[tuple[CaseSummary, CaseSummary]]:
@@ -440,7 +442,7 @@ def case_name(change: CaseChange, comparison: Comparison) -> str:
     return comparison.set_names[change.case.path] + change.case.eval_id
 
 
-def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
+def _sum_pairs(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
     complete = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
     # Exact, so that the order of the cases, which is that of the candidate, does not matter.
     return (
@@ -452,11 +454,11 @@ def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
 
 def compare(base: RunSummary, candidate: RunSummary, alpha: float = ALPHA) -> Comparison:
     """Swapping the runs swaps broken and fixed, new and gone, and leaves the other kinds as they are."""
-    base, candidate = _placed(base, candidate), _placed(candidate, base)
+    base, candidate = _with_paths(base, candidate), _with_paths(candidate, base)
     cases = dict.fromkeys([*candidate.cases, *base.cases])
     changes = [change for case in cases for change in _changes(case, base, candidate)]
     both = ((change.base, change.candidate) for change in changes if not change.reasons)
-    pairs = paired((before, after) for before, after in both if before and after)
+    pairs = pair_cases((before, after) for before, after in both if before and after)
     judged = (replace(change, regression=_is_regression(change, pairs, alpha)) for change in changes)
     return Comparison(base, candidate, tuple(judged), pairs, alpha)
 
@@ -469,10 +471,10 @@ def _is_regression(change: CaseChange, pairs: Paired, alpha: float) -> bool:
 
 def compare_case(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
     """Compares a single case that the candidate has, as `compare` does."""
-    return next(_changes(case, _placed(base, candidate), _placed(candidate, base)))
+    return next(_changes(case, _with_paths(base, candidate), _with_paths(candidate, base)))
 
 
-def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
+def _with_paths(run: RunSummary, other: RunSummary) -> RunSummary:
     """A run that knows set ids only, with the files that another run has for them.
 
     A case of a set id that several files of the other run have is ambiguous.
@@ -518,7 +520,7 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
         elif before is not None and candidate.lacks(case):
             kind = "gone"
         return CaseChange(kind, case, label, before, after)
-    reasons = tuple(other_expectation(before, after, base.circumstances, candidate.circumstances))
+    reasons = tuple(expectation_changes(before, after, base.circumstances, candidate.circumstances))
     if base.by_label and not (reasons or before.passes or after.passes or before.expects):
         # A failure excuses another one only of the same expectation.
         reasons = ("the baseline does not say what was expected",)

@@ -44,7 +44,7 @@ def step_from_adk(event: Mapping[str, Any]) -> Step:
         error_code=field_of(event, "error_code"),
         error_message=field_of(event, "error_message"),
         **output_of(event.get("output"), field_of(event, "node_info") or {}),
-        framework=_framework(event, actions),
+        framework=_framework_data(event, actions),
     )
     return replace(
         step, final=is_final(step, skip_summarization=bool(field_of(actions, "skip_summarization")))
@@ -76,7 +76,7 @@ def output_of(output: Any, node_info: Mapping[str, Any]) -> Json:
 FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "end_of_agent")
 
 
-def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
+def _framework_data(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
     """The data of an event that ADK needs to continue: its isolation scope, state that is ADK's own, and of
     a workflow the node and its actions."""
     delta = field_of(actions, "state_delta") or {}
@@ -86,14 +86,14 @@ def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | N
     fields = {
         "state": {key: value for key, value in delta.items() if key.startswith("_adk")},
         "isolation_scope": field_of(event, "isolation_scope"),
-        "node_info": _named(node, "path", "output_for", "message_as_output") if in_workflow else None,
-        "actions": _named(actions, *FRAMEWORK_ACTIONS),
+        "node_info": _filled_fields(node, "path", "output_for", "message_as_output") if in_workflow else None,
+        "actions": _filled_fields(actions, *FRAMEWORK_ACTIONS),
     }
     present = {name: value for name, value in fields.items() if value is not None and value != {}}
     return present or None
 
 
-def _named(data: Mapping[str, Any], *names: str) -> Json:
+def _filled_fields(data: Mapping[str, Any], *names: str) -> Json:
     """The fields of these names that say something."""
     values = {name: field_of(data, name) for name in names}
     return {name: value for name, value in values.items() if value not in (None, {}, [])}

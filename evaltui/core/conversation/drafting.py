@@ -27,7 +27,7 @@ from evaltui.core.model.modes import TurnMode
 from evaltui.core.secrets import Secrets
 from evaltui.text.figures import counted
 
-_LONGEST_ID = 40
+_MAX_ID_LENGTH = 40
 # Another role would be a problem of the case.
 _ROLES = ("user", "model", "function", "tool")
 
@@ -109,17 +109,17 @@ def propose_eval_id(message: str, used_ids: Collection[str]) -> str:
     """The first words of a user message in snake_case, at most 40 characters; a number follows where that is
     taken. `case` where the message has no words."""
     words = _words(message) or ["case"]
-    proposed = _joined(words, _LONGEST_ID)
+    proposed = _join_words(words, _MAX_ID_LENGTH)
     number = 1
     while proposed in used_ids:
         number += 1
-        proposed = _joined(words, _LONGEST_ID - len(f"_{number}")) + f"_{number}"
+        proposed = _join_words(words, _MAX_ID_LENGTH - len(f"_{number}")) + f"_{number}"
     return proposed
 
 
 def _words(message: str) -> list[str]:
     # A message may be a pasted document.
-    start = unicodedata.normalize("NFKC", message[: 10 * _LONGEST_ID]).lower()
+    start = unicodedata.normalize("NFKC", message[: 10 * _MAX_ID_LENGTH]).lower()
     for apostrophe in "'’":
         start = start.replace(apostrophe, "")
     # Scripts such as Thai write vowels as marks, which are no letters by themselves.
@@ -129,7 +129,7 @@ def _words(message: str) -> list[str]:
     ).split()
 
 
-def _joined(words: Sequence[str], limit: int) -> str:
+def _join_words(words: Sequence[str], limit: int) -> str:
     text = ""
     for word in words:
         longer = f"{text}_{word}" if text else word[:limit]
@@ -192,7 +192,7 @@ def _expected_events(happened: Invocation, draft: TurnDraft) -> list[InvocationE
             return draft.calls
         if part.function_response is not None:
             is_known = part.function_response.response is not None
-            return is_known and draft.calls and draft.results and _belongs(part.function_response, calls)
+            return is_known and draft.calls and draft.results and _answers_call(part.function_response, calls)
         return draft.intermediate and not in_answer and not part.thought
 
     expected = []
@@ -214,7 +214,7 @@ def _events(invocation: Invocation) -> Sequence[InvocationEvent]:
     return data.invocation_events if isinstance(data, InvocationEvents) else []
 
 
-def _belongs(response: FunctionResponse, calls: Sequence[FunctionCall]) -> bool:
+def _answers_call(response: FunctionResponse, calls: Sequence[FunctionCall]) -> bool:
     """Whether a response is that of a call of its own turn."""
     return any(call.id == response.id if response.id else call.name == response.name for call in calls)
 

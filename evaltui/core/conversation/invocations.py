@@ -25,7 +25,7 @@ from ..model.events import (
     output_content,
     output_text,
 )
-from ..trace.spans import covered, instruction_text
+from ..trace.spans import covered_seconds, instruction_text
 from .adk_steps import step_from_adk
 from .steps import steps_from_events
 
@@ -189,8 +189,8 @@ def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
     spent: dict[int, dict[str, float]] = {}
     for turn, group in by_turn.items():
         models, tools = _ranges(group, "model_response"), _ranges(group, "tool_result")
-        model, either = covered(models), covered(models + tools)
-        throttled = covered(models + tools + _waits(group)) - either
+        model, either = covered_seconds(models), covered_seconds(models + tools)
+        throttled = covered_seconds(models + tools + _waits(group)) - either
         total = max(event.t for event in group) - min(event.t for event in group) - throttled
         if total > 0:
             spent[turn] = {"duration": round(total, _DECIMALS)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..model.errors import ErrorInfo, ErrorKind
 from ..model.events import ANSWERS, SIMULATED_USER, Event, Json
 
-_NO_ANSWER = "no response of the model"
+_NO_ANSWER_TEXT = "no response of the model"
 # Why a model ended without saying anything: these are no failures.
 _ENDS_WELL = frozenset(
     ("STOP", "END_TURN", "STOP_SEQUENCE", "TOOL_CALL", "TOOL_CALLS", "TOOL_USE", "FUNCTION_CALL", "COMPLETED")
@@ -93,7 +93,7 @@ class _Turn:
 
 def _info(event: Event, code: str, message: str) -> ErrorInfo:
     kind = _KINDS.get(code.upper(), ErrorKind.AGENT)
-    message = _NO_ANSWER if message in ("", code) else message
+    message = _NO_ANSWER_TEXT if message in ("", code) else message
     return ErrorInfo(code, message, turn=event.turn, kind=kind)
 
 

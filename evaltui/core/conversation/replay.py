@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.conversation.waiting import REQUESTS, CallPlace, call_places
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents, tool_calls
-from evaltui.core.model.events import Event, Json, Step, is_final, split
+from evaltui.core.model.events import Event, Json, Step, is_final, split_step
 
 # The tool by which agents of google-adk hand the conversation on: to whom is in `agent_name`.
 _TRANSFER = "transfer_to_agent"
@@ -43,7 +43,7 @@ def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection
     steps = _intermediate_steps(invocation.intermediate_data, turn)
     user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
     answered = _with_answer(steps, _json(invocation.final_response))
-    steps = [user, *(replace(step, long_running=_waiting(step, responded)) for step in answered)]
+    steps = [user, *(replace(step, long_running=_waiting_ids(step, responded)) for step in answered)]
     return [
         replace(step, turn=turn, id=f"past-{turn}.{number}", final=step is not user and is_final(step))
         for number, step in enumerate(steps)
@@ -57,7 +57,7 @@ def events_of_invocation(
     user, *others = steps_of_invocation(invocation, turn, responded)
     yield Event("user", user.content, turn=turn)
     for step in others:
-        yield from split(step)
+        yield from split_step(step)
 
 
 def expected_places(turns: Sequence[Invocation]) -> dict[str, CallPlace]:
@@ -66,7 +66,7 @@ def expected_places(turns: Sequence[Invocation]) -> dict[str, CallPlace]:
     return call_places([(call.id or "", call.name or "") for call in own] for own in calls)
 
 
-def _waiting(step: Step, responded: Collection[str]) -> tuple[str, ...]:
+def _waiting_ids(step: Step, responded: Collection[str]) -> tuple[str, ...]:
     calls = [part["function_call"] for part in step.parts if "function_call" in part]
     waits = (call["id"] for call in calls if call.get("name") in REQUESTS or call["id"] in responded)
     return tuple(dict.fromkeys((*step.long_running, *waits)))
@@ -87,7 +87,7 @@ def _steps_of_lists(data: IntermediateData, turn: int) -> Iterator[Step]:
         yield Step(author, {"role": "model", "parts": [_json(part) for part in parts]})
     calls = [_json(call) or {} for call in data.tool_uses]
     results = [_json(result) or {} for result in data.tool_responses]
-    answers = _pair(calls, results, turn)
+    answers = _pair_results(calls, results, turn)
     author = ""
     for position, call in enumerate(calls):
         yield Step(author, {"role": "model", "parts": [{"function_call": call}]})
@@ -124,7 +124,7 @@ def _steps_of_events(data: InvocationEvents, turn: int) -> Iterator[Step]:
     results = [
         part["function_response"] for step in steps for part in step.parts if "function_response" in part
     ]
-    answers = _pair(calls, results, turn)
+    answers = _pair_results(calls, results, turn)
     targets = {id(result): _transfer_target(calls[position]) for position, result in answers.items()}
     for step in steps:
         to = [targets.get(id(part.get("function_response"))) for part in step.parts]
@@ -136,7 +136,7 @@ def _transfer_target(call: Json) -> str | None:
     return target if call.get("name") == _TRANSFER and isinstance(target, str) else None
 
 
-def _pair(calls: Sequence[Json], results: Sequence[Json], turn: int) -> dict[int, Json]:
+def _pair_results(calls: Sequence[Json], results: Sequence[Json], turn: int) -> dict[int, Json]:
     """The result of each call that has one, by the position of the call. Ids are filled in."""
     answers: dict[int, Json] = {}
     for result in results:

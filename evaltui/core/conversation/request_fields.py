@@ -11,11 +11,11 @@ from typing import Any, Literal
 from evaltui.core.conversation.responding import (
     ResponseError,
     asks_to_confirm,
-    readings,
+    json_error_text,
+    possible_values,
     request_of,
     respond,
     schema_in_words,
-    why_no_json,
 )
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.events import Json
@@ -30,7 +30,7 @@ _FORMATS = {
     "time": ("time, HH:MM", time.fromisoformat),
     "date-time": ("date and time, YYYY-MM-DDTHH:MM", datetime.fromisoformat),
 }
-_MOST_EXAMPLE = 60
+_MAX_EXAMPLE = 60
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def fields_of(call: WaitingCall) -> list[RequestField]:
 
 def response_of(call: WaitingCall, fields: Sequence[RequestField], typed: Mapping[str, str]) -> Json:
     """The response that is typed into the fields, by name. Raises FieldError, else ResponseError."""
-    values = {field.name: _value(field, text) for field in fields if (text := _typed(field, typed))}
+    values = {field.name: _value(field, text) for field in fields if (text := _typed_text(field, typed))}
     whole = values.get("", values)
     return respond(call, json.dumps(whole, ensure_ascii=False))
 
@@ -113,7 +113,7 @@ def _confirmation_fields(payload: Any) -> list[RequestField]:
     )
     if payload is None:
         return [decision]
-    accepts = f"JSON, e.g. {show_value(payload, _MOST_EXAMPLE)}"
+    accepts = f"JSON, e.g. {show_value(payload, _MAX_EXAMPLE)}"
     return [decision, RequestField("payload", "payload", "json", {}, required=False, accepts=accepts)]
 
 
@@ -175,7 +175,7 @@ def _kind(schema: Mapping[str, Any]) -> tuple[FieldKind, str]:
     return "json", f"JSON, {schema_in_words({key: value for key, value in schema.items() if key != '$defs'})}"
 
 
-def _typed(field: RequestField, typed: Mapping[str, str]) -> str:
+def _typed_text(field: RequestField, typed: Mapping[str, str]) -> str:
     text = typed.get(field.name, "").strip()
     if not text and field.required:
         what = f"choose {', '.join(field.labels)}" if field.labels else f"missing; {field.accepts}"
@@ -193,10 +193,10 @@ def _value(field: RequestField, text: str) -> Any:
         except ValueError:
             raise FieldError(field.name, f"{field.label}: must be a {format_name}") from None
         return text
-    values = list(readings(field.schema, text)) or ([text] if field.kind == "number" else [])
+    values = list(possible_values(field.schema, text)) or ([text] if field.kind == "number" else [])
     anything = not {"type", "anyOf", "oneOf"} & set(field.schema)
-    if not values or (anything and why_no_json(text)):
-        raise FieldError(field.name, f"{field.label}: must be JSON: {why_no_json(text)}")
+    if not values or (anything and json_error_text(text)):
+        raise FieldError(field.name, f"{field.label}: must be JSON: {json_error_text(text)}")
     problems = []
     for value in values:
         violations = check_value(field.schema, value)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...text.values import visible
-from ..model.events import Event, Json, Step, split
+from ..model.events import Event, Json, Step, split_step
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
@@ -190,7 +190,7 @@ def _events_of(step: Step) -> Iterator[Event]:
     if step.author == "user":
         yield Event("user", step.content, turn=step.turn)
     else:
-        yield from split(step)
+        yield from split_step(step)
 
 
 def _parts(content: Json | None, name: str) -> Iterator[Json]:

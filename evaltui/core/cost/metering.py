@@ -56,20 +56,20 @@ def _count(value: Any) -> int | None:
     """A count of tokens; None for what is none."""
     if value is None:
         return None
-    is_count = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST
+    is_count = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT
     return int(value) if is_count and value == int(value) else None
 
 
 # More is an error of whoever counted.
-_MOST = 10**15
+_MAX_COUNT = 10**15
 
 
-def spent_on(calls: Iterable[MeteredCall], prices: Prices) -> Spending:
+def spending_on(calls: Iterable[MeteredCall], prices: Prices) -> Spending:
     """The spending of model calls."""
-    return sum((Spending((_spent_on(call, prices),)) for call in calls), Spending())
+    return sum((Spending((_spending_on(call, prices),)) for call in calls), Spending())
 
 
-def _spent_on(call: MeteredCall, prices: Prices) -> ModelSpending:
+def _spending_on(call: MeteredCall, prices: Prices) -> ModelSpending:
     at = call.at or datetime.now(UTC)
     costs = [prices.price_of(call.model, tokens, at) for tokens in call.tokens]
     prices_known = [usd for usd in costs if usd is not None]
@@ -100,14 +100,14 @@ def calls_in(events: Iterable[Event]) -> tuple[list[MeteredCall], bool]:
     return meter.calls(), meter.is_unseen
 
 
-async def spent_in(events: Iterable[Event], judged: Iterable[MeteredCall], prices: Prices) -> Spending:
+async def spending_in(events: Iterable[Event], judged: Iterable[MeteredCall], prices: Prices) -> Spending:
     """The spending of a repeat, by its events and the model calls of its judges."""
     calls, is_unseen = calls_in(events)
     calls += judged
     if prices.need_table(call.model for call in calls if any(call.tokens)):
         # Importing it takes its time, in which other cases go on.
         await asyncio.to_thread(load_table)
-    return spent_on(calls, prices) + Spending(unseen=int(is_unseen))
+    return spending_on(calls, prices) + Spending(unseen=int(is_unseen))
 
 
 @dataclass
@@ -151,7 +151,7 @@ class _Meter:
         elif request := self._requests.get(event.parent):
             self._continue(request, event)
         elif "step" in event.data or event.kind == "model_response":
-            self._hear(event)
+            self._add_step(event)
 
     def _start_request(self, event: Event) -> None:
         if event.data.get("missed"):
@@ -175,7 +175,7 @@ class _Meter:
             request.usage |= event.usage or {}
             request.has_failed = True
 
-    def _hear(self, event: Event) -> None:
+    def _add_step(self, event: Event) -> None:
         """A step of an agent whose model calls are seen in its steps alone."""
         model = event.data.get("model_version")
         if event.usage is not None or model is not None:

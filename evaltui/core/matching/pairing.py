@@ -34,7 +34,7 @@ class Side:
         return Side(self.keys[inside], self.kinds[inside])
 
 
-def numbered(*sides: Sequence[Hashable]) -> list[list[int]]:
+def number_items(*sides: Sequence[Hashable]) -> list[list[int]]:
     """The sequences with a number for each item, the same one for equal items of any of them."""
     numbers: dict[Hashable, int] = {}
     return [[numbers.setdefault(item, len(numbers)) for item in side] for side in sides]
@@ -79,7 +79,7 @@ class _Costs:
 
 
 def _align_inside(left: Side, right: Side, costs: _Costs) -> Pairs:
-    straight = _cheapest(left.keys, right.keys, costs)
+    straight = _cheapest_pairs(left.keys, right.keys, costs)
     if len(left.keys) * len(right.keys) <= MAX_PAIRS:
         return straight
     anchors = [_anchors(left.keys, right.keys)]
@@ -87,17 +87,17 @@ def _align_inside(left: Side, right: Side, costs: _Costs) -> Pairs:
         anchors.append(_anchors(left.kinds, right.kinds))
     tried = [
         straight,
-        *(list(_between(anchor_pairs, left.keys, right.keys, costs)) for anchor_pairs in anchors),
+        *(list(_pairs_between(anchor_pairs, left.keys, right.keys, costs)) for anchor_pairs in anchors),
     ]
     return min(tried, key=lambda pairs: costs.total(left.keys, right.keys, pairs))
 
 
-def _between(
+def _pairs_between(
     anchors: Pairs, left: Sequence[int], right: Sequence[int], costs: _Costs
 ) -> Iterator[tuple[int, int]]:
     """The anchors, and between them what belongs together."""
     for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(left), len(right))]):
-        gap = _cheapest(left[i + 1 : next_i], right[j + 1 : next_j], costs)
+        gap = _cheapest_pairs(left[i + 1 : next_i], right[j + 1 : next_j], costs)
         yield from ((i + 1 + k, j + 1 + m) for k, m in gap)
         if next_i < len(left):
             yield next_i, next_j
@@ -131,7 +131,7 @@ def _equal_pairs(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
     return [(i, places[item].popleft()) for i, item in enumerate(left) if places[item]]
 
 
-def _cheapest(left: Sequence[int], right: Sequence[int], costs: _Costs) -> Pairs:
+def _cheapest_pairs(left: Sequence[int], right: Sequence[int], costs: _Costs) -> Pairs:
     """The alignment of the least cost: among all, or near the straight line where those are too many."""
     # Per row its first column and per cell: 0 leaves the left item alone, 1 the right one, 2 pairs them.
     steps: list[tuple[int, bytearray]] = []
@@ -229,7 +229,7 @@ def _most_pairs(
     dead: set[int] = set()
     for start in range(len(left)):
         way: dict[int, int] = {}
-        free = _free(start, fitting, partners, way, dead)
+        free = _free_partner(start, fitting, partners, way, dead)
         if free is None:
             dead |= way.keys()
         while free is not None:
@@ -239,7 +239,7 @@ def _most_pairs(
     return pairs
 
 
-def _free(
+def _free_partner(
     start: int,
     fitting: Sequence[Sequence[int]],
     partners: dict[int, int],

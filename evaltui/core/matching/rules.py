@@ -41,7 +41,14 @@ from evaltui.core.model.arg_rule import (
     covers,
     parse_arg_path,
 )
-from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side, value_at, without
+from evaltui.core.model.json_values import (
+    ABSENT,
+    equal,
+    hashable_value,
+    side_by_side,
+    value_at,
+    without_places,
+)
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.regexes import PATIENCE, Patience, SlowRegexError
 from evaltui.text.values import show_value, visible
@@ -50,7 +57,7 @@ Args = dict[str, Any] | None
 
 
 @dataclass(frozen=True)
-class _Ranked:
+class _RankedRule:
     """A rule, and how specific it is: of two the greater one holds."""
 
     rule: ArgRule
@@ -66,7 +73,7 @@ class _Ranked:
 class SlowRuleError(Exception):
     """A rule that cannot be decided: its regex takes too long."""
 
-    def __init__(self, config: str, ranked: _Ranked, slow: SlowRegexError) -> None:
+    def __init__(self, config: str, ranked: _RankedRule, slow: SlowRegexError) -> None:
         place = format_path(("evaltui", "rules", ranked.number, "match", "regex"))
         super().__init__(
             f"{config}: {place}: {visible(str(slow))} takes longer than {PATIENCE:g} s on an argument of "
@@ -82,7 +89,7 @@ class ToolRules:
     the file that they are from, a SlowRuleError.
     """
 
-    ranked: tuple[_Ranked, ...]
+    ranked: tuple[_RankedRule, ...]
     patience: Patience = field(default_factory=Patience)
     config: str | None = None
 
@@ -97,8 +104,10 @@ class ToolRules:
     def unruled(self, args: Args) -> Hashable:
         """The arguments that no rule is for, as a key: calls that differ in it never `match`."""
         values = args or {}
-        return frozen(
-            without(values, {place for ranked in self.ranked for place in _reached(ranked.path, values)})
+        return hashable_value(
+            without_places(
+                values, {place for ranked in self.ranked for place in _reached_places(ranked.path, values)}
+            )
         )
 
     def passing(self, expected: Args, actual: Args, path: JsonPath) -> ArgRule | None:
@@ -115,7 +124,7 @@ class ToolRules:
             return None
         place = path[: len(own.path)]
         mine, theirs = (value_at(args or {}, place, ABSENT) for args in (expected, actual))
-        others = set(self._ruled_otherwise(own, place, mine, theirs))
+        others = set(self._overruled_places(own, place, mine, theirs))
         # Where the whole place is one difference, what is inside is not among the differences.
         if path == place and not all(
             self.passing(expected, actual, place + inner)
@@ -123,7 +132,7 @@ class ToolRules:
             for inner in others
         ):
             return None
-        sides = without(mine, others), without(theirs, others)
+        sides = without_places(mine, others), without_places(theirs, others)
         try:
             return own.rule if lets_pass(own.rule.match, *sides, others, self.patience) else None
         except SlowRegexError as slow:
@@ -131,7 +140,9 @@ class ToolRules:
                 return None
             raise SlowRuleError(self.config, own, slow) from None
 
-    def _ruled_otherwise(self, own: _Ranked, place: JsonPath, mine: Any, theirs: Any) -> Iterator[JsonPath]:
+    def _overruled_places(
+        self, own: _RankedRule, place: JsonPath, mine: Any, theirs: Any
+    ) -> Iterator[JsonPath]:
         """The places inside a rule's place, seen from there, that a more specific rule holds for."""
         for ranked in self.ranked:
             if (
@@ -140,8 +151,8 @@ class ToolRules:
                 and covers(ranked.path[: len(place)], place)
             ):
                 inner = ranked.path[len(place) :]
-                yield from _reached(inner, mine)
-                yield from _reached(inner, theirs)
+                yield from _reached_places(inner, mine)
+                yield from _reached_places(inner, theirs)
 
 
 CaseRules = Mapping[str, ToolRules]
@@ -150,13 +161,13 @@ NO_RULES: CaseRules = MappingProxyType({})
 
 def rules_of_case(rules: Iterable[ArgRule], eval_set_id: str, eval_id: str) -> CaseRules:
     """The rules that hold in a case, by tool."""
-    by_tool: dict[str, list[_Ranked]] = {}
+    by_tool: dict[str, list[_RankedRule]] = {}
     for number, rule in enumerate(rules):
         if rule.set in (None, eval_set_id) and rule.case in (None, eval_id):
             path = parse_arg_path(rule.arg)
             scope = 2 * (rule.case is not None) + (rule.set is not None)
             rank = scope, len(path), -path.count(ANY_INDEX), number
-            by_tool.setdefault(rule.tool, []).append(_Ranked(rule, path, rank))
+            by_tool.setdefault(rule.tool, []).append(_RankedRule(rule, path, rank))
     patience = Patience()
     return {tool: ToolRules(tuple(ranked), patience) for tool, ranked in by_tool.items()} or NO_RULES
 
@@ -184,7 +195,7 @@ def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool
 
 def call_keys(name: str, args: Args, rules: CaseRules) -> tuple[Hashable, Hashable]:
     """Two keys to compare calls: different first keys mean different calls, equal second keys equal calls."""
-    exact = name, frozen(args)
+    exact = name, hashable_value(args)
     return ((name, rules[name].unruled(args)) if name in rules else exact), exact
 
 
@@ -197,7 +208,7 @@ def arg_places(expected: Args, actual: Args) -> Iterator[tuple[JsonPath, Any, An
         yield from side_by_side(expected or {}, actual or {})
 
 
-def _reached(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPath]:
+def _reached_places(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPath]:
     """The places in a value that a path names."""
     if not path:
         yield place
@@ -208,7 +219,7 @@ def _reached(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPa
     else:
         steps = () if value_at(value, (step,), ABSENT) is ABSENT else (step,)
     for key in steps:
-        yield from _reached(tuple(rest), value_at(value, (key,), ABSENT), (*place, key))
+        yield from _reached_places(tuple(rest), value_at(value, (key,), ABSENT), (*place, key))
 
 
 # Two values
@@ -236,13 +247,13 @@ def lets_pass(
             return _is_within(expected, actual)
         case "case_insensitive":
             texts = isinstance(expected, str) and isinstance(actual, str)
-            return texts and _caseless(expected) == _caseless(actual)
+            return texts and _fold_case(expected) == _fold_case(actual)
         case MatchBy(regex=str(regex)):
             return _has_form(regex, actual, patience or Patience())
         case MatchBy(approx=Approx() as approx):
             return _is_near(approx, expected, actual)
         case MatchBy(any_of=list(values)):
-            return any(equal(without(value, left_out), actual) for value in values)
+            return any(equal(without_places(value, left_out), actual) for value in values)
     return False
 
 
@@ -251,12 +262,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
-def exactly(number: float) -> Decimal:
+def exact_decimal(number: float) -> Decimal:
     """A number as it is written: 0.1 is a tenth."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
-def _caseless(text: str) -> str:
+def _fold_case(text: str) -> str:
     """A text as Unicode compares it without case and without regard to how its letters are composed."""
     folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
     return unicodedata.normalize("NFC", folded)
@@ -270,9 +281,9 @@ def _has_form(regex: str, actual: Any, patience: Patience) -> bool:
 def _is_near(approx: Approx, expected: Any, actual: Any) -> bool:
     if not (is_number(expected) and is_number(actual)):
         return False
-    far = abs(exactly(expected) - exactly(actual))
-    by_share = exactly(approx.rel or 0) * abs(exactly(expected))
-    return far <= max(exactly(approx.abs or 0), by_share)
+    far = abs(exact_decimal(expected) - exact_decimal(actual))
+    by_share = exact_decimal(approx.rel or 0) * abs(exact_decimal(expected))
+    return far <= max(exact_decimal(approx.abs or 0), by_share)
 
 
 def _same_type(expected: Any, actual: Any) -> bool:
@@ -332,7 +343,7 @@ def match_in_words(data: Any) -> str:
 def _tolerance(key: Any, value: Any) -> str:
     if not is_number(value):
         return show_value(value)
-    return f"{value * 100:g} %" if key == "rel" else f"{exactly(value).normalize():f}"
+    return f"{value * 100:g} %" if key == "rel" else f"{exact_decimal(value).normalize():f}"
 
 
 def rule_in_words(rule: ArgRule, path: JsonPath) -> str:

@@ -19,7 +19,7 @@ from evaltui.core.metrics.metric import (
     criterion_extra,
     effective_threshold,
     failed_with,
-    left_out,
+    left_out_turns,
     mean,
     not_evaluated,
     nothing_to_score,
@@ -40,15 +40,15 @@ from evaltui.text.figures import counted
 EvalStatus = Status
 
 
-def _as_ours(value: Any) -> Any:
+def _foreign_data(value: Any) -> Any:
     """A model of the same shape from elsewhere, such as ADK's, as data."""
     if isinstance(value, BaseModel) and not isinstance(value, Invocation | RubricScore):
         return value.model_dump(exclude_none=True)
     return value
 
 
-_AnyInvocation = Annotated[Invocation, BeforeValidator(_as_ours)]
-_AnyRubricScore = Annotated[RubricScore, BeforeValidator(_as_ours)]
+_AnyInvocation = Annotated[Invocation, BeforeValidator(_foreign_data)]
+_AnyRubricScore = Annotated[RubricScore, BeforeValidator(_foreign_data)]
 
 
 class PerInvocationResult(DataModel):
@@ -112,19 +112,23 @@ def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where
     """
     metric, count = inputs.metric, len(inputs.actual)
     try:
-        result = _ReturnedResult.model_validate(_finite(returned) if inputs.as_adk else dict(returned))
+        result = _ReturnedResult.model_validate(
+            _drop_non_finite(returned) if inputs.as_adk else dict(returned)
+        )
     except ValidationError as error:
-        return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where)
+        return _broken_contract(
+            metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where
+        )
     status = Status(result.overall_eval_status)
     entries = result.per_invocation_results
     if len(entries) != count:
         if status not in (Status.NOT_EVALUATED, Status.INFORMATIONAL):
             counts = f"{counted(len(entries), 'entry', 'entries')} for {counted(count, 'turn')}"
-            return _broken(metric, f"per_invocation_results has {counts}", where)
+            return _broken_contract(metric, f"per_invocation_results has {counts}", where)
         entries = []
     scores = [result.overall_score, *(turn.score for turn in entries)]
-    if wrong := _outside(inputs, scores):
-        return _broken(metric, wrong, where)
+    if wrong := _outside_text(inputs, scores):
+        return _broken_contract(metric, wrong, where)
     rubrics = _rubric_texts(inputs)
     turns = [
         InvocationScore(
@@ -146,13 +150,13 @@ def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where
     )
 
 
-def _finite(value: Any) -> Any:
+def _drop_non_finite(value: Any) -> Any:
     """The data without scores that are no numbers: google-adk takes them, and the verdict beside them."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value
+        return {name: _drop_non_finite(item) for name, item in value.items()}
+    return [_drop_non_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) -> MetricResult:
@@ -166,8 +170,8 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
     try:
         parsed = [_ReturnedScore.model_validate(dict(turn)) for turn in returned]
     except ValidationError as error:
-        return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
-    without = left_out(inputs)
+        return _broken_contract(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
+    without = left_out_turns(inputs)
     turns = [
         unscored_turn(without[number]) if number in without else _scored_turn(turn, metric, threshold)
         for number, turn in enumerate(parsed)
@@ -184,8 +188,8 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
                 error=turn.error.of_judge,
             )
     scores = [turn.score for turn in turns if turn.score is not None]
-    if wrong := _outside(inputs, scores):
-        return replace(_broken(metric, wrong), per_invocation=tuple(turns))
+    if wrong := _outside_text(inputs, scores):
+        return replace(_broken_contract(metric, wrong), per_invocation=tuple(turns))
     if not scores:
         why = nothing_to_score(turns) if len(without) == len(turns) else "no score from its function"
         return not_evaluated(metric, why, tuple(turns))
@@ -201,7 +205,7 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
     )
 
 
-def held_against(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
+def rejudge(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
     """An earlier result of a metric in short form, by the threshold that it has now."""
     threshold = required_threshold(metric)
     if earlier.score is None:
@@ -232,7 +236,7 @@ def _verdict(score: float, metric: EvalMetric, threshold: float) -> Status:
     return verdict(score, threshold, lower_is_better=metric.lower_is_better)
 
 
-def _outside(inputs: MetricInput, scores: Sequence[float | None]) -> str:
+def _outside_text(inputs: MetricInput, scores: Sequence[float | None]) -> str:
     interval = inputs.metric.interval
     if interval is None or inputs.as_adk:
         return ""
@@ -267,7 +271,7 @@ def _sentence(path: JsonPath, message: str) -> str:
     return f"{format_path(path)}: {message}"
 
 
-def _broken(metric: EvalMetric, what: str, where: str = "") -> MetricResult:
+def _broken_contract(metric: EvalMetric, what: str, where: str = "") -> MetricResult:
     message = f"{metric.custom_function_path or metric.metric_name} returned an unusable result: {what}"
     return failed_with(metric, ErrorInfo("CustomMetricError", message, where=where, kind=ErrorKind.JUDGE))
 

@@ -157,6 +157,6 @@ _LOWER_IS_BETTER = Option(
 )
 
 
-def options_of_own(*, scores_turns: bool) -> tuple[Option, ...]:
+def own_metric_options(*, scores_turns: bool) -> tuple[Option, ...]:
     """The options of a metric of the user's, in short form or of ADK's."""
     return (_FUNCTION, _LOWER_IS_BETTER) if scores_turns else (_LOWER_IS_BETTER,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evaltui.core.metrics.declaration import MetricInfo, metric
-from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated, unscored_turn
+from evaltui.core.metrics.metric import MetricInput, left_out_turns, not_evaluated, unscored_turn
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.model.spending import known_sum
@@ -117,7 +117,7 @@ def _report(
             "reports a value that never passes or fails, so it takes no threshold; remove it from the"
             " config's criteria, it is always reported",
         )
-    without = left_out(inputs)
+    without = left_out_turns(inputs)
     turns: list[InvocationScore] = []
     values: list[float | None] = []
     splits: list[Parts] = []

@@ -20,9 +20,9 @@ from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult,
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
 
-_TURNS_NAMED = 3
-NOT_HELD = "turn not in the trace"
-UNSPECIFIED = {
+_MAX_TURNS_NAMED = 3
+NOT_IN_TRACE = "turn not in the trace"
+UNSPECIFIED_REASONS = {
     "calls": "no reference trajectory, not checked",
     "responses": "no reference response, not checked",
 }
@@ -83,7 +83,7 @@ def criterion_option(metric: EvalMetric, name: str, default: Any = None) -> Any:
     return extra.get(name, extra.get(camel(name), default))
 
 
-def what_is_wrong(error: ValidationError, as_a_whole: str = "") -> str:
+def validation_text(error: ValidationError, as_a_whole: str = "") -> str:
     """`num_samples: Input should be a valid integer`"""
     return "; ".join(
         f"{'.'.join(str(step) for step in problem['loc']) or as_a_whole}: {problem['msg']}"
@@ -136,7 +136,7 @@ def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
 NO_EXPECTED_TURNS = "needs expected turns; this case has none"
 
 
-def unpaired(inputs: MetricInput) -> str:
+def unpaired_reason(inputs: MetricInput) -> str:
     """Why the turns expected and those run cannot be paired; "" where they can, or none are expected."""
     if inputs.expected is None or len(inputs.expected) == len(inputs.actual):
         return ""
@@ -144,7 +144,7 @@ def unpaired(inputs: MetricInput) -> str:
     return f"cannot be paired: {expected} expected, {actual} run"
 
 
-def left_out(
+def left_out_turns(
     inputs: MetricInput, *, checks_calls: bool = False, compares: Literal["", "calls", "responses"] = ""
 ) -> dict[int, str]:
     """The turns that are not scored, with the reason. Turns count from 0.
@@ -155,12 +155,14 @@ def left_out(
     if compares and inputs.unspecified:
         absent = {"calls": "intermediate_data", "responses": "final_response"}[compares]
         turns = (n for n, turn in enumerate(inputs.expected or ()) if getattr(turn, absent) is None)
-        skipped = dict.fromkeys(turns, UNSPECIFIED[compares])
+        skipped = dict.fromkeys(turns, UNSPECIFIED_REASONS[compares])
     if checks_calls and inputs.skip_calls:
         skipped |= dict.fromkeys(inputs.skip_calls, "calls not checked")
     if inputs.context:
         skipped |= dict.fromkeys(inputs.context, "context turn, not scored")
-    return skipped | {number: NOT_HELD for number, turn in enumerate(inputs.actual) if TURN in turn.untold}
+    return skipped | {
+        number: NOT_IN_TRACE for number, turn in enumerate(inputs.actual) if TURN in turn.untold
+    }
 
 
 def unscored_turn(reason: str) -> InvocationScore:
@@ -179,7 +181,7 @@ def score_against_expected(
     threshold = required_threshold(inputs.metric)
     if inputs.expected is None:
         return not_evaluated(inputs.metric, NO_EXPECTED_TURNS)
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     turns: list[InvocationScore] = []
     scores: list[float] = []
@@ -195,7 +197,7 @@ def score_against_expected(
     score = mean(scores)
     status = verdict(score, threshold)
     failed = {number: turn.reason for number, turn in enumerate(turns) if turn.status is Status.FAILED}
-    reason = in_turns(failed)
+    reason = turn_reasons(failed)
     if status is Status.FAILED and not reason:
         reason = f"the mean over turns, {score!r}, is below {threshold!r}"
     return MetricResult(
@@ -204,10 +206,10 @@ def score_against_expected(
 
 
 def nothing_to_score(turns: Sequence[InvocationScore]) -> str:
-    if any(turn.reason == NOT_HELD for turn in turns):
-        return f"no turn to score: {NOT_HELD}"
+    if any(turn.reason == NOT_IN_TRACE for turn in turns):
+        return f"no turn to score: {NOT_IN_TRACE}"
     reasons = {turn.reason for turn in turns}
-    if len(reasons) == 1 and reasons <= set(UNSPECIFIED.values()):
+    if len(reasons) == 1 and reasons <= set(UNSPECIFIED_REASONS.values()):
         return f"no turn to score: {reasons.pop()}"
     if turns:
         return "no turn to score: all are context or not checked"
@@ -220,14 +222,14 @@ def mean(scores: Sequence[float]) -> float:
     return functools.reduce(operator.add, scores, 0.0) / len(scores)
 
 
-def in_turns(reasons: Mapping[int, str]) -> str:
+def turn_reasons(reasons: Mapping[int, str]) -> str:
     """The reasons of turns (from 0) as a text, of the first ones in full."""
     texts = [f"turn {number + 1}: {reason}" for number, reason in reasons.items() if reason]
-    more = len(texts) - _TURNS_NAMED
-    return "; ".join(texts[:_TURNS_NAMED] + ([f"{counted(more, 'turn')} more"] if more > 0 else []))
+    more = len(texts) - _MAX_TURNS_NAMED
+    return "; ".join(texts[:_MAX_TURNS_NAMED] + ([f"{counted(more, 'turn')} more"] if more > 0 else []))
 
 
-MISPLACED = (
+MISPLACED_FUNCTION = (
     "a metric in short form belongs under evaltui.criteria; under criteria google-adk cannot find the metric"
 )
 

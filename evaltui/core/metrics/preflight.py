@@ -12,7 +12,13 @@ from rich.cells import cell_len
 from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.judges.rubrics import criterion_rubrics
 from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES, is_known
-from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_metric, unmet_by_user
+from evaltui.core.metrics.requirements import (
+    Facts,
+    MetricReadiness,
+    Readiness,
+    unmet_by_metric,
+    unmet_by_user,
+)
 from evaltui.core.model.base_model import NOT_REPORTED
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
@@ -38,10 +44,10 @@ class CaseTraits(NamedTuple):
 def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
     """Traits of every case, in their order."""
     stored = cases.stored if isinstance(cases, StoredCases) else map(StoredCase.of, cases)
-    return (_of_data(case.eval_id, case.data()) for case in stored)
+    return (_data_traits(case.eval_id, case.data()) for case in stored)
 
 
-def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
+def _data_traits(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
     turns = data.get("conversation") or []
     rubrics = [
         *(data.get("rubrics") or ()),
@@ -138,13 +144,13 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
     Where the same holds for several sets there is one check for all of them.
     """
     sets = [eval_set for eval_set in sets if eval_set.cases]
-    groups: dict[str, dict[tuple[Found, bool], list[tuple[SetToCheck, int, Found]]]] = {}
+    groups: dict[str, dict[tuple[MetricReadiness, bool], list[tuple[SetToCheck, int, MetricReadiness]]]] = {}
     for eval_set in sets:
         known_metrics = {
             SCENARIO,
             *(metric.metric_name for metric in eval_set.config.metrics() if is_known(metric)),
         }
-        for name, finding, cases in _of_set(eval_set, facts):
+        for name, finding, cases in _set_readiness(eval_set, facts):
             optional = name in eval_set.config.evaltui.optional and name in known_metrics
             alike = groups.setdefault(name, {}).setdefault((finding, optional), [])
             alike.append((eval_set, cases, finding))
@@ -171,7 +177,7 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
     )
 
 
-def withheld(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
+def withheld_metrics(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
     """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played.
 
     `path` is that of `CaseId`.
@@ -179,14 +185,14 @@ def withheld(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
     return {check.metric: check.reason for check in checks if check.withheld and path in check.paths}
 
 
-def in_short(checks: Iterable[MetricCheck]) -> str:
+def problems_text(checks: Iterable[MetricCheck]) -> str:
     """`safety_v1 and final_response_match_v2 cannot run`, "" where all is well; without what is optional."""
     by_kind: dict[str, dict[str, None]] = {}
     for check in checks:
         if not (check.is_fine or check.optional):
             by_kind.setdefault(_KINDS[check.readiness], {})[check.metric] = None
     named = {
-        kind: " and ".join(names) if len(names) <= _MOST_NAMES else counted(len(names), "metric")
+        kind: " and ".join(names) if len(names) <= _MAX_NAMES else counted(len(names), "metric")
         for kind, names in by_kind.items()
     }
     return "; ".join(f"{named[kind]} {kind}" for kind in _KINDS.values() if kind in named)
@@ -197,7 +203,7 @@ _KINDS = {
     Readiness.SOME_CASES: "cannot run for every case",
     Readiness.RUNS: "may not be meant so",
 }
-_MOST_NAMES = 2
+_MAX_NAMES = 2
 
 
 def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
@@ -206,14 +212,14 @@ def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
         return MetricCheck(info.name, Readiness.RUNS)
     least = info.interval[0] if info.interval else 0.0
     config = EvalConfig(criteria={info.name: least})
-    finding = unmet_by_metric(config.metrics()[0], config, facts, recorded=False) or Found()
+    finding = unmet_by_metric(config.metrics()[0], config, facts, recorded=False) or MetricReadiness()
     return MetricCheck(info.name, finding.readiness, finding.why, finding.fix)
 
 
 # One set
 
 
-def _of_set(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
+def _set_readiness(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, MetricReadiness, int]]:
     """Yields the readiness of each metric, and the number of cases that it is for."""
     cases = _Cases(eval_set)
     recorded = eval_set.known_as in facts.recorded
@@ -221,7 +227,7 @@ def _of_set(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, in
         finding = (
             unmet_by_metric(metric, eval_set.config, facts, recorded=recorded)
             or _data(metric, cases)
-            or Found()
+            or MetricReadiness()
         )
         yield metric.metric_name, finding, cases.count
     if cases.simulated and (problem := unmet_by_user(eval_set.config, facts, recorded)):
@@ -258,13 +264,13 @@ class _Cases:
 # What the cases hold
 
 
-def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
+def _data(metric: EvalMetric, cases: _Cases) -> MetricReadiness | None:
     """Why a metric can be computed for some cases only, or for none."""
     info = METRICS.get(metric.metric_name)
     if info is None or metric.custom_function_path is not None:
         return None
     if "expected turns" in info.needs and cases.simulated:
-        return _lacking(
+        return _some_cases(
             cases,
             cases.simulated,
             "the metric needs expected turns; cases with a simulated user have none",
@@ -274,9 +280,9 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
         # Of other cases it says nothing, and their other metrics decide.
         if any(case.expects_texts for case in cases.traits):
             return None
-        return Found(Readiness.CANNOT, "no turn expects intermediate responses", _ADD_TEXTS)
+        return MetricReadiness(Readiness.CANNOT, "no turn expects intermediate responses", _ADD_TEXTS)
     if "a scenario" in info.needs and cases.scripted:
-        return _lacking(
+        return _some_cases(
             cases,
             cases.scripted,
             "the metric rates a simulated user; these cases have no conversation_scenario",
@@ -284,14 +290,14 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
         )
     if metric.metric_name in RUBRIC_TYPES and not criterion_rubrics(metric):
         kind = RUBRIC_TYPES[metric.metric_name]
-        return _lacking(
+        return _some_cases(
             cases,
             [case.eval_id for case in cases.traits if not case.rubric_types & {"", kind}],
             "no rubrics for this metric",
             f'add "rubrics" to its criterion, to the case or to its turns, of type {kind} or without one',
         )
-    if metric.metric_name == "final_response_match_v2" and not _counts_what_is_said_before(metric):
-        return _lacking(
+    if metric.metric_name == "final_response_match_v2" and not _includes_earlier_texts(metric):
+        return _some_cases(
             cases,
             cases.without_answers,
             "some turns have no expected response",
@@ -300,20 +306,20 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
     return None
 
 
-def _counts_what_is_said_before(metric: EvalMetric) -> bool:
+def _includes_earlier_texts(metric: EvalMetric) -> bool:
     return metric.criterion is not None and metric.criterion.include_intermediate_responses_in_final
 
 
-def _lacking(cases: _Cases, without: Sequence[str], why: str, fix: str) -> Found | None:
+def _some_cases(cases: _Cases, without: Sequence[str], why: str, fix: str) -> MetricReadiness | None:
     if not without:
         return None
     if len(without) == cases.count:
-        return Found(Readiness.CANNOT, why, fix)
-    return Found(Readiness.SOME_CASES, why, fix, without=tuple(without))
+        return MetricReadiness(Readiness.CANNOT, why, fix)
+    return MetricReadiness(Readiness.SOME_CASES, why, fix, without=tuple(without))
 
 
 _INDENT = 4
-_MOST_CASES = 3
+_MAX_CASES = 3
 
 
 def check_lines(checks: Sequence[MetricCheck], width: int, *, every: bool = False) -> Iterator[Line]:
@@ -323,30 +329,30 @@ def check_lines(checks: Sequence[MetricCheck], width: int, *, every: bool = Fals
     names = min(names, width - 24)
     yield [(f"  {pad('METRIC', names)}  RUNS FOR", "bold")]
     for check in shown:
-        row: Line = [_mark(check), (f" {pad(visible(check.metric), names)}  {_runs_for(check)}", "")]
+        row: Line = [_mark(check), (f" {pad(visible(check.metric), names)}  {_scope_text(check)}", "")]
         if check.optional:
             row.append(("  optional", "muted"))
         yield cut(row, width)
-        yield from _explained(check, width)
+        yield from _explanation_lines(check, width)
     fine = len(checks) - len(shown)
     if fine:
         what = counted(fine, "other metric runs", "other metrics run")
         yield [(f"  {what} for every case", "muted")]
 
 
-def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
+def _explanation_lines(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
-        yield from _indented([(f"in {visible(', '.join(check.sets))}", "muted")], width)
+        yield from _indent_lines([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
-        ids = shorten_list([case.eval_id for case in check.without], _MOST_CASES)
-        yield from _indented([(f"not for {visible(ids)}", "muted")], width)
+        ids = shorten_list([case.eval_id for case in check.without], _MAX_CASES)
+        yield from _indent_lines([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
         fix = f" {check.fix}." if check.fix else ""
         fix = fix.replace("?.", "?")
-        yield from _indented([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
+        yield from _indent_lines([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
 
 
-def _indented(spans: Sequence[Span], width: int) -> Iterator[Line]:
+def _indent_lines(spans: Sequence[Span], width: int) -> Iterator[Line]:
     yield from wrap_behind([(" " * _INDENT, "")], spans, width)
 
 
@@ -356,7 +362,7 @@ def _mark(check: MetricCheck) -> Span:
     return "–", "warning"
 
 
-def _runs_for(check: MetricCheck) -> str:
+def _scope_text(check: MetricCheck) -> str:
     cases = counted(check.cases, "case")
     match check.readiness:
         case Readiness.RUNS:

@@ -22,7 +22,7 @@ from evaltui.core.metrics.judges import (  # noqa: F401
 )
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import (
-    MISPLACED,
+    MISPLACED_FUNCTION,
     CriterionError,
     MetricInput,
     failed_with,
@@ -47,12 +47,12 @@ RUBRIC_TYPES = {info.name: info.rubric_type for info in METRICS.values() if info
 """The type of rubrics that hold for a metric, by its name."""
 
 
-_UNKNOWN = MetricInfo("")
+_UNKNOWN_METRIC = MetricInfo("")
 
 
 def info_of(metric: str) -> MetricInfo:
     """The declaration of a metric by its name; of a metric that is not built in, the defaults."""
-    return METRICS.get(metric, _UNKNOWN)
+    return METRICS.get(metric, _UNKNOWN_METRIC)
 
 
 def is_own(name: str) -> bool:
@@ -84,14 +84,16 @@ def run_metric(inputs: MetricInput) -> MetricResult:
         return not_evaluated(metric, f"is computed by {metric.custom_function_path}, in the agent's process")
     info = METRICS.get(metric.metric_name)
     if info is None:
-        unknown = MISPLACED if names_function(metric.criterion) else _unknown(metric.metric_name)
+        unknown = (
+            MISPLACED_FUNCTION if names_function(metric.criterion) else _unknown_text(metric.metric_name)
+        )
         return not_evaluated(metric, unknown)
     if info.function is None:
         return not_evaluated(metric, "is judged when the case is run")
     try:
         return info.function(inputs)
     except Exception as error:
-        return _failed(metric, error)
+        return _error_result(metric, error)
 
 
 async def run_judged_metric(inputs: MetricInput, judged: JudgedMetric, judge: Judge) -> MetricResult:
@@ -99,15 +101,15 @@ async def run_judged_metric(inputs: MetricInput, judged: JudgedMetric, judge: Ju
     try:
         return await judged(inputs, judge)
     except Exception as error:
-        return _failed(inputs.metric, error)
+        return _error_result(inputs.metric, error)
 
 
-def _failed(metric: EvalMetric, error: Exception) -> MetricResult:
+def _error_result(metric: EvalMetric, error: Exception) -> MetricResult:
     kind = ErrorKind.CONFIG if isinstance(error, CriterionError) else ErrorKind.JUDGE
     return failed_with(metric, ErrorInfo(type(error).__name__, str(error), traceback.format_exc(), kind=kind))
 
 
-def _unknown(name: str) -> str:
+def _unknown_text(name: str) -> str:
     hit = nearest_word(name, METRICS)
     hint = f"Did you mean {hit}?" if hit else "`evaltui metrics` lists all metrics."
     return f"unknown metric {name}. {hint}"

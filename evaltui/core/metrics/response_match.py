@@ -23,7 +23,7 @@ from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
     effective_threshold,
-    left_out,
+    left_out_turns,
     score_against_expected,
 )
 from evaltui.core.model.config import EvalConfig
@@ -68,11 +68,11 @@ def rouge_1_f(candidate: str, reference: str) -> float:
 
 def words(text: str) -> list[str]:
     """The words of a text before stemming, in lower case and compatibility-composed (NFKC)."""
-    return "".join(map(_spaced, unicodedata.normalize("NFKC", text).lower())).split()
+    return "".join(map(_space_out, unicodedata.normalize("NFKC", text).lower())).split()
 
 
 @lru_cache(maxsize=4096)
-def _spaced(char: str) -> str:
+def _space_out(char: str) -> str:
     code = ord(char)
     if any(first <= code <= last for first, last in _CJK):
         return f" {char} "
@@ -148,7 +148,7 @@ def response_match_score(inputs: MetricInput) -> MetricResult:
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         if (awaited := waits.get(id(actual))) is not None:
-            return _waiting(awaited, actual)
+            return _waiting_score(awaited, actual)
         expected_text = scored_text(expected, thoughts=inputs.thoughts)
         actual_text = scored_text(actual, thoughts=inputs.thoughts)
         score = rouge_1_f(actual_text, expected_text)
@@ -157,7 +157,7 @@ def response_match_score(inputs: MetricInput) -> MetricResult:
             absent = "no text, but an output" + ("" if inputs.as_adk else f". {SCORE_OUTPUTS}")
         return TurnScore(score, _shortfall(score, actual_text, expected_text, absent))
 
-    return score_against_expected(inputs, score_turn, left_out(inputs, compares="responses"))
+    return score_against_expected(inputs, score_turn, left_out_turns(inputs, compares="responses"))
 
 
 def turns_without_text(inputs: MetricInput) -> dict[int, frozenset[str]]:
@@ -184,7 +184,7 @@ def awaited_calls(turns: Sequence[Invocation]) -> dict[int, frozenset[str]]:
     return awaited
 
 
-def _waiting(awaited: frozenset[str], actual: Invocation) -> TurnScore:
+def _waiting_score(awaited: frozenset[str], actual: Invocation) -> TurnScore:
     if awaited & _call_names(actual):
         return TurnScore(1.0)
     return TurnScore(0.0, f"no response text and no call of {' or '.join(sorted(awaited))}")
@@ -207,7 +207,7 @@ def _shortfall(score: float, actual_text: str, expected_text: str, absent: str) 
 
 
 SCORE_OUTPUTS = 'Set "outputs": "score" in the evaltui block of the config to score it'
-_METRIC = "response_match_score"
+_METRIC_NAME = "response_match_score"
 _TURNS_NAMED = 3
 
 
@@ -219,7 +219,8 @@ def never_passes(
     Turns count from 0: those in `context` are not scored, of those in `outputs` the response is an output.
     """
     threshold = next(
-        (effective_threshold(metric) for metric in config.metrics() if metric.metric_name == _METRIC), None
+        (effective_threshold(metric) for metric in config.metrics() if metric.metric_name == _METRIC_NAME),
+        None,
     )
     scored = {
         number: scored_text(turn, thoughts=config.evaltui.thoughts == "score")
@@ -240,6 +241,6 @@ def never_passes(
         return f"fails: {turns} no text, but an output. {SCORE_OUTPUTS}"
     turns = plural(len(wordless), f"turn {named} expects", f"turns {named} expect")
     return (
-        f"never passes: {turns} a response without words; {_METRIC} scores it 0 (threshold {threshold:g}). "
-        f"Mark it as context, or remove {_METRIC} from the config"
+        f"never passes: {turns} a response without words; {_METRIC_NAME} scores it 0 "
+        f"(threshold {threshold:g}). Mark it as context, or remove {_METRIC_NAME} from the config"
     )

@@ -23,12 +23,12 @@ from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted, show_money, show_number
 
 
-def _at_most(meaning: str) -> Callable[[Metric], Metric]:
+def _limit_metric(meaning: str) -> Callable[[Metric], Metric]:
     """Declares a metric of what a case may take at most."""
     return metric(MetricInfo(meaning, interval=None, source="evaltui", lower_is_better=True))
 
 
-@_at_most("US dollars that the agent may spend on a case; lower is better.")
+@_limit_metric("US dollars that the agent may spend on a case; lower is better.")
 def cost_usd(inputs: MetricInput) -> MetricResult:
     """US dollars of the agent's model calls. Raises CriterionError without a threshold."""
     spent = _agent_spending(inputs)
@@ -43,11 +43,11 @@ def cost_usd(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, cost.usd + (cost.saved_usd or 0.0), show_money)
 
 
-@_at_most("Seconds that the turns of a case may take; lower is better.")
+@_limit_metric("Seconds that the turns of a case may take; lower is better.")
 def seconds(inputs: MetricInput) -> MetricResult:
     """Seconds of all turns. Raises CriterionError without a threshold."""
     if not inputs.actual:
-        return not_evaluated(inputs.metric, _nothing(inputs))
+        return not_evaluated(inputs.metric, _nothing_reason(inputs))
     durations = [turn.duration for turn in inputs.actual]
     if inputs.spent is not None and inputs.spent.of("agent").replayed:
         reason = "model calls are replayed, so the time they took is unknown; run without recordings"
@@ -58,7 +58,7 @@ def seconds(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, round(sum(timed), 3), show_number)
 
 
-@_at_most("Tokens that the agent may use in a case; lower is better.")
+@_limit_metric("Tokens that the agent may use in a case; lower is better.")
 def tokens(inputs: MetricInput) -> MetricResult:
     """Input and output tokens of the agent's model calls. Raises CriterionError without a threshold."""
     spent = _agent_spending(inputs)
@@ -71,7 +71,7 @@ def tokens(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, float(total), show_number)
 
 
-def _nothing(inputs: MetricInput) -> str:
+def _nothing_reason(inputs: MetricInput) -> str:
     """Why nothing is scored of no turn. Raises CriterionError without a threshold."""
     required_threshold(inputs.metric)
     return nothing_to_score(())
@@ -80,7 +80,7 @@ def _nothing(inputs: MetricInput) -> str:
 def _agent_spending(inputs: MetricInput) -> Spending | str:
     """The agent's spending, or the reason why it is unknown."""
     if not inputs.actual:
-        return _nothing(inputs)
+        return _nothing_reason(inputs)
     if inputs.spent is None:
         return "the model calls are unknown"
     spent = inputs.spent.of("agent")

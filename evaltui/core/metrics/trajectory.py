@@ -24,7 +24,7 @@ from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
     criterion_extra,
-    left_out,
+    left_out_turns,
     not_evaluated,
     nothing_to_score,
     required_threshold,
@@ -52,7 +52,7 @@ class _CallCriterion(DataModel):
     ignore_args: bool = False
 
 
-_USUAL = _CallCriterion.model_construct()
+_DEFAULT_CRITERION = _CallCriterion.model_construct()
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Sameness:
         return call_keys(call.name or "", call.args, self.rules)
 
 
-_BY_NAME = _Sameness(ignore_args=True)
+_SAME_BY_NAME = _Sameness(ignore_args=True)
 _MATCH_TYPE = Option(
     ("match_type",),
     "choice",
@@ -82,7 +82,7 @@ _MATCH_TYPE = Option(
     default="EXACT",
     choices=("EXACT", "IN_ORDER", "ANY_ORDER"),
 )
-_ALLOWED = {
+_ALLOWED_TEXTS = {
     "match_type": "match_type must be EXACT, IN_ORDER or ANY_ORDER",
     "ignore_args": "ignore_args must be true or false",
 }
@@ -107,7 +107,7 @@ def tool_trajectory_avg_score(inputs: MetricInput) -> MetricResult:
     """
     criterion = _call_criterion(inputs.metric)
     same = _Sameness(criterion.ignore_args, inputs.rules)
-    without = left_out(inputs, checks_calls=True, compares="calls")
+    without = left_out_turns(inputs, checks_calls=True, compares="calls")
 
     def score(match_type: MatchType, *, reasons: bool) -> MetricResult:
         score_turn = partial(_matching_turn, match_type, same, reasons=reasons)
@@ -184,7 +184,7 @@ def trajectory_single_tool_use(inputs: MetricInput) -> MetricResult:
     tool = _tool_name(inputs.metric)
     if tool is None:
         return not_evaluated(inputs.metric, 'needs the name of the tool: give the criterion a "tool" key')
-    without = left_out(inputs, checks_calls=True)
+    without = left_out_turns(inputs, checks_calls=True)
     turns: list[InvocationScore] = []
     for number, actual in enumerate(inputs.actual):
         if number in without:
@@ -234,12 +234,12 @@ def with_ignored_args(metric: EvalMetric) -> EvalMetric:
 def _call_criterion(metric: EvalMetric) -> _CallCriterion:
     extra = criterion_extra(metric)
     if not extra:
-        return _USUAL
+        return _DEFAULT_CRITERION
     try:
         return _CallCriterion.model_validate(extra)
     except ValidationError as error:
         wrong = [
-            f"{_ALLOWED[to_snake(str(problem['loc'][0]))]}, not {problem['input']!r}"
+            f"{_ALLOWED_TEXTS[to_snake(str(problem['loc'][0]))]}, not {problem['input']!r}"
             for problem in error.errors(include_url=False)
         ]
         raise CriterionError(f"{metric.metric_name}: {'; '.join(wrong)}") from None
@@ -262,16 +262,16 @@ def _matching_turn(
     )
     match match_type:
         case MatchType.EXACT:
-            matches = len(expected_calls) == len(actual_calls) and _in_order(
+            matches = len(expected_calls) == len(actual_calls) and _is_in_order(
                 expected_calls, actual_calls, same
             )
         case MatchType.IN_ORDER:
-            matches = _in_order(expected_calls, actual_calls, same)
+            matches = _is_in_order(expected_calls, actual_calls, same)
         case MatchType.ANY_ORDER:
-            matches = not _left_over(expected_calls, actual_calls, same)[0]
+            matches = not _unmatched_calls(expected_calls, actual_calls, same)[0]
     if matches:
         return TurnScore(1.0)
-    return TurnScore(0.0, _mismatch(expected_calls, actual_calls, match_type, same) if reasons else "")
+    return TurnScore(0.0, _mismatch_reason(expected_calls, actual_calls, match_type, same) if reasons else "")
 
 
 def _share_of_calls(
@@ -282,15 +282,17 @@ def _share_of_calls(
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         return share(tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data), same)
 
-    return score_against_expected(inputs, score_turn, left_out(inputs, checks_calls=True, compares="calls"))
+    return score_against_expected(
+        inputs, score_turn, left_out_turns(inputs, checks_calls=True, compares="calls")
+    )
 
 
 def _precision(expected: Calls, actual: Calls, same: _Sameness) -> TurnScore:
     if not actual:
         return TurnScore(0.0, "no tool called") if expected else TurnScore(1.0)
-    _, extra = _left_over(expected, actual, same)
+    _, extra = _unmatched_calls(expected, actual, same)
     reason = (
-        f"{show_number(len(extra))} of {counted(len(actual), 'call')} unexpected: {_names(extra)}"
+        f"{show_number(len(extra))} of {counted(len(actual), 'call')} unexpected: {_call_names(extra)}"
         if extra
         else ""
     )
@@ -300,18 +302,18 @@ def _precision(expected: Calls, actual: Calls, same: _Sameness) -> TurnScore:
 def _recall(expected_calls: Calls, actual_calls: Calls, same: _Sameness) -> TurnScore:
     if not expected_calls:
         return TurnScore(1.0)
-    missing, _ = _left_over(expected_calls, actual_calls, same)
+    missing, _ = _unmatched_calls(expected_calls, actual_calls, same)
     expected = counted(len(expected_calls), "expected call")
-    reason = f"{show_number(len(missing))} of {expected} missing: {_names(missing)}" if missing else ""
+    reason = f"{show_number(len(missing))} of {expected} missing: {_call_names(missing)}" if missing else ""
     return TurnScore((len(expected_calls) - len(missing)) / len(expected_calls), reason)
 
 
-def _in_order(expected: Calls, actual: Calls, same: _Sameness) -> bool:
+def _is_in_order(expected: Calls, actual: Calls, same: _Sameness) -> bool:
     rest = iter(actual)
     return all(any(same(call, other) for other in rest) for call in expected)
 
 
-def _left_over(
+def _unmatched_calls(
     expected: Calls, actual: Calls, same: _Sameness
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
     """The calls of either side that are left when as many as possible have a same one on the other."""
@@ -338,21 +340,21 @@ def _difference(calls: Calls, others: Calls, same: _Sameness) -> list[FunctionCa
     return left
 
 
-def _mismatch(expected: Calls, actual: Calls, match_type: MatchType, same: _Sameness) -> str:
-    missing, extra = _left_over(expected, actual, same)
-    gone = _difference(missing, extra, _BY_NAME)
-    changed = _difference(missing, gone, _BY_NAME)
+def _mismatch_reason(expected: Calls, actual: Calls, match_type: MatchType, same: _Sameness) -> str:
+    missing, extra = _unmatched_calls(expected, actual, same)
+    gone = _difference(missing, extra, _SAME_BY_NAME)
+    changed = _difference(missing, gone, _SAME_BY_NAME)
     findings = [
         *(f"{_name(call)}: arguments differ" for call in changed),
         *(f"{_name(call)} missing" for call in gone),
     ]
     if match_type is MatchType.EXACT:
-        surplus = _difference(extra, changed, _BY_NAME)
+        surplus = _difference(extra, changed, _SAME_BY_NAME)
         findings += [f"{_name(call)} unexpected" for call in surplus]
     return ", ".join(findings) or "calls out of order"
 
 
-def _names(calls: Calls) -> str:
+def _call_names(calls: Calls) -> str:
     return ", ".join(_name(call) for call in calls)
 
 

@@ -71,11 +71,11 @@ def _step(step: re.Match[str]) -> str | int | Literal[_AnyIndex.ANY_INDEX]:
     if step["index"]:
         return int(step["index"])
     if step["quoted"]:
-        return _unquoted(step["quoted"])
+        return _unquote(step["quoted"])
     return step["key"]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     try:
         return str(ast.literal_eval(text))
     except SyntaxError as error:
@@ -99,18 +99,18 @@ def covers(pattern: ArgPath, path: JsonPath) -> bool:
     )
 
 
-def _a_name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not text:
         raise ValueError("must be the name of a tool, is empty")
     return text
 
 
-def _a_path(text: str) -> str:
+def _check_path(text: str) -> str:
     parse_arg_path(text)
     return text
 
 
-def _a_regex(text: str) -> str:
+def _check_regex(text: str) -> str:
     check_regex(text)
     return text
 
@@ -135,7 +135,7 @@ class MatchBy(DataModel):
     """A way to match that needs a value: exactly one of these."""
 
     model_config = ConfigDict(extra="forbid")
-    regex: Annotated[StrictStr, AfterValidator(_a_regex)] | None = None
+    regex: Annotated[StrictStr, AfterValidator(_check_regex)] | None = None
     """The whole text matches this regular expression."""
     approx: Approx | None = None
     """The number is near."""
@@ -156,7 +156,7 @@ class MatchBy(DataModel):
 MatchWord = Literal["ignore", "type", "subset", "case_insensitive"]
 
 
-def _a_word(value: Any) -> Any:
+def _check_word(value: Any) -> Any:
     words = get_args(MatchWord)
     if value in words:
         return value
@@ -173,7 +173,7 @@ def _kind_of_match(value: Any) -> str:
 
 
 Match = Annotated[
-    Annotated[MatchWord, BeforeValidator(_a_word), Tag("word")] | Annotated[MatchBy, Tag("by")],
+    Annotated[MatchWord, BeforeValidator(_check_word), Tag("word")] | Annotated[MatchBy, Tag("by")],
     Discriminator(_kind_of_match),
 ]
 
@@ -185,9 +185,9 @@ class ArgRule(DataModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    tool: Annotated[StrictStr, AfterValidator(_a_name)]
+    tool: Annotated[StrictStr, AfterValidator(_check_name)]
     """The name of the tool."""
-    arg: Annotated[StrictStr, AfterValidator(_a_path)]
+    arg: Annotated[StrictStr, AfterValidator(_check_path)]
     """The path of the argument, such as `query`, `filter.as_of` or `items[*].id`; `*` is all arguments."""
     match: Match
     """How far the argument may differ."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.core.model.json_values import field_of, spelt
+from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
 
@@ -49,7 +49,7 @@ def required_field(
     data: Json, path: JsonPath, kind: type[str] | type[list[Any]], problems: list[Problem]
 ) -> Any:
     """The field that a path ends with, None where it is missing or of another kind, which is a problem."""
-    key = spelt(str(path[-1]), data)
+    key = spelling_in(str(path[-1]), data)
     value = data.get(key)
     if isinstance(value, kind):
         return value
@@ -118,13 +118,13 @@ def _calls(conversation: list[Any]) -> dict[str, list[Any]]:
 
 
 # What an agent gets to see of a case; everything else says what is expected of it.
-_GIVEN = ("session_input", "conversation_scenario")
+_INPUT_KEYS = ("session_input", "conversation_scenario")
 
 
-def given_fingerprint(case: Any, stubs: Sequence[Any] = ()) -> str:
+def input_fingerprint(case: Any, stubs: Sequence[Any] = ()) -> str:
     """Fingerprint of what the agent gets of a case, which is JSON data in either spelling of keys, and of the
     tool results that the case stubs."""
-    inputs: dict[str, Any] = {name: field_of(case, name) for name in _GIVEN}
+    inputs: dict[str, Any] = {name: field_of(case, name) for name in _INPUT_KEYS}
     turns = field_of(case, "conversation")
     inputs["said"] = [field_of(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
     if stubs:

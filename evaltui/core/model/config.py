@@ -24,8 +24,8 @@ from .modes import ToolMode, TurnMode
 from .placeholders import placeholders
 from .tags import TAG_PATTERN, tag_problem, tags_by_case
 
-_REQUIRED = ("stop_signal", "conversation_plan", "conversation_history")
-_SPEAKS = (
+_REQUIRED_NAMES = ("stop_signal", "conversation_plan", "conversation_history")
+_AUDIO_REFUSAL = (
     'user_simulator_config has type "llm_audio", which evaltui does not support; use "type": "llm_backed"'
 )
 
@@ -61,14 +61,16 @@ class SimulatorConfig(DataModel):
     @field_validator("custom_instructions")
     @classmethod
     def _complete(cls, value: str | None) -> str | None:
-        if value is not None and (missing := [name for name in _REQUIRED if name not in placeholders(value)]):
+        if value is not None and (
+            missing := [name for name in _REQUIRED_NAMES if name not in placeholders(value)]
+        ):
             raise ValueError(f"must contain {', '.join(f'{{{{ {name} }}}}' for name in missing)}")
         return value
 
     @property
     def refusal(self) -> str | None:
         """Why evaltui does not simulate such a user."""
-        return _SPEAKS if self.type == "llm_audio" else None
+        return _AUDIO_REFUSAL if self.type == "llm_audio" else None
 
 
 # Source: google-adk 2.13, what applies where no config file is found.
@@ -91,10 +93,10 @@ def _no_truth_value(value: Any) -> Any:
 
 
 # What pydantic takes for a number in quotes, about so.
-_InQuotes = Annotated[str, Field(pattern=r"^\s*[+-]?\.?\d")]
+_QuotedNumber = Annotated[str, Field(pattern=r"^\s*[+-]?\.?\d")]
 Threshold = Annotated[
     float,
-    BeforeValidator(_no_truth_value, json_schema_input_type=StrictFloat | _InQuotes),
+    BeforeValidator(_no_truth_value, json_schema_input_type=StrictFloat | _QuotedNumber),
     Field(allow_inf_nan=False),
 ]
 

@@ -34,7 +34,7 @@ class GenaiType:
     ) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(
             self._read,
-            serialization=core_schema.plain_serializer_function_ser_schema(_written, info_arg=True),
+            serialization=core_schema.plain_serializer_function_ser_schema(_serialize_value, info_arg=True),
         )
 
     def __get_pydantic_json_schema__(
@@ -77,7 +77,7 @@ class GenaiField:
         return key
 
 
-def _written(value: Any, info: core_schema.SerializationInfo) -> Any:
+def _serialize_value(value: Any, info: core_schema.SerializationInfo) -> Any:
     if not isinstance(value, BaseModel):
         return value
     return value.model_dump(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, dicts, field_of, spelt
+from evaltui.core.model.json_values import camel, field_of, indexed_objects, spelling_in
 from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
 from evaltui.text.values import show_value
 
@@ -23,7 +23,7 @@ OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}
 """Under `OWN_KEY` of a case: absent responses and calls of its turns are not checked."""
 
-_OF_CASES = (
+_CASE_KEYS = (
     "eval_case_id",
     "prompt",
     "reference",
@@ -34,16 +34,16 @@ _OF_CASES = (
     "session_inputs",
     "rubric_groups",
 )
-_ACTUAL = ("responses", "intermediate_events")
-_DATASETS_ONLY = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
+_RECORDED_KEYS = ("responses", "intermediate_events")
+_DATASET_ONLY_KEYS = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
-_LONGEST_VALUE = 100
+_MAX_VALUE_LENGTH = 100
 
 
 def is_dataset_case(keys: Collection[str]) -> bool:
     """Whether a case of these keys is of an EvaluationDataset, and not one of an EvalSet."""
     own = {"eval_id", "evalId", "conversation", "conversation_scenario", "conversationScenario"}
-    return own.isdisjoint(keys) and any(name in keys or camel(name) in keys for name in _DATASETS_ONLY)
+    return own.isdisjoint(keys) and any(name in keys or camel(name) in keys for name in _DATASET_ONLY_KEYS)
 
 
 def is_dataset(data: Any) -> bool:
@@ -51,12 +51,12 @@ def is_dataset(data: Any) -> bool:
     if not isinstance(data, dict) or data.keys() & {"eval_set_id", "evalSetId"}:
         return False
     cases = field_of(data, "eval_cases")
-    return isinstance(cases, list) and any(is_dataset_case(case) for _, case in dicts(cases))
+    return isinstance(cases, list) and any(is_dataset_case(case) for _, case in indexed_objects(cases))
 
 
 def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
     """A dataset as an eval set called `name`; problems with paths of the dataset."""
-    key = spelt("eval_cases", data)
+    key = spelling_in("eval_cases", data)
     problems: list[Problem] = []
     cases = []
     for index, (case, eval_id) in enumerate(zip(data[key], case_ids(data[key]), strict=True)):
@@ -83,7 +83,7 @@ def from_dataset_case(case: Any, eval_id: str) -> tuple[Any, list[Problem]]:
     if not isinstance(case, dict):
         return case, [wrong_kind((), case, dict)]
     converter = _Case(case)
-    return converter.converted(eval_id), converter.problems
+    return converter.to_eval_case(eval_id), converter.problems
 
 
 class DatasetTurn(NamedTuple):
@@ -120,7 +120,7 @@ def dataset_place(case: Json, path: JsonPath) -> JsonPath:
             turn, is_last = turns[number], number == len(turns) - 1
             expectations = {"final_response": "reference", "intermediate_data": "reference_trajectory"}
             if rest and rest[0] in expectations:
-                key = spelt(expectations[str(rest[0])], case)
+                key = spelling_in(expectations[str(rest[0])], case)
                 if is_last and key in case:
                     return (key, *(("response", *rest[1:]) if key == "reference" else ()))
                 return turn.paths[-1 if rest[0] == "final_response" else 0] if turn.paths else turn.path
@@ -128,7 +128,7 @@ def dataset_place(case: Json, path: JsonPath) -> JsonPath:
         case ("rubrics", int(number), *_):
             return [*rubric_places(case).values(), ()][min(number, len(rubric_places(case)))]
         case (str(name), *rest) if name in names:
-            return (spelt(names[name], case), *rest)
+            return (spelling_in(names[name], case), *rest)
     # A member of the dataset itself, such as one that is given twice.
     return path if path and path[0] in case else ()
 
@@ -149,8 +149,8 @@ class RecordedCase(NamedTuple):
 
 def recorded_cases(data: Json) -> Iterator[RecordedCase]:
     """The cases of a dataset that hold what an agent did."""
-    key = spelt("eval_cases", data)
-    for index, case in dicts(data[key]):
+    key = spelling_in("eval_cases", data)
+    for index, case in indexed_objects(data[key]):
         turns = dataset_turns(case)
         responses = field_of(case, "responses")
         response = field_of(responses[0], "response") if isinstance(responses, list) and responses else None
@@ -161,18 +161,18 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
             yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
 
 
-def left_out(data: Any) -> Iterator[Problem]:
+def left_out_warnings(data: Any) -> Iterator[Problem]:
     """Warnings for the keys of a dataset that an eval set has no place for, with their values."""
     if not is_dataset(data):
         return
-    key = spelt("eval_cases", data)
-    converted = {spelling for name in _OF_CASES for spelling in (name, camel(name))}
-    for index, case in dicts(data[key]):
+    key = spelling_in("eval_cases", data)
+    converted = {spelling for name in _CASE_KEYS for spelling in (name, camel(name))}
+    for index, case in indexed_objects(data[key]):
         for name in (name for name in case if name not in converted):
-            is_actual = name in _ACTUAL or name in map(camel, _ACTUAL)
+            is_actual = name in _RECORDED_KEYS or name in map(camel, _RECORDED_KEYS)
             why = "actual, not expected" if is_actual else "an eval set has no place for it"
             yield Problem.warning(
-                (key, index, name), f"{why}; left out: {show_value(case[name], _LONGEST_VALUE)}"
+                (key, index, name), f"{why}; left out: {show_value(case[name], _MAX_VALUE_LENGTH)}"
             )
 
 
@@ -184,7 +184,7 @@ class _Case:
         self.problems: list[Problem] = []
         """Paths are relative to the case."""
 
-    def converted(self, eval_id: str) -> Json:
+    def to_eval_case(self, eval_id: str) -> Json:
         """The case of an eval set; `eval_id` is the id of a case without one."""
         case: Json = {"eval_id": self._member("eval_case_id", str) or eval_id}
         scenario = self._member("user_scenario", dict)
@@ -240,7 +240,7 @@ class _Case:
     @property
     def is_recorded(self) -> bool:
         """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
-        events = any(field_of(turn, "events") for _, turn in dicts(self._agent_turns()))
+        events = any(field_of(turn, "events") for _, turn in indexed_objects(self._agent_turns()))
         return events and bool(field_of(self._case, "responses") or field_of(self._case, "prompt"))
 
     def _agent_turns(self) -> list[Any]:
@@ -250,7 +250,7 @@ class _Case:
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
         """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
         path: JsonPath
-        key = spelt("conversation_history", self._case)
+        key = spelling_in("conversation_history", self._case)
         for message, where in objects_in(
             self._member("conversation_history", list) or [], (key,), self.problems
         ):
@@ -258,8 +258,8 @@ class _Case:
         prompt = field_of(self._case, "prompt")
         if prompt is not None:
             yield {"author": "user", "content": prompt}, ("prompt",)
-        agent_data, is_first = spelt("agent_data", self._case), True
-        for number, turn in dicts(self._agent_turns()):
+        agent_data, is_first = spelling_in("agent_data", self._case), True
+        for number, turn in indexed_objects(self._agent_turns()):
             events, path = field_of(turn, "events"), (agent_data, "turns", number, "events")
             for event, where in objects_in(events if isinstance(events, list) else [], path, self.problems):
                 # The output of a run may hold the prompt twice.
@@ -277,14 +277,14 @@ class _Case:
         if response is not None:
             turn["final_response"] = response
         elif stated or content_of(reference):
-            where: JsonPath = (spelt("reference", self._case),)
+            where: JsonPath = (spelling_in("reference", self._case),)
             self.problems.append(Problem.error(where, "must have a response with parts"))
         trajectory = self._member("reference_trajectory", list)
         if trajectory is not None:
             calls = []
             for index, step in enumerate(trajectory):
                 if not (of_step := calls_of(step)):
-                    where = (spelt("reference_trajectory", self._case), index)
+                    where = (spelling_in("reference_trajectory", self._case), index)
                     self.problems.append(Problem.error(where, "must be a content with a function_call"))
                 calls += of_step
             turn["intermediate_data"] = {"tool_uses": calls}
@@ -305,10 +305,10 @@ class _Case:
         ids: set[str] = set()
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
-            for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
+            for index, rubric in indexed_objects(rubrics if isinstance(rubrics, list) else []):
                 property_ = (field_of(rubric, "content") or {}).get("property")
                 text = property_.get("description") if isinstance(property_, dict) else None
-                where = (spelt("rubric_groups", self._case), group, "rubrics", index)
+                where = (spelling_in("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):
                     self._warn(where, "no content.property.description; left out")
                     continue
@@ -330,7 +330,7 @@ class _Case:
         value = field_of(self._case, name)
         if value is None or isinstance(value, kind):
             return value
-        path = (spelt(name, self._case),)
+        path = (spelling_in(name, self._case),)
         if path not in (problem.path for problem in self.problems):
             self.problems.append(wrong_kind(path, value, kind))
         return None
@@ -405,8 +405,8 @@ _METRICS = {
     "rouge_1": _Metric("response_match_score"),
 }
 _FUNCTIONS = ("custom_function", "custom_function_file", "remote_custom_function")
-_INSTEAD = "For a verdict, name {} in a test_config.json beside the dataset"
-_OTHER = _INSTEAD.format("metrics of `evaltui metrics`")
+_ADVICE = "For a verdict, name {} in a test_config.json beside the dataset"
+_OTHER_ADVICE = _ADVICE.format("metrics of `evaltui metrics`")
 
 
 def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
@@ -435,11 +435,11 @@ def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
             continue
         metric = _METRICS.get(re.sub(r"_v\d+$", "", name.lower()))
         if name in definitions:
-            not_evaluated[name] = _of_definition(definitions[name])
+            not_evaluated[name] = _definition_advice(definitions[name])
         elif metric is None:
-            not_evaluated[name] = f"a metric of Google's evaluation service, not of evaltui. {_OTHER}"
+            not_evaluated[name] = f"a metric of Google's evaluation service, not of evaltui. {_OTHER_ADVICE}"
         elif metric.threshold is None:
-            instead = _INSTEAD.format(f"{metric.name} and a threshold")
+            instead = _ADVICE.format(f"{metric.name} and a threshold")
             not_evaluated[name] = f"agents-cli gives it no threshold. {instead}"
         else:
             criteria[metric.name] = metric.threshold
@@ -450,9 +450,9 @@ def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
     return {"criteria": criteria, "evaltui": {"not_evaluated": not_evaluated}}, problems
 
 
-def _of_definition(definition: Mapping[str, Any]) -> str:
+def _definition_advice(definition: Mapping[str, Any]) -> str:
     key = next((name for name in (*_FUNCTIONS, "prompt_template") if name in definition), None)
     if key is None:
-        return f"parameters of a metric of Google's evaluation service. {_OTHER}"
+        return f"parameters of a metric of Google's evaluation service. {_OTHER_ADVICE}"
     what = "a function" if key in _FUNCTIONS else "a judge"
-    return f"{what} of agents-cli ({key}), which evaltui does not run. {_OTHER}"
+    return f"{what} of agents-cli ({key}), which evaltui does not run. {_OTHER_ADVICE}"

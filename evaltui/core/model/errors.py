@@ -38,7 +38,7 @@ NO_KEY = "MissingKeyError"
 """The type of the error of an agent whose model has no key; the message says all that there is to say."""
 
 # Another try may do without any change.
-MAY_PASS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
+TRANSIENT_KINDS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
 
 
 @dataclass(frozen=True)

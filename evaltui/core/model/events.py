@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ...text.values import show_value, visible
 
-_LONGEST_RESPONSE = 400
+_MAX_RESPONSE_LENGTH = 400
 
 CALLS = "tool calls"
 """Unknown in `Step.untold`: the agent does not send the tool calls of its turns."""
@@ -37,7 +37,7 @@ USER_MESSAGE = "the user's message"
 """Unknown as CALLS: the message of the user."""
 TURN = "the turn"
 """Unknown as CALLS: an expected turn that was not run, or was not recorded."""
-UNEXPECTED = "an expectation"
+EXPECTATION = "an expectation"
 """Unknown as CALLS: the expectation of a turn that was run, and that no turn of the case is for."""
 
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
@@ -249,7 +249,7 @@ def output_content(output: Any) -> Json:
 def describe_response(response: Any) -> str:
     """A function response in one line: `response to adk_request_input: {"result": "Ada"}`."""
     data = response if isinstance(response, Mapping) else {}
-    shown = show_value(data.get("response"), _LONGEST_RESPONSE)
+    shown = show_value(data.get("response"), _MAX_RESPONSE_LENGTH)
     return f"response to {visible(str(data.get('name') or '?'))}: {shown}"
 
 
@@ -276,14 +276,14 @@ def is_made_id(call_id: str) -> bool:
     return _MADE_ID.fullmatch(call_id) is not None
 
 
-def split(step: Step) -> list[Event]:
+def split_step(step: Step) -> list[Event]:
     """One event per thing in the step; the first one carries what belongs to the step as a whole."""
     shared = _fields_of(step, STEP_FIELDS)
     if step.says_output:
         shared |= _fields_of(step, OUTPUT_FIELDS)
     usage = step.usage
     events: list[Event] = []
-    for part in (*_things_said(step), *_effects(step)):
+    for part in (*_spoken_parts(step), *_effects(step)):
         events.append(
             Event(
                 part.kind,
@@ -305,7 +305,7 @@ def _fields_of(step: Step, defaults: Mapping[str, Any]) -> Json:
     return {name: value for name, default in defaults.items() if (value := getattr(step, name)) != default}
 
 
-class _Thing(NamedTuple):
+class _StepPart(NamedTuple):
     """One thing in a step."""
 
     kind: Kind
@@ -315,12 +315,12 @@ class _Thing(NamedTuple):
     parent: str = ""
 
 
-def _things_said(step: Step) -> Iterator[_Thing]:
+def _spoken_parts(step: Step) -> Iterator[_StepPart]:
     if not step.parts:
         if step.error_code:
-            yield _Thing("error", step.content, {"message": step.error_message or step.error_code})
+            yield _StepPart("error", step.content, {"message": step.error_message or step.error_code})
         elif step.grounding is not None:
-            yield _Thing("text", step.content)
+            yield _StepPart("text", step.content)
         return
     run: list[Json] = []
     for part in step.parts:
@@ -329,18 +329,18 @@ def _things_said(step: Step) -> Iterator[_Thing]:
             run.append(part)
             continue
         if run:
-            yield _Thing("text", _with_parts(step, run))
+            yield _StepPart("text", _with_parts(step, run))
             run = []
         call = part.get("function_call") or part.get("function_response") or {}
         call_id = call.get("id") or ""
         content = _with_parts(step, [part])
         yield (
-            _Thing(kind, content, id=call_id)
+            _StepPart(kind, content, id=call_id)
             if kind == "tool_call"
-            else _Thing(kind, content, parent=call_id)
+            else _StepPart(kind, content, parent=call_id)
         )
     if run:
-        yield _Thing("text", _with_parts(step, run))
+        yield _StepPart("text", _with_parts(step, run))
 
 
 def _part_kind(part: Json) -> Kind:
@@ -354,16 +354,16 @@ def _with_parts(step: Step, parts: Sequence[Json]) -> Json:
     return {"parts": list(parts)} if role is None else {"parts": list(parts), "role": role}
 
 
-def _effects(step: Step) -> Iterator[_Thing]:
+def _effects(step: Step) -> Iterator[_StepPart]:
     if has_output := step.output is not None and not step.says_output:
-        yield _Thing("output", data=_fields_of(step, OUTPUT_FIELDS))
+        yield _StepPart("output", data=_fields_of(step, OUTPUT_FIELDS))
     # What only the framework understands needs an event to go with.
     has_event = has_output or step.parts or step.transfer or step.error_code
     if step.state or (step.framework and not has_event):
         removed = {"removed": list(step.removed)} if step.removed else {}
-        yield _Thing("state", data={"delta": step.state or {}, **removed})
+        yield _StepPart("state", data={"delta": step.state or {}, **removed})
     if step.transfer:
-        yield _Thing("transfer", data={"to": step.transfer})
+        yield _StepPart("transfer", data={"to": step.transfer})
 
 
 def is_final(step: Step, *, skip_summarization: bool = False) -> bool:

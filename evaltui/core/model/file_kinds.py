@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.json_values import dicts
+from evaltui.core.model.json_values import indexed_objects
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,21 @@ def _is_result(data: Any) -> bool:
 
 def _is_trace(data: Any) -> bool:
     if isinstance(data, list):
-        return any(_is_trace(entry) for _, entry in dicts(data[:1]))
+        return any(_is_trace(entry) for _, entry in indexed_objects(data[:1]))
     if not isinstance(data, dict):
         return False
     if data.keys() & {"resourceSpans", "resource_spans", "batches"}:
         return True
     names = {"trace_id", "traceId", "traceID"}
     spans = data.get("data")
-    is_jaeger = isinstance(spans, list) and any("spans" in trace for _, trace in dicts(spans))
+    is_jaeger = isinstance(spans, list) and any("spans" in trace for _, trace in indexed_objects(spans))
     return is_jaeger or bool(data.keys() & names and data.keys() & {"span_id", "spanId", "spans"})
 
 
 def _is_scenarios(data: Any) -> bool:
     scenarios = data.get("scenarios") if isinstance(data, dict) else None
     return isinstance(scenarios, list) and any(
-        scenario.keys() & {"starting_prompt", "startingPrompt"} for _, scenario in dicts(scenarios)
+        scenario.keys() & {"starting_prompt", "startingPrompt"} for _, scenario in indexed_objects(scenarios)
     )
 
 
@@ -78,7 +78,7 @@ def _is_invented(data: Any) -> bool:
     return isinstance(data, dict) and "test_cases" in data and not data.keys() & {"eval_cases", "evalCases"}
 
 
-_OF_SESSIONS = (
+_SESSION_ADVICE = (
     "Add the session to an eval set in the Eval tab of `adk web`, or write its user messages to a file, with "
     "blank lines between them, and record them: `evaltui record AGENT_DIR SET --case ID --turns FILE`"
 )
@@ -98,7 +98,7 @@ _KINDS = (
         _is_promptfoo,
         "evaltui does not read it; write its tests as eval cases, see `evaltui help cases`",
     ),
-    FileKind("an ADK session", _is_session, _OF_SESSIONS),
+    FileKind("an ADK session", _is_session, _SESSION_ADVICE),
     FileKind(
         "a result file of ADK",
         _is_result,
@@ -120,4 +120,4 @@ _KINDS = (
         "Write them as eval_cases, see `evaltui help cases`",
     ),
 )
-SESSION_DATABASE = FileKind("a session database of ADK", lambda _: False, _OF_SESSIONS)
+SESSION_DATABASE = FileKind("a session database of ADK", lambda _: False, _SESSION_ADVICE)

@@ -62,17 +62,17 @@ def equal(value: Any, other: Any) -> bool:
     return value is not ABSENT and other is not ABSENT and bool(value == other)
 
 
-def frozen(value: Any) -> Hashable:
+def hashable_value(value: Any) -> Hashable:
     """Decoded JSON as something that can be a key: equal ones exactly where the values are by `==`."""
     if isinstance(value, dict):
-        return frozenset((key, frozen(item)) for key, item in value.items())
+        return frozenset((key, hashable_value(item)) for key, item in value.items())
     if isinstance(value, list):
-        return tuple(frozen(item) for item in value)
+        return tuple(hashable_value(item) for item in value)
     hashable: Hashable = value
     return hashable
 
 
-def without(value: Any, places: Collection[JsonPath]) -> Any:
+def without_places(value: Any, places: Collection[JsonPath]) -> Any:
     """The value with these places taken out; those that it does not have are passed over."""
     if not places or () in places:
         return ABSENT if () in places else value
@@ -80,13 +80,13 @@ def without(value: Any, places: Collection[JsonPath]) -> Any:
     for place in places:
         inside.setdefault(place[0], []).append(place[1:])
     if isinstance(value, dict):
-        items = {key: without(item, inside.get(key, ())) for key, item in value.items()}
+        items = {key: without_places(item, inside.get(key, ())) for key, item in value.items()}
         return {key: item for key, item in items.items() if item is not ABSENT}
     if isinstance(value, list):
         return [
             item
             for index, entry in enumerate(value)
-            if (item := without(entry, inside.get(index, ()))) is not ABSENT
+            if (item := without_places(entry, inside.get(index, ()))) is not ABSENT
         ]
     return value
 
@@ -97,21 +97,21 @@ def camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
-def spelt(name: str, data: Mapping[str, Any]) -> str:
+def spelling_in(name: str, data: Mapping[str, Any]) -> str:
     """The key under which a field is given; its snake_case name where it is given twice or not at all."""
     return camel(name) if name not in data and camel(name) in data else name
 
 
 def field_of(data: Any, name: str) -> Any:
     """A field in either spelling; None where there is none."""
-    return data.get(spelt(name, data)) if isinstance(data, Mapping) else None
+    return data.get(spelling_in(name, data)) if isinstance(data, Mapping) else None
 
 
-def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
+def spelled_path(path: JsonPath, data: Any) -> JsonPath:
     """A path of snake_case keys with the keys that the data has."""
     spelt_path: JsonPath = ()
     for step in path:
-        key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
+        key = spelling_in(step, data) if isinstance(step, str) and isinstance(data, dict) else step
         spelt_path = (*spelt_path, key)
         if isinstance(data, dict):
             data = data.get(key)
@@ -120,7 +120,7 @@ def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
     return spelt_path
 
 
-def dicts(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+def indexed_objects(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a list with their index."""
     return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))
 
@@ -135,6 +135,6 @@ def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> 
     return value
 
 
-def text_of(value: Any) -> str:
+def text_or_empty(value: Any) -> str:
     """A value that is a text; "" for any other."""
     return value if isinstance(value, str) else ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.spending import Spending
 
 KEYS = {"rpm": "requests per minute", "tpm": "tokens per minute", "concurrent": "calls at once"}
-WANTED_LIMIT = "MODEL:rpm=N,tpm=N,concurrent=N, e.g. gemini-*:rpm=600,tpm=1M"
+LIMIT_FORM = "MODEL:rpm=N,tpm=N,concurrent=N, e.g. gemini-*:rpm=600,tpm=1M"
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
@@ -53,7 +53,8 @@ class Limit:
 
     def __str__(self) -> str:
         """The limit in the form that `parse_limit` reads."""
-        return f"{self.model}:{','.join(f'{key}={_shown(value)}' for key, value in self.to_json().items())}"
+        limits = (f"{key}={_number_text(value)}" for key, value in self.to_json().items())
+        return f"{self.model}:{','.join(limits)}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def parse_limit(text: str) -> Limit:
     model, colon, values = text.rpartition(":")
     pairs = [pair.partition("=") for pair in values.split(",")]
     if not (colon and model.strip() and all(equals for _, equals, _ in pairs)):
-        raise ValueError(f"wanted is {WANTED_LIMIT}")
+        raise ValueError(f"wanted is {LIMIT_FORM}")
     keys = [key.strip() for key, _, _ in pairs]
     if twice := next((key for key in keys if keys.count(key) > 1), ""):
         raise ValueError(f"{twice} is given twice")
@@ -126,11 +127,11 @@ def _number(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]] if match else math.nan
 
 
-def _shown(value: float) -> str:
+def _number_text(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:g}"
 
 
-WANTED_BUDGET = "an amount such as 5USD or 2Mtok"
+BUDGET_FORM = "an amount such as 5USD or 2Mtok"
 
 _FORM = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([kmg]?)(usd|tok)", re.IGNORECASE)
 
@@ -181,5 +182,5 @@ def parse_budget(text: str) -> Budget:
     match = _FORM.fullmatch(text.strip())
     amount = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
     if match is None or not amount or (match[3].lower() == "usd" and match[2]):
-        raise ValueError(f"wanted is {WANTED_BUDGET}")
+        raise ValueError(f"wanted is {BUDGET_FORM}")
     return Budget(amount, "USD" if match[3].lower() == "usd" else "tok")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import file_kind
-from evaltui.core.model.json_values import dicts
+from evaltui.core.model.json_values import indexed_objects
 from evaltui.core.model.problems import (
     DUPLICATE_ID,
     INVALID_VALUE,
@@ -42,7 +42,7 @@ FORMATS: Mapping[Format, str] = {
 
 _CALLS_KEY, _RESPONSES_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
 _TURN_KEYS = ("query", _CALLS_KEY, _RESPONSES_KEY, "reference")
-_LONGEST_VALUE = 100
+_MAX_VALUE_LENGTH = 100
 _SESSION_KEYS = ("name", "data", "initial_session")
 
 
@@ -71,7 +71,7 @@ def from_old_test(
     `name` becomes the id of the set and of the case: ADK takes a random id and the file's path, neither of
     which can be typed. `session` is what `session_input` makes of the initial session.
     """
-    turns, problems = _each(data, (), _turn)
+    turns, problems = _convert_each(data, (), _turn)
     if has_error(problems):
         return None, problems
     return _eval_set(name, [_case(name, turns, session)]), problems
@@ -79,7 +79,7 @@ def from_old_test(
 
 def from_old_eval_set(data: list[Any], name: str) -> tuple[Json | None, list[Problem]]:
     """A list of named sessions as an eval set called `name`; None where there are errors."""
-    cases, problems = _each(data, (), _old_case)
+    cases, problems = _convert_each(data, (), _old_case)
     problems += _repeated_names(data)
     if has_error(problems):
         return None, problems
@@ -99,7 +99,7 @@ def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     problems = _typos(item, _SESSION_KEYS, path)
     name = _get(item, "name", str, path, problems, required=True)
     data = _get(item, "data", list, path, problems, required=True)
-    turns, turn_problems = _each(data or [], (*path, "data"), _turn)
+    turns, turn_problems = _convert_each(data or [], (*path, "data"), _turn)
     if data == []:
         problems.append(NOTHING_TO_RUN.at((*path, "data"), "empty; nothing to run"))
     session, session_problems = session_input(item.get("initial_session"), (*path, "initial_session"))
@@ -145,7 +145,7 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     converted = {}
     for key, convert in ((_CALLS_KEY, _tool_use), (_RESPONSES_KEY, _intermediate_response)):
         entries = _get(item, key, list, path, problems) or []
-        converted[key], entry_problems = _each(entries, (*path, key), convert)
+        converted[key], entry_problems = _convert_each(entries, (*path, key), convert)
         problems += entry_problems
     turn = {
         "user_content": {"role": "user", "parts": [{"text": query}]},
@@ -196,20 +196,20 @@ def texts_without_author(data: Any) -> Iterator[Problem]:
                 yield Problem.warning((*path, _RESPONSES_KEY, index), "no author is given; agent is taken")
 
 
-def left_out(data: Any) -> Iterator[Problem]:
+def left_out_warnings(data: Any) -> Iterator[Problem]:
     """Warnings for the keys of an old format that an eval set has no place for, with their values."""
     objects: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
     if kind_of(data) == "old eval set":
-        objects += [(session, (index,), _SESSION_KEYS) for index, session in dicts(data)]
+        objects += [(session, (index,), _SESSION_KEYS) for index, session in indexed_objects(data)]
     for turn, path in _turns(data):
         objects.append((turn, path, _TURN_KEYS))
         for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_RESPONSES_KEY, ("author", "text"))):
             inner = turn.get(key)
-            entries = dicts(inner) if isinstance(inner, list) else ()
+            entries = indexed_objects(inner) if isinstance(inner, list) else ()
             objects += [(entry, (*path, key, index), fields) for index, entry in entries]
     for item, path, allowed in objects:
         for key in (key for key in item if key not in allowed):
-            message = f"an eval set has no place for it; left out: {show_value(item[key], _LONGEST_VALUE)}"
+            message = f"an eval set has no place for it; left out: {show_value(item[key], _MAX_VALUE_LENGTH)}"
             yield Problem.warning((*path, key), message)
 
 
@@ -217,15 +217,15 @@ def _turns(data: Any) -> Iterator[tuple[Json, JsonPath]]:
     """The turns of an old format that are objects, with their places."""
     kind = kind_of(data)
     if kind == "old test":
-        yield from ((turn, (index,)) for index, turn in dicts(data))
+        yield from ((turn, (index,)) for index, turn in indexed_objects(data))
     elif kind == "old eval set":
-        for index, session in dicts(data):
+        for index, session in indexed_objects(data):
             turns = session.get("data")
-            for number, turn in dicts(turns) if isinstance(turns, list) else ():
+            for number, turn in indexed_objects(turns) if isinstance(turns, list) else ():
                 yield turn, (index, "data", number)
 
 
-def _each(
+def _convert_each(
     items: list[Any], path: JsonPath, convert: Callable[[Json, JsonPath], tuple[Any, list[Problem]]]
 ) -> tuple[list[Any], list[Problem]]:
     converted: list[Any] = []

@@ -163,7 +163,7 @@ class MetricResult:
         return f"{self.name} {show_scores(self.score, self.threshold, self.lower_is_better)}"
 
 
-def _against(result: CaseResult | RepeatResult) -> Iterator[str]:
+def _fault_texts(result: CaseResult | RepeatResult) -> Iterator[str]:
     """The faults of a result, in a few words each."""
     if result.error is not None:
         yield str(result.error)
@@ -172,7 +172,7 @@ def _against(result: CaseResult | RepeatResult) -> Iterator[str]:
             yield metric.in_words
 
 
-_AS_IT_RAN = PlainSerializer(lambda turn: dump(turn.as_it_ran), return_type=dict[str, Any])
+_RAN_TURN = PlainSerializer(lambda turn: dump(turn.as_it_ran), return_type=dict[str, Any])
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]
 ArgOp = Literal["same", "changed", "missing", "extra"]
@@ -281,7 +281,7 @@ class RepeatResult:
     metrics: tuple[MetricResult, ...] = ()
     error: ErrorInfo | None = None
     """The error that ended it, None where it came to its end."""
-    actual: tuple[Annotated[Invocation, _AS_IT_RAN], ...] = ()
+    actual: tuple[Annotated[Invocation, _RAN_TURN], ...] = ()
     """The turns as they ran, as invocations of an eval set."""
     turns: tuple[TurnResult, ...] = field(default=(), metadata=NOT_REPORTED)
     """Expectation against reality."""
@@ -328,7 +328,7 @@ class RepeatResult:
         return tuple(dict.fromkeys(error.kind for error in self.errors))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {'; '.join((self.status, *_against(self)))}>"
+        return f"<{type(self).__name__} {'; '.join((self.status, *_fault_texts(self)))}>"
 
     @property
     def trajectory(self) -> Trajectory:
@@ -545,5 +545,5 @@ class CaseResult:
     @property
     def in_words(self) -> str:
         """Its id, its status and the metrics that decide, in a line."""
-        reasons = (self.reason,) if self.reason else _against(self)
+        reasons = (self.reason,) if self.reason else _fault_texts(self)
         return "; ".join((f"{self.eval_id} {self.status}", *reasons))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 # What Jinja would take as its own: expressions, statements, comments.
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_KNOWN = (
+_KNOWN_NAMES = (
     "stop_signal",
     "conversation_plan",
     "conversation_history",
@@ -23,15 +23,16 @@ def placeholders(template: str) -> set[str]:
     names = set()
     for markup in _MARKUP.finditer(template):
         placeholder = _PLACEHOLDER.fullmatch(markup[0])
-        if placeholder is None or placeholder[1] not in _KNOWN:
+        if placeholder is None or placeholder[1] not in _KNOWN_NAMES:
+            allowed = ", ".join(f"{{{{ {name} }}}}" for name in _KNOWN_NAMES)
             raise ValueError(
-                f"unknown markup {markup[0]}. Placeholders are "
-                f"{', '.join(f'{{{{ {name} }}}}' for name in _KNOWN)}; {{{{ persona }}}} is the whole persona"
+                f"unknown markup {markup[0]}. Placeholders are {allowed}; "
+                "{{ persona }} is the whole persona"
             )
         names.add(placeholder[1])
     return names
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(template: str, values: Mapping[str, str]) -> str:
     """The text with these names replaced; what a value holds is inserted as it is, and other names stay."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)

@@ -89,7 +89,7 @@ def problems_of(subject: Subject, *arguments: Any) -> list[Problem]:
     return [rule.at(*finding) for rule, check in CHECKS[subject].values() for finding in check(*arguments)]
 
 
-def mended(subject: Mendable, data: Any) -> list[Problem]:
+def mend(subject: Mendable, data: Any) -> list[Problem]:
     """Mends data in place, once by each mend, and returns a problem for each mended place."""
     return [rule.at(*finding) for rule, mend in MENDS[subject].values() for finding in mend(data)]
 
@@ -214,10 +214,10 @@ def likely_typos(
             yield (*path, key), f"unknown key. Did you mean {visible(hit)}?"
 
 
-IGNORED = "unknown key, ignored"
+IGNORED_KEY = "unknown key, ignored"
 
 # Keys that people and editors write as comments.
-_COMMENT = ("$", "_", "#", "//")
+_COMMENT_PREFIXES = ("$", "_", "#", "//")
 
 
 def unknown_keys(
@@ -230,8 +230,8 @@ def unknown_keys(
     for key in data:
         if key in typos:
             yield typos[key]
-        elif key not in spellings and not key.startswith(_COMMENT):
-            yield (*path, key), IGNORED
+        elif key not in spellings and not key.startswith(_COMMENT_PREFIXES):
+            yield (*path, key), IGNORED_KEY
 
 
 _KIND_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
@@ -252,7 +252,7 @@ def objects_in(
             problems.append(wrong_kind((*path, index), item, dict))
 
 
-def given_twice(other: str) -> str:
+def duplicate_key_text(other: str) -> str:
     """The message for a key beside its other spelling: readers differ in which of them counts."""
     return f"given twice, also as {other}; remove one"
 
@@ -260,11 +260,11 @@ def given_twice(other: str) -> str:
 def merge_ignored(problems: Iterable[Problem]) -> list[Problem]:
     """The problems; an unknown key that many cases have is named at the first, with the number of others."""
     problems = list(problems)
-    alike = merge_alike(problem for problem in problems if problem.message == IGNORED)
-    return [*alike, *(problem for problem in problems if problem.message != IGNORED)]
+    alike = merge_same_kind(problem for problem in problems if problem.message == IGNORED_KEY)
+    return [*alike, *(problem for problem in problems if problem.message != IGNORED_KEY)]
 
 
-def merge_alike(problems: Iterable[Problem]) -> list[Problem]:
+def merge_same_kind(problems: Iterable[Problem]) -> list[Problem]:
     """The first of each kind of problem, with the number of others; entries of a list are alike."""
     kinds: dict[tuple[Any, ...], list[Problem]] = {}
     for problem in problems:

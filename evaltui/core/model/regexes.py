@@ -16,16 +16,16 @@ from ...text.figures import show_number
 PATIENCE = 2.0
 _PROBE_PATIENCE = 0.2
 # To compile a repeat takes memory for each copy.
-_MOST_COPIES = 20_000
-_MOST_PROBES = 8
-_MOST_REMEMBERED = 1000
+_MAX_COPIES = 20_000
+_MAX_PROBES = 8
+_MAX_REMEMBERED = 1000
 
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(|\)|(?P<repeat>\{(\d*)(?:,(\d*))?\})|.", re.DOTALL)
 _PLAIN = re.compile(r"\\(?P<kind>[dsw])|(?<!\\)(?P<plain>[A-Za-z0-9])")
-_OF_KIND = {"d": "0", "s": " ", "w": "a"}
+_KIND_SAMPLES = {"d": "0", "s": " ", "w": "a"}
 
 # What ran out of time once is not tried again: a screen scores at every key.
-_slow: dict[tuple[str, str], None] = {}
+_slow_matches: dict[tuple[str, str], None] = {}
 
 
 class SlowRegexError(Exception):
@@ -43,7 +43,7 @@ class Patience:
         # Takes its time to be imported, and few configs need it.
         import regex
 
-        if self.left <= 0 or (pattern, text) in _slow:
+        if self.left <= 0 or (pattern, text) in _slow_matches:
             raise SlowRegexError(pattern)
         began = time.monotonic()
         try:
@@ -57,15 +57,15 @@ class Patience:
 
 
 def _remember(pattern: str, text: str) -> None:
-    while len(_slow) >= _MOST_REMEMBERED:
-        del _slow[next(iter(_slow))]
-    _slow[pattern, text] = None
+    while len(_slow_matches) >= _MAX_REMEMBERED:
+        del _slow_matches[next(iter(_slow_matches))]
+    _slow_matches[pattern, text] = None
 
 
 def check_regex(text: str) -> None:
     """Raises ValueError where a text is not a regular expression, or too large for one."""
-    if (copies := _copies(text)) > _MOST_COPIES:
-        most = show_number(_MOST_COPIES)
+    if (copies := _copies(text)) > _MAX_COPIES:
+        most = show_number(_MAX_COPIES)
         raise ValueError(f"is too large: its repeats make {show_number(copies)} copies, at most {most}")
     import regex
 
@@ -80,10 +80,11 @@ def is_slow(pattern: str) -> bool:
     """Whether it takes very long on a short text: a few dozen times one of its letters, then what it cannot
     have, and the pattern itself: what it looks for first is in there."""
     letters = dict.fromkeys(
-        _OF_KIND[match["kind"]] if match["kind"] else match["plain"] for match in _PLAIN.finditer(pattern)
+        _KIND_SAMPLES[match["kind"]] if match["kind"] else match["plain"]
+        for match in _PLAIN.finditer(pattern)
     )
     try:
-        for letter in [*letters, "a"][:_MOST_PROBES]:
+        for letter in [*letters, "a"][:_MAX_PROBES]:
             Patience(_PROBE_PATIENCE).matches(pattern, f"{letter * 40}\0{pattern}")
     except SlowRegexError:
         return True

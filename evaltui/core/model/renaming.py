@@ -178,7 +178,7 @@ def key_place(holder: dict[str, Any], key: str) -> Callable[[str], None]:
     return put
 
 
-def _each(reader: Callable[[Any, JsonPath], Iterator[NamePlace]]) -> _Reader:
+def _each_item(reader: Callable[[Any, JsonPath], Iterator[NamePlace]]) -> _Reader:
     """A reader of a list."""
 
     def read(items: Any, path: JsonPath) -> Iterator[NamePlace]:
@@ -274,7 +274,7 @@ def _schema(schema: dict[str, Any], tool: str, path: JsonPath) -> Iterator[NameP
     others = properties.keys()
     for name, member in list(properties.items()):
         at: JsonPath = (*path, "properties", name)
-        if isinstance(member, dict) and member.get("title") == _titled(name):
+        if isinstance(member, dict) and member.get("title") == _title_of_name(name):
             yield NamePlace("argument", name, (*at, "title"), _titles(member), tool)
         yield NamePlace("argument", name, at, key_place(properties, name), tool, others - {name})
         if tool == TRANSFER and isinstance(member, dict):
@@ -288,19 +288,19 @@ def _texts_of(items: Any, path: JsonPath, kind: NameKind, tool: str) -> Iterator
             yield NamePlace(kind, name, (*path, index), value_place(items, index), tool)
 
 
-def _titled(name: str) -> str:
+def _title_of_name(name: str) -> str:
     """The title that pydantic makes of a name."""
     return name.replace("_", " ").title()
 
 
 def _titles(member: dict[str, Any]) -> Callable[[str], None]:
-    return lambda new: member.update(title=_titled(new))
+    return lambda new: member.update(title=_title_of_name(new))
 
 
 def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
     """Declarations side by side, of which no two can have one name."""
     names = {item.get("name") for item in items if isinstance(item, dict)} if isinstance(items, list) else ()
-    for place in _each(_declaration)(items, path):
+    for place in _each_item(_declaration)(items, path):
         beside = {name for name in names if isinstance(name, str)} - {place.name}
         yield place if place.others or place.kind == "argument" else replace(place, others=beside)
 
@@ -314,7 +314,7 @@ def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
         yield NamePlace("agent", name, (*path, name), key_place(agents, name), others=agents.keys() - {name})
 
 
-def _authored(pair: Any, path: JsonPath) -> Iterator[NamePlace]:
+def _author_names(pair: Any, path: JsonPath) -> Iterator[NamePlace]:
     """An author with parts."""
     if isinstance(pair, list) and pair and isinstance(pair[0], str):
         yield NamePlace("agent", pair[0], (*path, 0), value_place(pair, 0))
@@ -328,19 +328,19 @@ def _event(event: Any, path: JsonPath) -> Iterator[NamePlace]:
     yield from names_in(event, path)
 
 
-_TABLE: Mapping[str, _Reader] = {
+_READERS_BY_KEY: Mapping[str, _Reader] = {
     "function_call": call_names,
     "function_response": _response,
-    "tool_uses": _each(call_names),
-    "tool_responses": _each(_response),
+    "tool_uses": _each_item(call_names),
+    "tool_responses": _each_item(_response),
     "function_declarations": declared_names,
     "tool_declarations": declared_names,
     "agent_details": _agents,
-    "intermediate_responses": _each(_authored),
-    "invocation_events": _each(_event),
+    "intermediate_responses": _each_item(_author_names),
+    "invocation_events": _each_item(_event),
 }
 _READERS: Mapping[str, _Reader] = {
-    spelling: reader for key, reader in _TABLE.items() for spelling in (key, camel(key))
+    spelling: reader for key, reader in _READERS_BY_KEY.items() for spelling in (key, camel(key))
 }
 _OPAQUE = frozenset(
     spelling
@@ -370,18 +370,19 @@ def renamed_request(
         # The description of a tool says which arguments it has, without its name.
         within = replace(renaming, tool="")
         tools = [
-            _in_texts(tool, within, quoted) if tool.get("name") == renaming.tool else tool for tool in tools
+            _rename_in_texts(tool, within, quoted) if tool.get("name") == renaming.tool else tool
+            for tool in tools
         ]
-    in_texts = partial(_in_texts, renaming=renaming, quoted=quoted)
+    in_texts = partial(_rename_in_texts, renaming=renaming, quoted=quoted)
     return in_texts(contents), in_texts(tools), in_texts(instruction)
 
 
-def _in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "text") -> Any:
+def _rename_in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "text") -> Any:
     if isinstance(value, list):
-        return [_in_texts(item, renaming, quoted, key) for item in value]
+        return [_rename_in_texts(item, renaming, quoted, key) for item in value]
     if isinstance(value, dict):
         return {
-            name: item if name in _CALLS else _in_texts(item, renaming, quoted, name)
+            name: item if name in _CALLS else _rename_in_texts(item, renaming, quoted, name)
             for name, item in value.items()
         }
     if not isinstance(value, str) or key not in ("text", "description"):
@@ -390,10 +391,10 @@ def _in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "text") -
     if renaming.what != "argument" or renamed == value:
         return renamed
     pairs = zip(value.split("\n"), renamed.split("\n"), strict=True)
-    return "\n".join(_in_order(*pair) for pair in pairs)
+    return "\n".join(_sort_arguments(*pair) for pair in pairs)
 
 
-def _in_order(before: str, after: str) -> str:
+def _sort_arguments(before: str, after: str) -> str:
     """A line with arguments that were sorted by name, as ADK quotes calls of other agents, sorted again."""
     if before == after or not before.startswith("{"):
         return after

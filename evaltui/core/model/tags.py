@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .json_values import dicts, list_at
+from .json_values import indexed_objects, list_at
 
 TAG_PATTERN = r'^[^\s,"#*?-][^\s,"#*?]*$'
 """Pattern of tags that can be typed as they are, in filters and on command lines."""
@@ -41,7 +41,7 @@ def tags_in(config: Any, set_id: str) -> dict[str, tuple[str, ...]]:
     """The tags of the cases of a set in the parsed JSON of its config; what is none is passed over."""
     entries = (
         (entry.get("set"), entry.get("case"), entry.get("tags"))
-        for _, entry in dicts(list_at(config, ("evaltui", "tags")))
+        for _, entry in indexed_objects(list_at(config, ("evaltui", "tags")))
     )
     return tags_by_case(
         (

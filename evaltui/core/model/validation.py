@@ -25,7 +25,7 @@ from evaltui.core.model.eval_set import (
     SessionInput,
     tool_calls,
 )
-from evaltui.core.model.json_values import camel, list_at, path_as_spelt, spelt
+from evaltui.core.model.json_values import camel, list_at, spelled_path, spelling_in
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     DUPLICATE_ID,
@@ -38,7 +38,7 @@ from evaltui.core.model.problems import (
     JsonPath,
     LintRule,
     Problem,
-    given_twice,
+    duplicate_key_text,
     has_error,
     likely_typos,
     merge_ignored,
@@ -60,7 +60,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     eval_set, problems = validate_set_level(data)
     if not isinstance(data, dict):
         return None, problems
-    cases_key = spelt("eval_cases", data)
+    cases_key = spelling_in("eval_cases", data)
     cases: list[EvalCase] = []
     for index, raw in enumerate(list_at(data, (cases_key,))):
         case, case_problems = validate_case(raw)
@@ -82,7 +82,7 @@ def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
     # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
     twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}
     head = {key: value for key, value in data.items() if key not in twice}
-    cases_key = spelt("eval_cases", data)
+    cases_key = spelling_in("eval_cases", data)
     if isinstance(head.get(cases_key), list):
         head[cases_key] = []
     eval_set, problems = validate_model(EvalSet, head)
@@ -95,7 +95,7 @@ def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
     case, errors = validate_model(EvalCase, data)
     if case is None:
         return None, errors + in_data
-    warnings = [replace(problem, path=path_as_spelt(problem.path, data)) for problem in case_warnings(case)]
+    warnings = [replace(problem, path=spelled_path(problem.path, data)) for problem in case_warnings(case)]
     return case, in_data + warnings
 
 
@@ -120,24 +120,24 @@ def _unknown_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
 def _duplicate_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
     for name, other in _other_spellings(EvalSet):
         if other in data and name in data:
-            yield (other,), given_twice(name)
+            yield (other,), duplicate_key_text(name)
 
 
 @NOTHING_TO_RUN.checks("set")
 def _no_cases(data: dict[str, Any]) -> Iterator[Finding]:
-    if data.get(key := spelt("eval_cases", data)) == []:
+    if data.get(key := spelling_in("eval_cases", data)) == []:
         yield (key,), "empty; nothing to run"
 
 
 @DUPLICATE_ID.checks("set")
 def _duplicate_ids(data: dict[str, Any]) -> Iterator[Finding]:
-    cases_key = spelt("eval_cases", data)
+    cases_key = spelling_in("eval_cases", data)
     cases = list_at(data, (cases_key,))
     first: dict[str, int] = {}
     for index, eval_id in enumerate(eval_ids_of(cases)):
         if eval_id is not None and first.setdefault(eval_id, index) != index:
             where = f"{cases_key}[{first[eval_id]}]"
-            key = spelt("eval_id", cases[index])
+            key = spelling_in("eval_id", cases[index])
             yield (cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too"
 
 
@@ -158,7 +158,7 @@ def _duplicate_keys_of_case(data: Any) -> Iterator[Finding]:
     for model, values, path in _open_objects(data):
         for name, other in _other_spellings(model):
             if name in values and other in values:
-                yield (*path, name), given_twice(other)
+                yield (*path, name), duplicate_key_text(other)
 
 
 def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], JsonPath]]:
@@ -182,7 +182,7 @@ def _other_spellings(model: type[BaseModel]) -> list[tuple[str, str]]:
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
     if not isinstance(data, dict):
         return None, path
-    key = spelt(name, data)
+    key = spelling_in(name, data)
     return data.get(key), (*path, key)
 
 

@@ -59,7 +59,7 @@ class Variant:
     @property
     def has_other_code(self) -> bool:
         """Whether it runs the agent of a commit or of another folder."""
-        return any(change.kind in _ALONE for change in self.changes)
+        return any(change.kind in _NAMELESS_KINDS for change in self.changes)
 
     def of_kind(self, kind: str) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
@@ -79,17 +79,17 @@ class Variant:
         return cls(member(data, "name", str), named, member(data, "commit", str, ""), tuple(places.items()))
 
 
-EVERY = "all"
+ALL_VARIANTS = "all"
 """The name for the unchanged agent and every variant of the settings."""
-FORM = "NAME:KEY=VALUE,…"
+VARIANT_FORM = "NAME:KEY=VALUE,…"
 _VARIANT_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
 # Where the next change begins; any other comma is part of a value.
-_NEXT = re.compile(r",(?=\s*[A-Za-z_][\w.\- ]*=)")
+_NEXT_CHANGE = re.compile(r",(?=\s*[A-Za-z_][\w.\- ]*=)")
 
-_ALONE = ("git", "agent")
-_WITH_NAME = {"model": "an agent", "instruction": "an agent", "config": "a field", "env": "a variable"}
+_NAMELESS_KINDS = ("git", "agent")
+_NAMED_KINDS = {"model": "an agent", "instruction": "an agent", "config": "a field", "env": "a variable"}
 _NEED_NAME = {"config": "config.temperature=0", "env": "env.NAME=value"}
-_KINDS = (*_WITH_NAME, *_ALONE)
+_KINDS = (*_NAMED_KINDS, *_NAMELESS_KINDS)
 
 
 class VariantTextError(ValueError):
@@ -121,14 +121,14 @@ def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
         )
     if not changes:
         raise VariantTextError(f"{text!r} changes nothing. Write {name}:KEY=VALUE with {', '.join(_KINDS)}")
-    parsed = [_change(change.strip()) for change in _NEXT.split(changes)]
-    return _checked(Variant(name, tuple(parsed)))
+    parsed = [_change(change.strip()) for change in _NEXT_CHANGE.split(changes)]
+    return _check_variant(Variant(name, tuple(parsed)))
 
 
 def _check_name(name: str) -> None:
-    if not _VARIANT_NAME.fullmatch(name) or name == EVERY:
+    if not _VARIANT_NAME.fullmatch(name) or name == ALL_VARIANTS:
         raise VariantTextError(
-            f"{name!r} is not a name of a variant: up to 40 of a–z, 0–9, _, - and ., not {EVERY}"
+            f"{name!r} is not a name of a variant: up to 40 of a–z, 0–9, _, - and ., not {ALL_VARIANTS}"
         )
 
 
@@ -156,20 +156,20 @@ def _checked_key(key: str) -> str:
         if not near and kind.isupper():
             near = f". Did you mean env.{key}?"
         raise VariantTextError(f"{key!r} is unknown{near or '.'} A variant changes {', '.join(_KINDS)}")
-    if kind in _ALONE and dot:
+    if kind in _NAMELESS_KINDS and dot:
         raise VariantTextError(f"{key!r}: {kind} has nothing after a dot. Write {kind}=…")
     if kind in _NEED_NAME and not name:
-        raise VariantTextError(f"{key!r} needs {_WITH_NAME[kind]}, for example {_NEED_NAME[kind]}")
+        raise VariantTextError(f"{key!r} needs {_NAMED_KINDS[kind]}, for example {_NEED_NAME[kind]}")
     if dot and not name:
-        raise VariantTextError(f"{key!r} needs {_WITH_NAME[kind]} after the dot")
+        raise VariantTextError(f"{key!r} needs {_NAMED_KINDS[kind]} after the dot")
     return key
 
 
-def _checked(variant: Variant) -> Variant:
+def _check_variant(variant: Variant) -> Variant:
     keys = [change.key for change in variant.changes]
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise VariantTextError(f"variant {variant.name} has {twice} twice")
-    if {*_ALONE} <= {*keys}:
+    if {*_NAMELESS_KINDS} <= {*keys}:
         raise VariantTextError(f"variant {variant.name}: git and agent cannot be changed together")
     for change in variant.changes:
         if change.kind not in ("config", "env") and not str(change.value).strip():
@@ -186,26 +186,28 @@ def variant_of_table(name: str, table: object) -> Variant:
     changes = tuple(_changes(table))
     if not changes and name != BASE:
         raise VariantTextError(f"{name} changes nothing. Give {', '.join(_KINDS)}")
-    return _checked(Variant(name, changes))
+    return _check_variant(Variant(name, changes))
 
 
 def _changes(table: Mapping[str, Any]) -> Iterator[Change]:
     for key, value in table.items():
-        if isinstance(value, dict) and key.partition(".")[0] in _WITH_NAME:
-            yield from (_of_table(f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
+        if isinstance(value, dict) and key.partition(".")[0] in _NAMED_KINDS:
+            yield from (
+                _table_change(f"{key}.{inner}", inner_value) for inner, inner_value in _flatten(value)
+            )
         else:
-            yield _of_table(key, value)
+            yield _table_change(key, value)
 
 
-def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flatten(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from ((f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
+            yield from ((f"{key}.{inner}", inner_value) for inner, inner_value in _flatten(value))
         else:
             yield key, value
 
 
-def _of_table(key: str, value: Any) -> Change:
+def _table_change(key: str, value: Any) -> Change:
     kind = _checked_key(key).partition(".")[0]
     if kind == "env" and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)

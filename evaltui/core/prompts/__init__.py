@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from string import Template
 
-_SHORTEST_MARK = 8
+_MIN_MARK_LENGTH = 8
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def prompt(name: str) -> Prompt:
     return Prompt(f"{name}/{newest}", versions[newest].read_text(encoding="utf-8"))
 
 
-def fenced(text: str) -> str:
+def fence(text: str) -> str:
     """A text from elsewhere between two marks that do not occur in it: `<text 1a2b3c4d>`.
 
     It cannot end its own fence, so it cannot pose as part of the prompt. The same text has the same marks, so
@@ -46,6 +46,6 @@ def fenced(text: str) -> str:
     """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     mark = next(
-        (digest[:end] for end in range(_SHORTEST_MARK, len(digest)) if digest[:end] not in text), digest
+        (digest[:end] for end in range(_MIN_MARK_LENGTH, len(digest)) if digest[:end] not in text), digest
     )
     return f"<text {mark}>\n{text}\n</text {mark}>"

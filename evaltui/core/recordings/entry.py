@@ -132,20 +132,20 @@ def fingerprints(request: JsonRequest, now: datetime) -> Fingerprints:
         "model": request.model,
         "instruction": request.instruction or "",
         # In which order tools are declared means nothing, and differs where they come from elsewhere.
-        "tools": sorted(request.tools, key=_canonical),
+        "tools": sorted(request.tools, key=_canonical_json),
         "config": request.config,
         "contents": with_numbered_calls(request.contents),
     }
-    exact = _canonical(data)
+    exact = _canonical_json(data)
     plain = without_today(exact, now)
     if plain != exact:
         data = json.loads(plain)
     return Fingerprints(
         key=_hash(plain, 16),
         exact=_hash(exact, 16),
-        instruction=_hash(_canonical(data["instruction"]), 8),
-        tools=_hash(_canonical(data["tools"]), 8),
-        contents=tuple(_hash(_canonical(content), 8) for content in data["contents"]),
+        instruction=_hash(_canonical_json(data["instruction"]), 8),
+        tools=_hash(_canonical_json(data["tools"]), 8),
+        contents=tuple(_hash(_canonical_json(content), 8) for content in data["contents"]),
         request=JsonRequest(**data),
     )
 
@@ -177,10 +177,10 @@ def _is_answer(content: Json) -> bool:
 
 def call_key(tool: str, args: Json) -> str:
     """Equal for calls of one tool with equal arguments."""
-    return f"{tool} {_canonical(args)}"
+    return f"{tool} {_canonical_json(args)}"
 
 
-def _canonical(data: Any) -> str:
+def _canonical_json(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
@@ -191,8 +191,8 @@ def _hash(text: str, length: int) -> str:
 # What stands for an agent's name where a judge was asked; the metric follows.
 JUDGE_OF = "judge of "
 # Enough to see which message is meant.
-_LONGEST_DESCRIPTION = 120
-_UNFIT = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
+_MAX_DESCRIPTION_LENGTH = 120
+_UNSAFE_CHARACTERS = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
 
 
 @dataclass(frozen=True)
@@ -348,15 +348,15 @@ def _fits(value: Any, kind: Any) -> bool:
     )
 
 
-def written(line: Line) -> str:
+def line_text(line: Line) -> str:
     """One line of text without its end."""
     data = entry_to_json(line)
     text = json.dumps(data, ensure_ascii=False)
     # A lone surrogate cannot be written as UTF-8, and at these some readers break lines.
-    return json.dumps(data) if _UNFIT.search(text) else text
+    return json.dumps(data) if _UNSAFE_CHARACTERS.search(text) else text
 
 
-def shared_of(prints: Fingerprints) -> list[Shared]:
+def shared_lines(prints: Fingerprints) -> list[Shared]:
     """The lines that an entry with these fingerprints refers to."""
     request = prints.request
     lines = [Shared(prints.instruction, text=request.instruction)] if request.instruction else []
@@ -372,7 +372,7 @@ def new_contents(prints: Fingerprints, recorded: Collection[str]) -> Json:
 def describe(content: Json) -> str:
     """A content in a few words: who says what, calls what, returns what."""
     parts = [_describe_part(part) for part in content.get("parts") or []]
-    return cut(f"{content.get('role') or 'model'}: {' · '.join(parts)}", _LONGEST_DESCRIPTION)
+    return cut(f"{content.get('role') or 'model'}: {' · '.join(parts)}", _MAX_DESCRIPTION_LENGTH)
 
 
 def _describe_part(part: Json) -> str:

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..model.case_id import given_fingerprint
+from ..model.case_id import input_fingerprint
 from ..model.content import FunctionCall, FunctionResponse
 from ..model.eval_set import EvalCase, Invocation, tool_calls, tool_responses
 from ..model.modes import Modes
 from .entry import ToolCall
 
-_GIVEN: dict[str, Any] = {
+_INPUT_FIELDS: dict[str, Any] = {
     "session_input": True,
     "conversation_scenario": True,
     "conversation": {"__all__": {"user_content"}},
 }
 
 
-def given_to_agent(case: EvalCase, modes: Modes) -> str:
+def agent_input_fingerprint(case: EvalCase, modes: Modes) -> str:
     """Fingerprint of the session, the user's messages or scenario, and the tool results that the case stubs.
 
     The spelling of keys in its file makes no difference.
     """
-    data = case.model_dump(mode="json", exclude_defaults=True, include=_GIVEN)
+    data = case.model_dump(mode="json", exclude_defaults=True, include=_INPUT_FIELDS)
     calls = stubs_of_case(case) if modes.stubs else ()
     stubs = [[call.turn, call.tool, call.args, call.result] for call in calls]
-    return given_fingerprint(data, stubs)
+    return input_fingerprint(data, stubs)
 
 
 def stubs_of_case(case: EvalCase) -> list[ToolCall]:
@@ -34,12 +34,12 @@ def stubs_of_case(case: EvalCase) -> list[ToolCall]:
     return [
         ToolCall(case.eval_id, 0, turn, call.name or "", call.args or {}, response.response)
         for turn, invocation in enumerate(case.conversation or [])
-        for call, response in _answered(invocation)
+        for call, response in _answered_calls(invocation)
         if response.response is not None
     ]
 
 
-def _answered(invocation: Invocation) -> Iterator[tuple[FunctionCall, FunctionResponse]]:
+def _answered_calls(invocation: Invocation) -> Iterator[tuple[FunctionCall, FunctionResponse]]:
     """Each call with its response: by id, else the first unmatched response of the same name."""
     left = tool_responses(invocation.intermediate_data)
     calls = tool_calls(invocation.intermediate_data)

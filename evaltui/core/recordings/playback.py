@@ -23,11 +23,11 @@ from .entry import (
     request_of,
 )
 
-_SHOWN = 60
-_MOST_SETTINGS = 3
+_MAX_QUOTE = 60
+_MAX_SETTINGS = 3
 
 
-def nearest(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]) -> ModelCall:
+def nearest_call(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]) -> ModelCall:
     """The recorded call that differs least: in as few respects, and as late, as possible. There is at least
     one."""
     return max(recorded, key=lambda entry: _likeness(prints, agent, entry))
@@ -35,7 +35,7 @@ def nearest(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]) -> 
 
 def _likeness(prints: Fingerprints, agent: str, entry: ModelCall) -> tuple[float, int]:
     before = entry.content_prints
-    same = _same_at_first(prints.contents, before)
+    same = _common_length(prints.contents, before)
     contents = same / max(len(prints.contents), len(before), 1)
     request = prints.request
     of_request = request.model, _instruction_id(prints), _tools_id(prints), request.config, agent
@@ -72,7 +72,7 @@ def differences(
 def _change(now: object, before: object) -> str:
     if not now or not before:
         return "was removed" if before else "is new"
-    was, is_now = show_change(before, now, _SHOWN)
+    was, is_now = show_change(before, now, _MAX_QUOTE)
     return f"is {is_now}, was {was}"
 
 
@@ -92,36 +92,36 @@ def _tools_change(now: Sequence[Json], before: Sequence[Json]) -> str:
 
 def _settings_changes(now: Json, before: Json) -> Iterator[str]:
     changed = [(path, was, is_now) for path, was, is_now in side_by_side(before, now) if was != is_now]
-    for path, was, is_now in changed[:_MOST_SETTINGS]:
+    for path, was, is_now in changed[:_MAX_SETTINGS]:
         name = ".".join(map(str, path)) or "config"
         if was is ABSENT or is_now is ABSENT:
             yield f"{name} is {'new' if was is ABSENT else 'removed'}"
         else:
             yield f"{name} {_change(is_now, was) if is_now and was else f'is {is_now!r}, it was {was!r}'}"
-    if len(changed) > _MOST_SETTINGS:
-        yield f"{show_number(len(changed) - _MOST_SETTINGS)} more settings differ"
+    if len(changed) > _MAX_SETTINGS:
+        yield f"{show_number(len(changed) - _MAX_SETTINGS)} more settings differ"
 
 
 def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Mapping[str, str]) -> str:
     """The first content that differs, counted from 1."""
-    first = _same_at_first(prints.contents, before)
+    first = _common_length(prints.contents, before)
     if first == len(before):
-        return f"content {first + 1} is new: {_shown(describe(prints.request.contents[first]))}"
+        return f"content {first + 1} is new: {_cut_quote(describe(prints.request.contents[first]))}"
     was = beginnings.get(before[first], "another one")
     if first == len(prints.contents):
-        return f"content {first + 1} is missing: {_shown(was)}"
+        return f"content {first + 1} is missing: {_cut_quote(was)}"
     is_now = describe(prints.request.contents[first])
     if was == is_now:
-        return f"content {first + 1} starts like the recorded one, {_shown(was)}, then differs"
-    was, is_now = show_change(was, is_now, 2 * _SHOWN)
+        return f"content {first + 1} starts like the recorded one, {_cut_quote(was)}, then differs"
+    was, is_now = show_change(was, is_now, 2 * _MAX_QUOTE)
     return f"content {first + 1} is {is_now}, was {was}"
 
 
-def _shown(text: str) -> str:
-    return f'"{cut(visible(text), _SHOWN)}"'
+def _cut_quote(text: str) -> str:
+    return f'"{cut(visible(text), _MAX_QUOTE)}"'
 
 
-def _same_at_first(mine: Sequence[str], theirs: Sequence[str]) -> int:
+def _common_length(mine: Sequence[str], theirs: Sequence[str]) -> int:
     pairs = zip(mine, theirs, strict=False)
     shorter = min(len(mine), len(theirs))
     return next((number for number, (mark, other) in enumerate(pairs) if mark != other), shorter)
@@ -181,12 +181,13 @@ class Playback:
             return f"no {what} recorded for this repeat"
         times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
-            return f"recorded {_times(times)}, now requested once more"
+            return f"recorded {_times_text(times)}, now requested once more"
         prints = max(
-            [prints, *earlier], key=lambda either: _likeness(either, agent, nearest(either, agent, recorded))
+            [prints, *earlier],
+            key=lambda either: _likeness(either, agent, nearest_call(either, agent, recorded)),
         )
         beginnings = {mark: text for entry in recorded for mark, text in entry.said.items()}
-        entry = nearest(prints, agent, recorded)
+        entry = nearest_call(prints, agent, recorded)
         return "; ".join(differences(prints, entry, self._shared, beginnings))
 
     def why_no_result(self, tool: str, args: Json) -> str:
@@ -195,13 +196,13 @@ class Playback:
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)
         if times:
-            return f"this call was recorded {_times(times)}, now made once more"
+            return f"this call was recorded {_times_text(times)}, now made once more"
         if not recorded:
             return f"no call of {tool} recorded for this repeat"
         others = dict.fromkeys(show_value(entry.args) for entry in recorded)
         return f"recorded are calls with {', '.join(others)}"
 
 
-def _times(number: int) -> str:
+def _times_text(number: int) -> str:
     """`once`, `2 times`"""
     return plural(number, "once", counted(number, "time"))

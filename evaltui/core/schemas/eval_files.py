@@ -9,7 +9,7 @@ from evaltui.core.metrics.declaration import MetricInfo, Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet, Rubric
-from evaltui.core.model.tool_schema import DeclaredTool, inlined, kinds_of
+from evaltui.core.model.tool_schema import DeclaredTool, inline_references, kinds_of
 from evaltui.core.schemas.generating import Schema, schema_of
 
 _TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array", "null"))
@@ -18,7 +18,7 @@ _ALTERNATIVES = ("allOf", "anyOf", "any_of", "oneOf")
 
 def proposed_names(tools: Sequence[DeclaredTool]) -> list[Schema]:
     """The names of tools as alternatives of a text."""
-    return [{"const": tool.name, **_described(tool.description)} for tool in tools]
+    return [{"const": tool.name, **_description(tool.description)} for tool in tools]
 
 
 def propose_calls(call: Schema, tools: Sequence[DeclaredTool]) -> None:
@@ -28,7 +28,7 @@ def propose_calls(call: Schema, tools: Sequence[DeclaredTool]) -> None:
     call["allOf"] = [
         {
             "if": {"properties": {"name": {"const": tool.name}}, "required": ["name"]},
-            "then": {"properties": {"args": proposal(inlined(tool.parameters, tool.parameters))}},
+            "then": {"properties": {"args": proposal(inline_references(tool.parameters, tool.parameters))}},
         }
         for tool in tools
         if tool.parameters is not None
@@ -42,7 +42,7 @@ def proposal(schema: Any) -> Schema:
     """
     if not isinstance(schema, Mapping):
         return {}
-    proposed = _described(schema.get("description"))
+    proposed = _description(schema.get("description"))
     properties: Schema = {}
     values: list[Schema] = []
     for part in _parts(schema):
@@ -76,11 +76,11 @@ def _values(schema: Mapping[str, Any]) -> list[Schema]:
     return [{"type": kind} for kind in sorted(kinds_of(schema) & _TYPES)] if "type" in schema else []
 
 
-def _described(text: Any) -> Schema:
+def _description(text: Any) -> Schema:
     return {"description": text} if isinstance(text, str) and text else {}
 
 
-_OLD = "A format before the EvalSet schema; `evaltui migrate` converts it."
+_OLD_FORMAT = "A format before the EvalSet schema; `evaltui migrate` converts it."
 _OPTION_TYPES = {"flag": "boolean", "text": "string", "whole number": "integer", "rubrics": "array"}
 
 
@@ -95,7 +95,7 @@ def eval_set_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
     return {
         **head,
         "if": {"type": "array"},
-        "then": {"description": _OLD},
+        "then": {"description": _OLD_FORMAT},
         "else": {"$ref": "#/definitions/EvalSet"},
     }
 
@@ -133,10 +133,10 @@ def _add_option(options: Schema, option: Option, tools: list[Schema]) -> None:
     *above, name = map(str, option.path)
     for step in above:
         options = options.setdefault(step, {"properties": {}})["properties"]
-    options[name] = _proposed(option, tools)
+    options[name] = _option_schema(option, tools)
 
 
-def _proposed(option: Option, tools: list[Schema]) -> Schema:
+def _option_schema(option: Option, tools: list[Schema]) -> Schema:
     described: dict[str, Any] = {"description": option.meaning}
     described |= {"enum": list(option.choices)} if option.choices else {"type": _OPTION_TYPES[option.kind]}
     if option.kind == "rubrics":

@@ -44,7 +44,7 @@ def schema_of(kind: Any, title: str, use: Literal["read", "event", "report"] = "
     generated = TypeAdapter(kind).json_schema(
         mode="validation" if use == "read" else "serialization",
         ref_template="#/definitions/{model}",
-        schema_generator=_OfReports if use == "report" else _Generator,
+        schema_generator=_ReportGenerator if use == "report" else _Generator,
     )
     definitions = generated.pop("$defs", {})
     schema: Schema = {"$schema": DIALECT, **generated, "title": title, "definitions": definitions}
@@ -57,7 +57,7 @@ class _Generator(GenerateJsonSchema):
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         generated = super().model_schema(schema)
-        return _in_both_spellings(schema["cls"], generated)
+        return _add_both_spellings(schema["cls"], generated)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         generated = super().default_schema(schema)
@@ -98,7 +98,7 @@ class _Generator(GenerateJsonSchema):
             entry.get("serialization_alias"): entry["name"] for entry in schema["schema"].get("fields", ())
         }
         properties = {
-            name: entry | _described(docs.get(names.get(name, name)))
+            name: entry | _description(docs.get(names.get(name, name)))
             for name, entry in generated["properties"].items()
         }
         return {**generated, "properties": properties}
@@ -109,7 +109,7 @@ class _Generator(GenerateJsonSchema):
         return generated if is_strict else {"anyOf": [generated, *also]}
 
 
-class _OfReports(_Generator):
+class _ReportGenerator(_Generator):
     def field_is_required(self, field: Any, total: bool) -> bool:
         return field.get("serialization_exclude_if") is None
 
@@ -123,11 +123,11 @@ class _OfReports(_Generator):
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         generated = super().dataclass_schema(schema)
-        properties = {name: _in_terms_of_json(member) for name, member in generated["properties"].items()}
-        return {**_in_terms_of_json(generated), "properties": properties}
+        properties = {name: _null_for_none(member) for name, member in generated["properties"].items()}
+        return {**_null_for_none(generated), "properties": properties}
 
 
-def _in_terms_of_json(schema: Schema) -> Schema:
+def _null_for_none(schema: Schema) -> Schema:
     """The schema of what is only written, with `null` for `None` in its description."""
     written = {name: value for name, value in schema.items() if name != "readOnly"}
     if text := written.get("description"):
@@ -135,11 +135,11 @@ def _in_terms_of_json(schema: Schema) -> Schema:
     return written
 
 
-def _described(doc: str | None) -> Schema:
+def _description(doc: str | None) -> Schema:
     return {"description": doc} if doc else {}
 
 
-def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
+def _add_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
     """The schema of a model with each key in snake_case, too, where the model reads it; and with its docs."""
     both = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
     docs, declared = field_docs(model), generated.get("properties", {})
@@ -148,7 +148,7 @@ def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> Js
     for name, field in model.model_fields.items():
         alias = field.alias or name
         names = (name, alias) if both and alias != name else (alias,)
-        schema = declared[alias] | _described(docs.get(name))
+        schema = declared[alias] | _description(docs.get(name))
         properties |= dict.fromkeys(names, schema)
         if field.is_required():
             twins.append(names)

@@ -68,11 +68,11 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
         path.append(PathStep(len(path) + 1, kind, name, span.agent, depth, span.number))
         return len(path)
 
-    for span in _in_order(spans, turn):
+    for span in _spans_in_order(spans, turn):
         if not span.agent or span.kind == "turn":
             continue
         above = (spans[number] for number in ancestors(spans, span.number))
-        inside = next((_called(around) for around in above if around.kind == "tool"), "")
+        inside = next((_called_tool(around) for around in above if around.kind == "tool"), "")
         agent = agents.setdefault((span.agent, inside), AgentUse(span.agent, inside))
         if span.kind == "agent":
             agent.steps.append(step("agent", span.agent, span))
@@ -83,7 +83,7 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
                 if "name" in declared:
                     agent.tool(str(declared["name"]))
         elif span.kind == "tool":
-            tool = agent.tool(_called(span))
+            tool = agent.tool(_called_tool(span))
             tool.steps.append(step("tool", tool.name, span))
             tool.failed |= span.failed
         elif span.kind == "transfer":
@@ -92,7 +92,7 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
     return Graph(tuple(agents.values()), tuple(path))
 
 
-def _called(span: Span) -> str:
+def _called_tool(span: Span) -> str:
     for event in span.events:
         for part in (event.content or {}).get("parts") or ():
             call = part.get("function_call") or part.get("function_response")
@@ -101,7 +101,7 @@ def _called(span: Span) -> str:
     return ""
 
 
-def _in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:
+def _spans_in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:
     """The spans of a turn, each before those inside of it, those beside each other as they began."""
     ordered: list[Span] = []
     stack = [span.number for span in reversed(spans) if span.kind == "turn" and span.turn == turn]

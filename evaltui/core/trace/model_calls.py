@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 # Models whose name begins so are stand-ins: they answer by rules, without network and cost.
-STAND_IN = "scripted"
+SCRIPTED_PREFIX = "scripted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
         if event.kind == "model_request":
             # What plays the user is none of the agent's.
             seen = seen or event.agent != SIMULATED_USER
-            stand_in = str(event.data.get("model", "")).startswith(STAND_IN)
+            stand_in = str(event.data.get("model", "")).startswith(SCRIPTED_PREFIX)
             if not stand_in and not event.data.get("missed"):
                 replayed[f"{event.repeat} {event.id}"] = bool(event.data.get("replayed"))
         elif event.data.get("replayed") and event.parent:
@@ -95,7 +95,9 @@ class CallCounts:
         if event.kind == "model_request":
             if event.data.get("replayed"):
                 self.replayed += 1
-            elif not event.data.get("missed") and not str(event.data.get("model", "")).startswith(STAND_IN):
+            elif not event.data.get("missed") and not str(event.data.get("model", "")).startswith(
+                SCRIPTED_PREFIX
+            ):
                 self.live += 1
         elif event.kind == "tool_result" and event.data.get("stubbed"):
             self.stubbed_tools += 1

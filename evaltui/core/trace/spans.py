@@ -133,7 +133,7 @@ class SpanTree:
         return ancestors(self.spans, number)
 
     def _add(self, event: Event) -> None:
-        span = self._joined(event) or self._opened(event)
+        span = self._continued_span(event) or self._open_span(event)
         span.events.append(event)
         is_failure = event.kind == "error" and not event.data.get("retrying")
         if is_failure and self.first_error is None:
@@ -157,7 +157,7 @@ class SpanTree:
                 around.step_tokens + step_tokens,
             )
 
-    def _joined(self, event: Event) -> Span | None:
+    def _continued_span(self, event: Event) -> Span | None:
         """The span that this event is a further part of."""
         number = self._of_event.get(event.parent)
         if number is None:
@@ -171,7 +171,7 @@ class SpanTree:
         """Pieces of a text are one, and so is the whole text that follows them."""
         if event.kind != "text":
             return None
-        agent = self._known_agent(event, self._around(event))
+        agent = self._known_agent(event, self._enclosing_span(event))
         if agent is None:
             return None
         streamed = self._streamed.get(agent.number)
@@ -181,7 +181,7 @@ class SpanTree:
             del self._streamed[agent.number]
         return self.spans[streamed]
 
-    def _opened(self, event: Event) -> Span:
+    def _open_span(self, event: Event) -> Span:
         if event.kind == "user":
             return self._turn(event)
         agent = self._agent(event)
@@ -217,7 +217,7 @@ class SpanTree:
         self._turns[event.turn] = span.number
         return span
 
-    def _around(self, event: Event) -> Span:
+    def _enclosing_span(self, event: Event) -> Span:
         """The tool call that the event happened in, else its turn."""
         number = self._of_event.get(event.parent)
         if number is not None:
@@ -233,7 +233,7 @@ class SpanTree:
         return self.spans[self._turns[event.turn]]
 
     def _agent(self, event: Event) -> Span:
-        around = self._around(event)
+        around = self._enclosing_span(event)
         if agent := self._known_agent(event, around):
             return agent
         if not event.agent:
@@ -323,11 +323,11 @@ def request_of(spans: Sequence[Span], number: int) -> Request | None:
     for earlier in own:
         event = earlier.event("model_request")
         assert event is not None
-        before = _read(event.data, before)
+        before = _read_request(event.data, before)
     return before
 
 
-def _read(data: Json, before: Request | None) -> Request:
+def _read_request(data: Json, before: Request | None) -> Request:
     earlier = before.contents[: data.get("contents_before", 0)] if before else ()
     request = Request(
         model=str(data.get("model") or ""),
@@ -405,14 +405,14 @@ def time_spent(spans: Sequence[Span]) -> TimeSpent:
     parts, before, intervals = list[float](), 0.0, list[tuple[float, float]]()
     for ranges in (of("model"), of("tool"), waits, of("agent"), of("turn")):
         intervals += ranges
-        so_far = covered(intervals)
+        so_far = covered_seconds(intervals)
         parts.append(so_far - before)
         before = so_far
     model, tool, throttled, agent, waiting = parts
     return TimeSpent(model, tool, throttled, agent, waiting, len(of("model")), len(of("tool")))
 
 
-def covered(ranges: Iterable[tuple[float, float]]) -> float:
+def covered_seconds(ranges: Iterable[tuple[float, float]]) -> float:
     """Seconds that are in at least one of the ranges."""
     seconds, end = 0.0, float("-inf")
     for first, last in sorted(ranges):

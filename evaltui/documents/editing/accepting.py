@@ -25,7 +25,7 @@ from evaltui.core.model.eval_set import (
     tool_responses,
 )
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN
-from evaltui.core.model.json_values import ABSENT, dicts, value_at
+from evaltui.core.model.json_values import ABSENT, indexed_objects, value_at
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult, calls_of
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.text_diff import IntermediateDiff
@@ -77,7 +77,7 @@ def all_texts(turn: TurnEditor) -> list[TextBefore]:
 def text_as_answer(turn: TurnEditor, *, thoughts: bool) -> TextBefore | None:
     """The text that is scored in place of the answer; None where there is none, or `thoughts` are scored."""
     answer = turn.answer
-    thought = any(part.get("thought") and part.get("text") for _, part in dicts(answer.parts))
+    thought = any(part.get("thought") and part.get("text") for _, part in indexed_objects(answer.parts))
     if thoughts or not thought or any(text.text for text in answer.texts):
         return None
     return next(reversed(all_texts(turn)), None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.set import SetEditor
@@ -41,7 +41,7 @@ def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
     eval_set = SetEditor.copied(document.value)
     ids: set[Any] = set(eval_set.eval_ids)
     for case in added:
-        eval_id = case.get(spelt("eval_id", case))
+        eval_id = case.get(spelling_in("eval_id", case))
         if eval_id in ids:
             message = f"already has a case {eval_id!r}; choose another id"
             raise _unusable(source.path, (cases_key,), message)
@@ -56,7 +56,7 @@ def _eval_set(source: Source) -> tuple[JsonDocument, str]:
     data = parse(source.text)
     if isinstance(data, Problem):
         raise EvalSetError([replace(data, file=str(source.path))])
-    cases_key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
+    cases_key = spelling_in("eval_cases", data) if isinstance(data, dict) else "eval_cases"
     if not isinstance(data, dict) or not isinstance(data.get(cases_key), list):
         raise _unusable(
             source.path, (cases_key,), "must be a list of cases; cases can be added to eval sets only"

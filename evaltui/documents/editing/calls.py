@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.model.json_values import dicts, list_at, text_of, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, text_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.intermediate import IntermediateData, PartIndex
 from evaltui.documents.editing.json_paths import field_path, in_style
@@ -222,7 +222,7 @@ def _entries(
     for number, path in enumerate(_paths(intermediate, of_lists, of_events)):
         value = value_at(intermediate.data, path)
         payload = value.get(content)
-        name, call_id = text_of(value.get("name")), text_of(value.get("id"))
+        name, call_id = text_or_empty(value.get("name")), text_or_empty(value.get("id"))
         yield number, name, payload if isinstance(payload, dict) else None, call_id, path
 
 
@@ -264,7 +264,7 @@ def _paths(intermediate: IntermediateData, of_lists: str, of_events: str) -> lis
         ]
     listed = intermediate.list_of(of_lists)
     path = intermediate.list_path(of_lists) if listed else ()
-    return [(*path, index) for index, _ in dicts(listed)]
+    return [(*path, index) for index, _ in indexed_objects(listed)]
 
 
 def _free_id(calls: Sequence[CallEditor]) -> str:

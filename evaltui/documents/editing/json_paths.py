@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaltui.core.model.json_values import camel, list_at, spelt, value_at
+from evaltui.core.model.json_values import camel, list_at, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import eval_ids_of
 
@@ -49,7 +49,7 @@ _CAMEL = frozenset(map(camel, _FIELDS))
 def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
     """The path of a field of the object at `owner`, in the spelling there or of its surroundings."""
     holder = value_at(data, owner)
-    if isinstance(holder, dict) and (spelling := spelt(name, holder)) in holder:
+    if isinstance(holder, dict) and (spelling := spelling_in(name, holder)) in holder:
         return (*owner, spelling)
     return (*owner, name_in_style(data, owner, name))
 
@@ -57,7 +57,7 @@ def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
 def field_value(data: Any, owner: JsonPath, name: str) -> Any:
     """The value of a field in either spelling, None where it is absent."""
     holder = value_at(data, owner)
-    return holder.get(spelt(name, holder)) if isinstance(holder, dict) else None
+    return holder.get(spelling_in(name, holder)) if isinstance(holder, dict) else None
 
 
 def name_in_style(data: Any, path: JsonPath, name: str) -> str:
@@ -86,7 +86,7 @@ def in_style(data: Any, path: JsonPath, value: Mapping[str, Any]) -> dict[str, A
 
 
 def cases_path(data: Any) -> JsonPath:
-    return (spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases",)
+    return (spelling_in("eval_cases", data) if isinstance(data, dict) else "eval_cases",)
 
 
 def set_id(data: Any) -> str:

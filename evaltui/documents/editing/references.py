@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import dicts, list_at
+from evaltui.core.model.json_values import indexed_objects, list_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.values import append, remove
@@ -41,7 +41,7 @@ class References:
 
     def entries(self, name: BlockList) -> Iterator[tuple[int, dict[str, Any]]]:
         """The entries of a list of the `evaltui` block, each with its index."""
-        return dicts(list_at(self.config, (*BLOCK, name)))
+        return indexed_objects(list_at(self.config, (*BLOCK, name)))
 
     # Marks on turns
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import dicts, list_at, spelt, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing import intermediate
 from evaltui.documents.editing.calls import CallEditor, ResponseEditor, calls_in, insert_call, responses_in
@@ -58,7 +58,7 @@ class MessageEditor:
         """The texts in order, without thoughts."""
         return [
             TextPart(part["text"], index, (*self.parts_path, index))
-            for index, part in dicts(self.parts)
+            for index, part in indexed_objects(self.parts)
             if isinstance(part.get("text"), str) and not part.get("thought")
         ]
 
@@ -115,7 +115,7 @@ class MessageEditor:
         if response is None:
             raise EditError(f"Part {part + 1} of the message is not a response")
         if response.get(field) != value:
-            key = spelt("function_response", self.parts[part])
+            key = spelling_in("function_response", self.parts[part])
             put(self.data, (*self.parts_path, part, key, field), value)
 
     def remove(self) -> None:
@@ -125,7 +125,7 @@ class MessageEditor:
 
 def response_in(part: Any) -> dict[str, Any] | None:
     """The function response that a part is; None where it is none."""
-    response = part.get(spelt("function_response", part)) if isinstance(part, dict) else None
+    response = part.get(spelling_in("function_response", part)) if isinstance(part, dict) else None
     return response if isinstance(response, dict) else None
 
 

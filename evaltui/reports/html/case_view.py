@@ -9,32 +9,40 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, TurnResult
-from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
+from evaltui.core.trace.span_lines import (
+    KIND_ROLES,
+    TIMED_KINDS,
+    Scale,
+    one_line,
+    span_body_line,
+    text_of,
+    tokens_of,
+)
 from evaltui.core.trace.spans import Span, SpanTree, time_spent
 from evaltui.reports.details import repeat_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROW_MARKS
-from evaltui.views.judged import Judged
+from evaltui.views.judged import JudgeFindings
 from evaltui.views.repeats import worst_repeat
 from evaltui.views.result import (
     ErrorRow,
     InformationalRow,
     MetricRow,
     TurnRows,
+    conversation_findings,
     error_rows,
     informational_rows,
     metric_rows,
     turn_rows,
-    whole_conversation,
 )
 from evaltui.views.rows import Row, state_rows
 
 # The log has them all.
-_MOST_ROWS = 1_000
+_MAX_ROWS = 1_000
 # Cells: what is longer is wrapped by the browser.
-_ROOM = 10_000
-_MOST_DEPTH = 6
+_LINE_WIDTH = 10_000
+_MAX_DEPTH = 6
 
 
 @dataclass(frozen=True)
@@ -84,14 +92,14 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
     tree = SpanTree()
     tree.add(events)
     scale = Scale.of(tree.spans, tree.turns)
-    views, room = [], _MOST_ROWS
+    views, room = [], _MAX_ROWS
     for turn in tree.turns:
-        below = list(_below(tree.spans, turn))
+        below = list(_spans_below(tree.spans, turn))
         shown = below[:room]
         room -= len(shown)
         rows = tuple(_row(span, scale, turns) for span in shown)
         views.append(TurnTrace(_title(turn), _user(turn), show_duration(turn.seconds), rows))
-    left_out = len(tree.spans) - len(tree.turns) - (_MOST_ROWS - room)
+    left_out = len(tree.spans) - len(tree.turns) - (_MAX_ROWS - room)
     return TraceView(
         turns=tuple(views),
         spent=tuple(_spent(tree)),
@@ -100,7 +108,7 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
     )
 
 
-def _below(spans: Sequence[Span], turn: Span) -> Iterator[Span]:
+def _spans_below(spans: Sequence[Span], turn: Span) -> Iterator[Span]:
     """The spans of a turn, each before those inside of it."""
     stack = list(reversed(turn.children))
     while stack:
@@ -115,7 +123,7 @@ def _title(turn: Span) -> str:
 
 def _user(turn: Span) -> str:
     message = turn.events[0].content if turn.events and turn.events[0].kind == "user" else None
-    return short(text_of(message))
+    return one_line(text_of(message))
 
 
 def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
@@ -123,16 +131,16 @@ def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     if span.kind == "agent" and span.tokens:
         tokens = show_number(span.tokens)
-    timed = span.kind in TIMED
+    timed = span.kind in TIMED_KINDS
     begin = 100 * (span.start - scale.start) / whole if whole else 0.0
     width = 100 * span.seconds / whole if whole else 0.0
     return SpanRow(
         kind=span.kind,
         role="error"
-        if span.failed and span.kind in ("error", *TIMED)
+        if span.failed and span.kind in ("error", *TIMED_KINDS)
         else KIND_ROLES.get(span.kind, "muted"),
-        depth=min(_MOST_DEPTH, span.depth - 1),
-        what=what_line(span, _ROOM),
+        depth=min(_MAX_DEPTH, span.depth - 1),
+        what=span_body_line(span, _LINE_WIDTH),
         mark=_mark(span, turns),
         tokens=tokens,
         seconds="" if not timed else UNKNOWN if span.is_open else show_duration(span.seconds),
@@ -183,7 +191,7 @@ class RepeatView:
     metrics: Sequence[MetricRow]
     informational: Sequence[InformationalRow]
     turns: Sequence[TurnRows]
-    whole: Sequence[Judged]
+    whole: Sequence[JudgeFindings]
     """The judges' findings on the whole conversation."""
     ended: str
     """How the conversation with a simulated user ended; "" for other cases."""
@@ -259,7 +267,7 @@ def _repeat(
             turn_rows(result, place, _message(actual, place), every_vote=True)
             for place in range(len(result.turns))
         ],
-        whole=whole_conversation(result, every_vote=True),
+        whole=conversation_findings(result, every_vote=True),
         ended=result.stopped,
         state=list(state_rows(result.state)),
         errors=error_rows(result),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import CaseChange
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.cost.cost_lines import may_cost
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.html.case_view import first_user_text
@@ -23,8 +23,8 @@ from evaltui.text.values import cut, visible
 from evaltui.views.run import config_text, outcome_span
 
 # Cases of a run of which all are listed. A browser takes ten times as long for twice as many.
-MOST_ROWS = 5_000
-_LONGEST_WHY, _LONGEST_USER = 160, 80
+MAX_ROWS = 5_000
+_MAX_WHY_LENGTH, _MAX_USER_LENGTH = 160, 80
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Changes:
 def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
     """All cases; of many those that did not pass, as many as a browser takes."""
     anchors_in_use: set[str] = set()
-    is_large = len(report.summaries) > MOST_ROWS
-    room = MOST_ROWS
+    is_large = len(report.summaries) > MAX_ROWS
+    room = MAX_ROWS
     sets = []
     for eval_set, cases in report.by_set():
         name, summaries = report.name_of(eval_set), tuple(cases.summaries)
@@ -111,14 +111,14 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
             not_passed = [number for number, summary in enumerate(summaries) if not summary.passes]
             numbers = not_passed[:room]
             room -= len(numbers)
-            left_out = _left_out(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
+            left_out = _left_out_text(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
             cases, summaries = cases.only(numbers), tuple(summaries[number] for number in numbers)
         anchors = tuple(_anchor(f"{name}:{summary.eval_id}", anchors_in_use) for summary in summaries)
         sets.append(ListedSet(name, eval_set, counts, left_out, cases, summaries, anchors))
     return tuple(sets)
 
 
-def _left_out(passed: int, others: int) -> str:
+def _left_out_text(passed: int, others: int) -> str:
     parts = [counted(passed, "passed case")] if passed else []
     parts += [f"{counted(others, 'case')} that did not pass"] if others else []
     return f"Not listed: {' and '.join(parts)}. The CSV and JSON reports have all cases." if parts else ""
@@ -147,10 +147,10 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             status=case.status.value,
             word=Verdict(case.status.value).word,
             outcome=outcome_span(case),
-            why=cut(visible(summary(case)), _LONGEST_WHY),
-            user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
+            why=cut(visible(summary(case)), _MAX_WHY_LENGTH),
+            user=cut(" ".join(first_user_text(case).split()), _MAX_USER_LENGTH),
             seconds=show_duration(case.seconds if case.repeats else None),
-            cost=case.spent.cost.short if case.spent and is_worth_telling(case.spent) else "",
+            cost=case.spent.cost.short if case.spent and may_cost(case.spent) else "",
             change=change.kind if change and change.kind != "unchanged" else "",
             is_regression=case.id in changes.regressions,
             needs_attention=not case.passed,

@@ -20,7 +20,7 @@ from evaltui.workbench.case.fields import Completion, Field, Operation, Part, Ro
 from evaltui.workbench.case.steps import Step
 from evaltui.workbench.workbench import Workbench
 
-_MOST_CHOICES = 6
+_MAX_CHOICES = 6
 
 
 @dataclass
@@ -71,7 +71,7 @@ class OpenedField:
     @property
     def first_choice(self) -> int:
         """Index of the first completion on screen, as not all may fit."""
-        return max(0, (self.choice or 0) - _MOST_CHOICES + 1)
+        return max(0, (self.choice or 0) - _MAX_CHOICES + 1)
 
     def completes(self) -> bool:
         """Whether enter takes a completion: it is selected, or contains the typed text."""
@@ -88,14 +88,14 @@ class OpenedField:
         lines: list[tuple[Line, Line]] = []
         matches, first = self.matches(), self.first_choice
         default = (self.choice or 0) if self.adds is None and self.completes() else None
-        for number, match in enumerate(matches[first : first + _MOST_CHOICES], first):
+        for number, match in enumerate(matches[first : first + _MAX_CHOICES], first):
             left = _marked(match.text, self.draft.text, "bold" if number == self.choice else "")
             if match.detail:
                 left.append((visible(f"  {match.detail.splitlines()[0][:80]}"), "muted"))
             tab: Line = [(key_of("next_field"), "bold accent"), (" complete", "muted")]
             lines.append((left, tab if number == default else []))
-        if len(matches) > first + _MOST_CHOICES:
-            lines.append(([(f"… {show_number(len(matches) - first - _MOST_CHOICES)} more", "muted")], []))
+        if len(matches) > first + _MAX_CHOICES:
+            lines.append(([(f"… {show_number(len(matches) - first - _MAX_CHOICES)} more", "muted")], []))
         return lines
 
     def lines_below(self) -> list[Line]:
@@ -142,7 +142,7 @@ def _marked(text: str, typed: str, role: str) -> Line:
 
 _TALLEST = 12
 # Characters. Who has changed more is asked before that is discarded.
-_MOST_DISCARDED = 200
+_MAX_DISCARDED = 200
 
 
 class CaseFields(CaseRows, can_focus=True, inherit_bindings=False):
@@ -384,7 +384,7 @@ class CaseFields(CaseRows, can_focus=True, inherit_bindings=False):
         self._type(opened)
         if opened.choice is not None and opened.adds is None and opened.matches():
             opened.choice, opened.hides_choices = None, True
-        elif opened.adds is not None or self._workbench.drafting.cancel(_MOST_DISCARDED):
+        elif opened.adds is not None or self._workbench.drafting.cancel(_MAX_DISCARDED):
             self._close_field()
             self.follow()
             if opened.added_from is not None:

@@ -24,7 +24,7 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 # Members of an object or array that `tab` goes through.
-_MOST_MEMBERS = 100
+_MAX_MEMBERS = 100
 
 
 class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
@@ -249,7 +249,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         while 0 <= number < len(self.rows):
             row, count = self.rows[number], len(self.rows)
             has_members = row.fold is not None and row.value_path is not None
-            if has_members and (row.fold == "open" or len(row.value) <= _MOST_MEMBERS):
+            if has_members and (row.fold == "open" or len(row.value) <= _MAX_MEMBERS):
                 if row.fold == "closed":
                     self.selected.toggle_fold(row.id)
                     self.rows = self.selected.rows

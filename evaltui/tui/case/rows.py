@@ -19,7 +19,7 @@ _MARGIN = 2
 _ARGUMENT = 6
 _STEP = 2
 # Cells. Values begin behind the longest name in their column, up to this one.
-_LONGEST_NAME = 16
+_MAX_NAME_LENGTH = 16
 # Cells. A preview of a folded value is never shorter.
 _MIN_PREVIEW = 20
 # Cells. A field is never made shorter for what is declared of it.
@@ -111,7 +111,7 @@ def _columns(rows: Sequence[Row]) -> dict[RowId, int]:
     columns: dict[RowId, int] = {}
     for row in rows:
         if row.name and (row.is_json or row.level) and row.role != "response":
-            width = min(len(visible(row.name)), _LONGEST_NAME) + _STEP * row.level
+            width = min(len(visible(row.name)), _MAX_NAME_LENGTH) + _STEP * row.level
             columns[_column_of(row)] = max(width, columns.get(_column_of(row), 0))
     return columns
 
@@ -166,7 +166,7 @@ def _head(row: Row, column: int = 0) -> Line:
     """The text before the value of a row, in its first line."""
     name = visible(row.name)
     if row.level or row.role == "argument":
-        named = pad(name, column - _STEP * row.level) if len(name) <= _LONGEST_NAME else name
+        named = pad(name, column - _STEP * row.level) if len(name) <= _MAX_NAME_LENGTH else name
         label = visible(row.label) if row.id[-1] == 0 else ""
         margin = value_margin(row)
         role = "muted" if row.quiet else "key"
@@ -177,7 +177,7 @@ def _head(row: Row, column: int = 0) -> Line:
         case "response":
             return [("  ← ", "muted"), (f"{name}  ", "muted")]
         case "part":
-            named = pad(name, column) if row.is_json and len(name) <= _LONGEST_NAME else name
+            named = pad(name, column) if row.is_json and len(name) <= _MAX_NAME_LENGTH else name
             role = "key" if row.is_json else "muted"
             return [("  " + pad(visible(row.label), _LABEL), "muted"), (f"{named}  ", role)]
         case _:

@@ -21,7 +21,7 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.views.cause import why
+from evaltui.views.cause import cause_text
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.cases.case_list import Row, line_of, tree_rows
 from evaltui.workbench.cases.navigation import CaseOrder, Marking
@@ -32,13 +32,13 @@ from evaltui.workbench.workbench import Workbench
 # Below this many cells of name, the figure at the right is left out.
 _MIN_NAME = 14
 # Cells of the cause of an outcome, and the least of them beside an id in a list that is not `_WIDE`.
-_WHY, _LEAST_WHY, _WIDE = 14, 5, 32
+_WHY, _MIN_WHY, _WIDE = 14, 5, 32
 # The least cells of a tag with its gap: `  #a…`.
-_LEAST_TAG = 5
+_MIN_TAG = 5
 # Cells of the bar of outcomes.
 _BAR = 8
 # A case of more turns than this is unfolded by the user alone.
-_MOST_TURNS = 12
+_MAX_TURNS = 12
 
 # Seconds that a case is tinted which fails since the last run.
 _FLASH = 0.6
@@ -129,7 +129,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         number = eval_set.number(case.eval_id) if eval_set else None
         if eval_set is None or number is None or case in self._folded_cases:
             return None
-        return case if (eval_set.cases[number].outline.turns or 0) <= _MOST_TURNS else None
+        return case if (eval_set.cases[number].outline.turns or 0) <= _MAX_TURNS else None
 
     def _flash(self) -> None:
         """Tints the cases that newly fail, once and briefly."""
@@ -388,14 +388,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         left, right = self._case_line(eval_set, case, width)
         room = width - cells(left) - 1 - cells(right)
         for tag in (eval_set.tags or {}).get(case.eval_id, ()):
-            if room < _LEAST_TAG:
+            if room < _MIN_TAG:
                 break
             shown = cut([(f"  #{visible(tag)}", "muted")], room)
             room -= cells(shown)
             left = [*left, *shown]
         # In a narrow list the cause is cut, not the id.
         room = width - cells(left) - 1
-        right = cut(right, room) if _LEAST_WHY <= room < cells(right) and width < _WIDE else right
+        right = cut(right, room) if _MIN_WHY <= room < cells(right) and width < _WIDE else right
         return join_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
     def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
@@ -422,7 +422,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return left, [("stale", "faint")]
         if scored is None:
             return left, []
-        reason = visible(why(scored.result)) if scored.status != "PASSED" else ""
+        reason = visible(cause_text(scored.result)) if scored.status != "PASSED" else ""
         return left, [
             (fit(reason, _WHY), "error" if self._workbench.navigation.selection.case == case_id else "muted")
         ] if reason else []

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from evaltui.core.conversation.request_fields import RequestField, fields_of, typed_into
-from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_of
+from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_text
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
 from evaltui.core.model.events import Json, describe_response
 from evaltui.text.figures import counted, shorten_list, show_duration, show_number, show_size
@@ -95,7 +95,7 @@ class MessageDraft:
         responses = responses_in(content)
         if len(responses) == len(parts) == 1:
             self._response = responses[0]
-            return typed_of(responses[0].get("response"))
+            return typed_text(responses[0].get("response"))
         self._attached = [("", part) for part in parts if not part.get("text")]
         return text_of(content)
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from evaltui.core.compare.turn_verdicts import answer_differs
 from evaltui.core.conversation.responding import asker_of, request_of
 from evaltui.core.conversation.waiting import WaitingCall
-from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.cost.cost_lines import may_cost
 from evaltui.core.model.outcome import StateDiff
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_size
@@ -31,17 +31,17 @@ from evaltui.workbench.chat.rows import FileShown, Row, RowKind
 
 # Longer lines are hard to read.
 _MAX_WIDTH = 104
-_LEAST_WHO, _MOST_WHO = 12, 18
-_MOST_INDENT = 4
+_MIN_WHO, _MAX_WHO = 12, 18
+_MAX_INDENT = 4
 # Enter shows all of it.
-_LONGEST_TEXT = 12_000
-_LONGEST_CALL = 400
-_MOST_STATE = 400
-_MOST_CHANGES = 8
+_MAX_TEXT_LENGTH = 12_000
+_MAX_CALL_LENGTH = 400
+_MAX_STATE = 400
+_MAX_CHANGES = 8
 # Cells of a change of the state besides its key and its values.
 _AROUND_CHANGE = 8
-_MOST_RESULT_LINES = 14
-_MOST_THOUGHT_LINES = 3
+_MAX_RESULT_LINES = 14
+_MAX_THOUGHT_LINES = 3
 
 # What takes one line whatever is in it.
 ONE_LINE: frozenset[RowKind] = frozenset({"result", "transfer", "thinking", "footer", "note", "code"})
@@ -49,7 +49,7 @@ ONE_LINE: frozenset[RowKind] = frozenset({"result", "transfer", "thinking", "foo
 
 def who_width(names: Iterable[str]) -> int:
     """The cells of the longest shown name."""
-    return min(_MOST_WHO, max((cell_len(visible(name)) for name in names), default=0))
+    return min(_MAX_WHO, max((cell_len(visible(name)) for name in names), default=0))
 
 
 def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded: bool) -> list[Line]:
@@ -57,10 +57,10 @@ def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded
     if row.kind == "code":
         return [_code_changed(row, width)]
     width = min(width, _MAX_WIDTH + column)
-    column = min(column, max(_LEAST_WHO, width // 5))
+    column = min(column, max(_MIN_WHO, width // 5))
     is_same = before is not None and before.who == row.who and row.kind != "user"
     who = "" if is_same else visible(row.who)
-    indent = "  " * min(_MOST_INDENT, row.depth)
+    indent = "  " * min(_MAX_INDENT, row.depth)
     head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "bold agent"), (indent, "")]
     room = max(12, width - cells(head))
     lines = list(_body(row, room, unfolded=unfolded))
@@ -93,10 +93,10 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
                 ("← ", "muted"),
                 (visible(row.text), "bold"),
                 ("  ", ""),
-                *value_line(row.result, _LONGEST_CALL),
+                *value_line(row.result, _MAX_CALL_LENGTH),
             ]
         case "output":
-            shown = visible_block(row.text[:_LONGEST_TEXT].rstrip("\n"))
+            shown = visible_block(row.text[:_MAX_TEXT_LENGTH].rstrip("\n"))
             yield from wrap([("output  ", "muted"), (shown, "")], room)
             yield from _left_out(row.text)
         case "request":
@@ -139,14 +139,14 @@ def _beside(lines: Sequence[Line], right: Line, room: int) -> Iterator[Line]:
 def _text(text: str, role: str, room: int) -> Iterator[Line]:
     if not text:
         return
-    shown = visible_block(text[:_LONGEST_TEXT].rstrip("\n"))
+    shown = visible_block(text[:_MAX_TEXT_LENGTH].rstrip("\n"))
     yield from wrap([(shown, role)], room)
     yield from _left_out(text)
 
 
 def _answer(row: Row, room: int) -> Iterator[Line]:
     """The text of an agent, as Markdown; while it is streamed, with a cursor at its end."""
-    lines = markdown_lines(row.text[:_LONGEST_TEXT].rstrip("\n"), room)
+    lines = markdown_lines(row.text[:_MAX_TEXT_LENGTH].rstrip("\n"), room)
     if row.partial and lines:
         lines[-1] = [*cut_line(lines[-1], room - 1), ("▋", "accent")]
     yield from lines
@@ -154,15 +154,15 @@ def _answer(row: Row, room: int) -> Iterator[Line]:
 
 
 def _left_out(text: str) -> Iterator[Line]:
-    if len(text) > _LONGEST_TEXT:
-        yield [(f"… {counted(len(text) - _LONGEST_TEXT, 'more character')} (enter)", "warning")]
+    if len(text) > _MAX_TEXT_LENGTH:
+        yield [(f"… {counted(len(text) - _MAX_TEXT_LENGTH, 'more character')} (enter)", "warning")]
 
 
 def _thought(text: str, room: int) -> Iterator[Line]:
-    shown = " ".join(visible_lines(text[:_LONGEST_TEXT]))
+    shown = " ".join(visible_lines(text[:_MAX_TEXT_LENGTH]))
     lines = wrap([("thinks  ", "muted"), (shown, "muted")], room)
-    yield from lines[:_MOST_THOUGHT_LINES]
-    if len(lines) > _MOST_THOUGHT_LINES:
+    yield from lines[:_MAX_THOUGHT_LINES]
+    if len(lines) > _MAX_THOUGHT_LINES:
         yield [("…", "muted")]
 
 
@@ -179,7 +179,7 @@ def file_chip(file: FileShown) -> str:
 
 
 def _called(row: Row) -> Line:
-    return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _LONGEST_CALL)]
+    return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _MAX_CALL_LENGTH)]
 
 
 REQUESTED = {
@@ -194,10 +194,10 @@ def full_line(row: Row, number: int) -> str:
     """The whole text of a line that is cut, a call or a change of the state; "" for a line that wraps."""
     line: Line = []
     if row.kind == "call" and number == 0:
-        line = [("→ ", ""), (visible(row.text), ""), *arguments_line(row.args, _LONGEST_TEXT)]
-    elif row.kind == "state" and number < min(len(row.changes), _MOST_CHANGES):
+        line = [("→ ", ""), (visible(row.text), ""), *arguments_line(row.args, _MAX_TEXT_LENGTH)]
+    elif row.kind == "state" and number < min(len(row.changes), _MAX_CHANGES):
         change = row.changes[number]
-        before, after = change_lines(change.expected, change.actual, _LONGEST_TEXT)
+        before, after = change_lines(change.expected, change.actual, _MAX_TEXT_LENGTH)
         line = [("Δ ", ""), (visible(change.path), ""), ("  ", ""), *before, (" → ", ""), *after]
     return "".join(text for text, _ in color_json(line))
 
@@ -205,9 +205,9 @@ def full_line(row: Row, number: int) -> str:
 def _request(row: Row, room: int) -> Iterator[Line]:
     """A request of the agent with its details, beside an amber bar."""
     lines: list[Line] = [[(REQUESTED.get(row.asks, "Requested"), "bold warning")]]
-    lines += wrap([(visible_block(row.text[:_LONGEST_TEXT]), "bold")], room - 2)
+    lines += wrap([(visible_block(row.text[:_MAX_TEXT_LENGTH]), "bold")], room - 2)
     for name, data in (row.args or {}).items():
-        lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _LONGEST_CALL)], room - 2)
+        lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _MAX_CALL_LENGTH)], room - 2)
     for number, line in enumerate(lines):
         yield [("● " if number == 0 else "│ ", "warning"), *line]
 
@@ -221,11 +221,11 @@ def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
 
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     text = json.dumps(result, ensure_ascii=False, indent=2, default=repr)
-    written = code_lines(text[:_LONGEST_TEXT], "json")[: 2 * _MOST_RESULT_LINES]
+    written = code_lines(text[:_MAX_TEXT_LENGTH], "json")[: 2 * _MAX_RESULT_LINES]
     lines = [line for code_line in written for line in _wrap_code(code_line, room - 2)]
-    for line in lines[:_MOST_RESULT_LINES]:
+    for line in lines[:_MAX_RESULT_LINES]:
         yield [("  ", ""), *line]
-    if len(lines) > _MOST_RESULT_LINES:
+    if len(lines) > _MAX_RESULT_LINES:
         yield [(f"  …   {key_of('open_details')} show all", "muted")]
 
 
@@ -239,7 +239,7 @@ def _wrap_code(line: Line, room: int) -> list[Line]:
 
 
 def _changes(row: Row, room: int) -> Iterator[Line]:
-    for change in row.changes[:_MOST_CHANGES]:
+    for change in row.changes[:_MAX_CHANGES]:
         # A value that is new, or that goes, has the room of both.
         sides = 1 if None in (change.expected, change.actual) else 2
         least = (room - cells([(visible(change.path), "")]) - _AROUND_CHANGE) // sides
@@ -247,8 +247,8 @@ def _changes(row: Row, room: int) -> Iterator[Line]:
         shown: Line = [("Δ ", "warning"), (visible(change.path), "key"), ("  ", "")]
         shown += [*(before if change.expected is not None else [("—", "muted")]), (" → ", "muted")]
         yield cut_line([*shown, *(after if change.actual is not None else [("removed", "")])], room)
-    if len(row.changes) > _MOST_CHANGES:
-        more = counted(len(row.changes) - _MOST_CHANGES, "more key")
+    if len(row.changes) > _MAX_CHANGES:
+        more = counted(len(row.changes) - _MAX_CHANGES, "more key")
         yield [(f"Δ … {more}   {key_of('open_details')} show", "muted")]
 
 
@@ -268,7 +268,7 @@ def _first_line(row: Row) -> str:
 
 
 def _one_line(text: str) -> str:
-    return visible(cut(text[: 4 * _LONGEST_CALL].replace("\t", "    "), _LONGEST_CALL))
+    return visible(cut(text[: 4 * _MAX_CALL_LENGTH].replace("\t", "    "), _MAX_CALL_LENGTH))
 
 
 def _code_changed(row: Row, width: int) -> Line:
@@ -319,7 +319,7 @@ def _write_start(page: Page, transcript: Transcript) -> None:
         if value:
             page.labelled(label, [(visible(value), "")])
     if session.state:
-        page.labelled("state", value_line(session.state, _MOST_STATE))
+        page.labelled("state", value_line(session.state, _MAX_STATE))
     page.blank()
 
 
@@ -331,7 +331,7 @@ _KINDS = {
     "state": "session state",
     "footer": "turn",
 }
-_MOST_PATHS = 60
+_MAX_PATHS = 60
 
 
 class ChatTotals(NamedTuple):
@@ -403,12 +403,12 @@ def _write_paths(page: Page, transcript: Transcript) -> None:
             }
             before = after
     room = min(24, max((len(path) for path in paths), default=0)) + 2
-    for path, value in list(paths.items())[:_MOST_PATHS]:
+    for path, value in list(paths.items())[:_MAX_PATHS]:
         left: Line = [(" ", ""), (visible(path), "key"), (" " * max(2, room - len(path)), "")]
         right: Line = [(f"turn {changed[path]}", "warning")] if path in changed else []
         page.ends([*left, *value_line(value, 200)], right)
-    if len(paths) > _MOST_PATHS:
-        page.row((f" … {counted(len(paths) - _MOST_PATHS, 'more value')}", "muted"))
+    if len(paths) > _MAX_PATHS:
+        page.row((f" … {counted(len(paths) - _MAX_PATHS, 'more value')}", "muted"))
 
 
 def _paths(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -440,7 +440,7 @@ def _write_totals(
         "turns": f"{turns}, and {show_number(len(waiting))} waiting" if waiting else turns,
         "calls": show_number(calls),
         "tokens": show_number(totals.tokens) if totals.tokens else UNKNOWN,
-        "cost": str(spent.cost) if spent is not None and is_worth_telling(spent) else "",
+        "cost": str(spent.cost) if spent is not None and may_cost(spent) else "",
         "user": visible(transcript.session.user_id),
     }
     for label, value in facts.items():

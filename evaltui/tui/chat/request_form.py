@@ -26,8 +26,8 @@ from evaltui.tui.widgets.lines import DrawnLine, content
 from evaltui.workbench.actions import Scope
 
 _UNDECIDED = "—"
-_LONGEST_QUESTION = 1_000
-_MOST_LABEL, _MOST_TAKES = 16, 34
+_MAX_QUESTION_LENGTH = 1_000
+_MAX_LABEL, _MAX_TAKES = 16, 34
 _SWITCH = "respond_to_next"
 
 
@@ -51,7 +51,7 @@ class RequestForm(PaneForm, FormKeys):
         self._respond = respond
         self._later = later
         self._place = ""
-        column = max(LABEL, min(_MOST_LABEL, max(len(field.label) for field in fields) + 2))
+        column = max(LABEL, min(_MAX_LABEL, max(len(field.label) for field in fields) + 2))
         self._column = column
         self._inputs = [self._input(number, field, column) for number, field in enumerate(fields)]
         self._at_first = typed
@@ -82,7 +82,7 @@ class RequestForm(PaneForm, FormKeys):
         }
 
     def compose(self) -> ComposeResult:
-        question = visible_block(cut(request_of(self.call).message, _LONGEST_QUESTION))
+        question = visible_block(cut(request_of(self.call).message, _MAX_QUESTION_LENGTH))
         yield Static(text_for_terminal(question), markup=False, id="request-question")
         with VerticalScroll(id="request-fields", can_focus=False):
             for field, box in zip(self._fields, self._inputs, strict=True):
@@ -96,7 +96,7 @@ class RequestForm(PaneForm, FormKeys):
                     yield box
                     hint = DrawnLine(partial(self._words, f"  {field.accepts}"))
                     hint.styles.width = min(
-                        _MOST_TAKES, max(len(request_field.accepts) for request_field in self._fields) + 2
+                        _MAX_TAKES, max(len(request_field.accepts) for request_field in self._fields) + 2
                     )
                     yield hint
         yield QuestionNote()

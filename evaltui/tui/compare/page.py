@@ -21,8 +21,8 @@ from evaltui.views.comparison import (
     KIND_ROLES,
     change_row,
     spent_rows,
-    unfinished,
-    verdicts,
+    unfinished_runs,
+    verdicts_line,
 )
 from evaltui.views.rows import response_row
 from evaltui.workbench.runs.compared_runs import Compared, KindTitle, Trajectories, TurnOfBoth
@@ -45,7 +45,7 @@ _SCORE, _TIME, _TOKENS = 32, 19, 17
 _COST = 19
 _WITH_TIME, _WITH_SCORE = 76, 130
 _GAP = 2
-_LEAST_WHY = 14
+_MIN_WHY = 14
 
 
 def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
@@ -69,7 +69,7 @@ def spent_line(compared: Compared) -> Line:
     changed = "; ".join(map(visible, compared.between))
     facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
     facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
-    for words, _ in unfinished(compared.base.summary, compared.candidate.summary):
+    for words, _ in unfinished_runs(compared.base.summary, compared.candidate.summary):
         facts.append([(words, "warning")])
     return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]
 
@@ -100,7 +100,7 @@ class Columns(NamedTuple):
         """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens and
         costs, and scores that differ, or not."""
         name = max(8, min(names, width * 2 // 5))
-        room = width - name - 2 - _VERDICTS - 2 - _LEAST_WHY - _GAP
+        room = width - name - 2 - _VERDICTS - 2 - _MIN_WHY - _GAP
 
         def fitting(cells: int, gap: int, *, is_told: bool) -> int:
             nonlocal room
@@ -122,7 +122,7 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     left: Line = [
         (pad(name, columns.name), ""),
         ("  ", ""),
-        *fill_line(verdicts(change), _VERDICTS),
+        *fill_line(verdicts_line(change), _VERDICTS),
         ("  ", ""),
     ]
     row = change_row(change)
@@ -135,7 +135,7 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
         what = [(row.reasons, "")]
     elif why == "" and not columns.score:
         what = moved
-    return join_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
+    return join_ends([*left, *what], right, width, least=cells(left) + _MIN_WHY)
 
 
 def change_heads(columns: Columns, width: int) -> Line:

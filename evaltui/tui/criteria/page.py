@@ -27,7 +27,7 @@ from evaltui.workbench.criteria.rows import (
     SettingRow,
 )
 
-_MOST_CASES = 200
+_MAX_CASES = 200
 # Rows of the histogram, and those of the pane from which on it is tall.
 _LOW, _TALL, _FROM = 4, 8, 36
 _BAR = 10
@@ -173,7 +173,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
     if not row.trial.cases:
         return places
     page.section(("Cases", "bold"), ("  by score", "muted"))
-    for case, score in row.trial.cases[:_MOST_CASES]:
+    for case, score in row.trial.cases[:_MAX_CASES]:
         places[len(page.lines)] = case
         status = "INFORMATIONAL"
         if row.in_use and row.threshold is not None:
@@ -186,7 +186,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
             figures += bar((score - low) / (high - low), _BAR, glyph(status)[1], at)
         left: Line = [("  ", ""), glyph(status), (" ", ""), *_named(page, case, effect)]
         page.lines.append(join_ends(left, figures, page.width))
-    if (more := row.trial.scored - min(len(row.trial.cases), _MOST_CASES)) > 0:
+    if (more := row.trial.scored - min(len(row.trial.cases), _MAX_CASES)) > 0:
         page.row((f"  and {show_number(more)} more", "muted"))
     return places
 
@@ -202,7 +202,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         return {}
     page.section(("Outcomes", "bold"), *_counts(flips), *_stale(effect.stale))
     places: dict[int, CaseId] = {}
-    for flip in flips.cases[:_MOST_CASES]:
+    for flip in flips.cases[:_MAX_CASES]:
         places[len(page.lines)] = flip.case
         reason = effect.why.get(flip.case, "")
         page.lines.append(
@@ -212,12 +212,12 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
                 page.width,
             )
         )
-    for case, status in effect.still_failing[:_MOST_CASES]:
+    for case, status in effect.still_failing[:_MAX_CASES]:
         places[len(page.lines)] = case
         left: Line = [("  ", ""), glyph(status), ("      ", ""), *_named(page, case, effect)]
         reason = f"still fails: {effect.why[case]}" if effect.why.get(case) else "still fails"
         page.lines.append(join_ends(left, [(visible(reason), "muted")], page.width))
-    more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
+    more = max(0, len(flips.cases) - _MAX_CASES) + max(0, len(effect.still_failing) - _MAX_CASES)
     if more:
         page.row((f"  and {show_number(more)} more", "muted"))
     if flips.waiting:

@@ -40,8 +40,8 @@ _SHARED: Mapping[Subject, tuple[str, ...]] = {
 # Cells of a slider, of what stands around it, and of the mean.
 _SHORT, _LONG = 8, 12
 _FIGURES, _MEAN = 25, 11
-_LEAST_NAME = 12
-_LEAST_PREVIEW = 12
+_MIN_NAME = 12
+_MIN_PREVIEW = 12
 # Cells of the range and the requirements of a metric that is not in use.
 _RANGE = 30
 
@@ -72,13 +72,13 @@ def columns_of(rows: Sequence[MetricRow], width: int) -> Columns:
         max((len(visible(row.name)) for row in rows if row.in_use is in_use), default=0)
         for in_use in (True, False)
     )
-    name = max(longest, _LEAST_NAME)
-    unused = min(unused, max(_LEAST_NAME, width - _RANGE))
+    name = max(longest, _MIN_NAME)
+    unused = min(unused, max(_MIN_NAME, width - _RANGE))
     for slider, mean in ((_LONG, True), (_SHORT, True), (_SHORT, False)):
         room = width - _FIGURES - slider - (_MEAN if mean else 0)
         if name <= room:
             return Columns(name, slider, mean, unused)
-    return Columns(max(_LEAST_NAME, room), _SHORT, False, unused)
+    return Columns(max(_MIN_NAME, room), _SHORT, False, unused)
 
 
 def row_line(row: Row | Group, columns: Columns, width: int, *, here: bool) -> Line:
@@ -117,7 +117,7 @@ def _group_line(group: Group, width: int) -> Line:
         return line
     names = ", ".join(visible(row.name) for row in group.rows)
     room = width - cells(line) - 3
-    return line if room < _LEAST_PREVIEW else join_ends([*line, ("   ", ""), (names, "faint")], [], width)
+    return line if room < _MIN_PREVIEW else join_ends([*line, ("   ", ""), (names, "faint")], [], width)
 
 
 def _used_line(row: MetricRow, columns: Columns, *, here: bool) -> Line:
@@ -213,7 +213,7 @@ def fact_lines(name: int, settings: RunSettings) -> list[Line]:
 
 
 _MARKER = 2
-_MOST_PROBLEMS = 4
+_MAX_PROBLEMS = 4
 
 AnyRow = Row | Group
 
@@ -372,9 +372,9 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         return [Shown(line) for line in wrap_behind([("! ", role)], [(visible(problem), "")], width)]
 
     def _problem_lines(self) -> Iterator[Shown]:
-        for problem in self._problems[:_MOST_PROBLEMS]:
+        for problem in self._problems[:_MAX_PROBLEMS]:
             yield from self._wrapped(str(problem), "error" if problem.severity == "error" else "warning")
-        if more := len(self._problems[_MOST_PROBLEMS:]):
+        if more := len(self._problems[_MAX_PROBLEMS:]):
             yield Shown([(f"  and {show_number(more)} more", "muted")])
         if self._problems:
             yield Shown([])

@@ -38,7 +38,7 @@ from evaltui.workbench.workbench import Workbench
 # Seconds between looks at how far reading has come.
 _TICK = 0.25
 # More cases are not scored again for a preview.
-_MOST_SCORED = 6
+_MAX_SCORED = 6
 # Blank rows and keys.
 _OTHER_ROWS = 3
 
@@ -101,9 +101,9 @@ class AcceptScreen(FormScreen[bool]):
             return
         page.section(("Effect", "bold"))
         scored = self._effects[self._current]
-        for before, after in scored[:_MOST_SCORED]:
+        for before, after in scored[:_MAX_SCORED]:
             write_result(page, after.eval_id, before, after, fixed="would pass")
-        left = sum(change.cases for change in proposal.changes) - min(len(scored), _MOST_SCORED)
+        left = sum(change.cases for change in proposal.changes) - min(len(scored), _MAX_SCORED)
         if left > 0:
             page.row((f"and {show_number(left)} more" if scored else "◐ scoring…", "muted"))
         for change in proposal.changes:
@@ -130,7 +130,7 @@ class AcceptScreen(FormScreen[bool]):
             self._workbench.editing, self._choices[number], self._progress
         )
         self._show(number)
-        async for before, after in effects(self._workbench, self._proposals[number], _MOST_SCORED):
+        async for before, after in effects(self._workbench, self._proposals[number], _MAX_SCORED):
             self._effects[number].append((before, after))
             self._show(number)
 

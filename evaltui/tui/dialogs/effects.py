@@ -16,7 +16,7 @@ from evaltui.tui.result.verdict import short_names
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.relaxing import Effect
 
-_MOST_CHANGES = 4
+_MAX_CHANGES = 4
 _KIND = 13
 
 
@@ -60,7 +60,7 @@ def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run
         page.row(("No run log for this case; run it again", "warning"))
     else:
         write_result(page, name, before, effect.result, go_key)
-    for change in effect.changes[:_MOST_CHANGES]:
+    for change in effect.changes[:_MAX_CHANGES]:
         fixed = change.after == Status.PASSED
         word = "fixed" if fixed else f"now {WORDS[change.after]}"
         page.row(
@@ -68,8 +68,8 @@ def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run
             (f" {visible(change.case.eval_id)}", "bold"),
             (f"  {word}", ROLES[change.after]),
         )
-    if len(effect.changes) > _MOST_CHANGES:
-        page.row((f"  and {show_number(len(effect.changes) - _MOST_CHANGES)} more", "muted"))
+    if len(effect.changes) > _MAX_CHANGES:
+        page.row((f"  and {show_number(len(effect.changes) - _MAX_CHANGES)} more", "muted"))
     scored: Line = [(f"scored on {visible(run)}, no model calls", "faint")]
     state: Line = [("✓ ", "success"), ("No other case changes", "")] if not effect.changes else []
     if not effect.is_complete:

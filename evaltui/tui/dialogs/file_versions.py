@@ -24,10 +24,10 @@ from evaltui.workbench.result.accepting import FileChange
 _ROLES = {"-": "error", "+": "success"}
 _FILLS = {"error": "act", "success": "exp"}
 # Longer lines are shown around what differs in them: a whole file may be one line.
-_LONGEST_LINE = 400
+_MAX_LINE_LENGTH = 400
 _AROUND = 40
 # Nobody reads more before saying yes or no.
-_MOST_LINES = 2_000
+_MAX_LINES = 2_000
 
 
 def write_file_change(page: Page, change: FileChange) -> None:
@@ -43,7 +43,7 @@ def write_file_change(page: Page, change: FileChange) -> None:
 
 def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
     """Writes the removed and added lines, with their differences marked."""
-    shown = changes[:_MOST_LINES]
+    shown = changes[:_MAX_LINES]
     digits = len(str(max((line.number for line in shown), default=0)))
     margin = _margin(line.text for line in shown)
     for number, block in enumerate(_blocks(shown)):
@@ -98,15 +98,15 @@ def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChan
 
 
 def _differing(text: str, partner: str, role: str) -> list[Span]:
-    if not partner and len(text) <= _LONGEST_LINE:
+    if not partner and len(text) <= _MAX_LINE_LENGTH:
         return with_role(_FILLS[role], json_line(text))
     head, tail = common_ends(partner, text)
     before, differs, after = text[:head], text[head : len(text) - tail], text[len(text) - tail :]
-    if len(text) > _LONGEST_LINE:
+    if len(text) > _MAX_LINE_LENGTH:
         before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
         after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-        if len(differs) > _LONGEST_LINE:
-            differs = f"{differs[: _LONGEST_LINE // 2]} … {differs[-_LONGEST_LINE // 2 :]}"
+        if len(differs) > _MAX_LINE_LENGTH:
+            differs = f"{differs[: _MAX_LINE_LENGTH // 2]} … {differs[-_MAX_LINE_LENGTH // 2 :]}"
     start = len(visible(before))
     line = with_role(_FILLS[role], json_line(before + differs + after))
     return with_role(f"{_FILLS[role]}-hi", line, start, start + len(visible(differs)))
@@ -114,7 +114,7 @@ def _differing(text: str, partner: str, role: str) -> list[Span]:
 
 # Lines that are the same are shown this far around those that differ.
 _CONTEXT = 3
-_MOST_COMPARISONS = 4_000_000
+_MAX_COMPARISONS = 4_000_000
 
 
 class Choice(NamedTuple):
@@ -240,7 +240,7 @@ def _equal(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, i
 def _opcodes(first: Sequence[str], second: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """The opcodes of difflib; for long texts, which take difflib too long, those of one common start and
     end."""
-    if len(first) * len(second) <= _MOST_COMPARISONS:
+    if len(first) * len(second) <= _MAX_COMPARISONS:
         return SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
     head, tail = common_ends(first, second)
     end, second_end = len(first) - tail, len(second) - tail

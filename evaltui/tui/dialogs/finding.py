@@ -29,7 +29,7 @@ from evaltui.workbench.workbench import Workbench
 _PAUSE = 0.04
 # Nobody reads further: cases in the palette, and in the list of cases.
 _MAX_CASES = 60
-_MOST_FOUND = 500
+_MAX_FOUND = 500
 _MAX_TEXT = 60
 
 
@@ -267,7 +267,7 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
         listed = self._workbench.sets.listed
         all_cases = counted(sum(len(eval_set.cases) for eval_set in listed), "case")
         self.nothing = "No match" if query else all_cases
-        return rank_cases(query, listed, _MOST_FOUND)
+        return rank_cases(query, listed, _MAX_FOUND)
 
     def match_line(self, match: Jump, width: int) -> Line:
         name_width = min(48, max(12, width * 2 // 5))

@@ -41,7 +41,7 @@ from evaltui.workbench.actions import (
 )
 
 UNAVAILABLE = "Unavailable here"
-_MOST_THAT_MATTER = 10
+_MAX_THAT_MATTER = 10
 # Of those that matter, a column.
 _ROWS = 5
 _SUBJECT_ROWS = 4
@@ -76,7 +76,7 @@ def keys_here(scope: Scope, refuses: RefusedById) -> KeysHere:
     ]
     ranked = usable_hints(scope, refuses)
     matter = list(dict.fromkeys([*(action for action in ranked if action in own), *ranked, *own]))
-    matter = [action for action in matter if action.id not in _NAMED][:_MOST_THAT_MATTER]
+    matter = [action for action in matter if action.id not in _NAMED][:_MAX_THAT_MATTER]
     rest = {
         name: [
             action
@@ -247,7 +247,7 @@ def row_line(row: Sequence[Cell], current: Cell | None) -> Line:
 
 
 # Of a search among the keys.
-_MOST_PAGES = 5
+_MAX_PAGES = 5
 
 
 class HelpScreen(QuestionScreen[str]):
@@ -345,7 +345,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         self._move_to(self._cursor)
 
     def _matches(self) -> Sequence[Match]:
-        return search(self._query)[:_MOST_PAGES] if self._query else ()
+        return search(self._query)[:_MAX_PAGES] if self._query else ()
 
     @property
     def current(self) -> Cell | None:

@@ -267,7 +267,7 @@ def _sets(agent_dir: Path) -> list[SetPreview]:
 # What is read of an agent without importing it, by label; the sets after the first one.
 _READERS = {"agent": _agent_line, "python": _python_line, "last run": _last_run_line}
 # Fewer are named on one line.
-_LEAST_SETS = 3
+_MIN_SETS = 3
 _READING: Line = [("Reading…", "faint")]
 
 
@@ -283,7 +283,7 @@ class AgentPreview:
 def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
     count = f"{counted(len(sets), 'eval set')}, {counted(sum(eval_set.cases for eval_set in sets), 'case')}"
     # A heading and an empty line stand above them.
-    if height - len(page.lines) - 2 < min(len(sets), _LEAST_SETS):
+    if height - len(page.lines) - 2 < min(len(sets), _MIN_SETS):
         names = shorten_list(
             [f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets]
         )

@@ -21,7 +21,7 @@ from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import LEAST_WITH_MARGINS, DialogScreen, bindings
+from evaltui.tui.action_screen import MIN_WITH_MARGINS, DialogScreen, bindings
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
@@ -35,7 +35,7 @@ Check = Callable[[str], str | None]
 
 
 # The share of the screen, as in the style sheet.
-_MOST_HEIGHT = 0.96
+_MAX_HEIGHT = 0.96
 
 
 class AnswerLines(Protocol):
@@ -75,8 +75,8 @@ class Dialog(Vertical):
     def room(self, others: int) -> int:
         """The rows for a list or a page besides `others` other rows, at least three."""
         rows = self.screen.size.height
-        frame = 4 if rows >= LEAST_WITH_MARGINS else 2
-        return max(3, int(rows * _MOST_HEIGHT) - frame - others)
+        frame = 4 if rows >= MIN_WITH_MARGINS else 2
+        return max(3, int(rows * _MAX_HEIGHT) - frame - others)
 
     def about(self, about: Sequence[Span]) -> None:
         """Sets the subject of the dialog."""

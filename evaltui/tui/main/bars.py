@@ -23,7 +23,7 @@ from evaltui.workbench.workbench import Workbench
 _MESSAGE_SECONDS = 3.0
 _TICK = 0.1
 # Cells of the run beside a message.
-_LEAST_RUN = 24
+_MIN_RUN = 24
 _GAP = "   "
 _WITH_PALETTE = 100
 # At the right of the footer. Of a field the guide is the help.
@@ -101,8 +101,8 @@ class Status(Bar):
         if message is None:
             return cut(run, width)
         notice: Line = [(visible(message.text), ""), (" ", "")]
-        if cells(notice) + len(_GAP) + _LEAST_RUN <= width:
-            return join_ends(run, notice, width, gap=len(_GAP), least=_LEAST_RUN)
+        if cells(notice) + len(_GAP) + _MIN_RUN <= width:
+            return join_ends(run, notice, width, gap=len(_GAP), least=_MIN_RUN)
         # A message is not cut for a run.
         return cut([(" ", ""), *notice], width)
 

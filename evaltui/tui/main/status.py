@@ -35,8 +35,8 @@ FRAMEWORKS = {
 }
 _GAP = ("   ", "")
 _BAR = 32
-_LEAST_BAR = 8
-_MOST_ERROR = 90
+_MIN_BAR = 8
+_MAX_ERROR = 90
 
 
 def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line]:
@@ -72,7 +72,7 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
             recordings = f"recordings {workbench.agent.settings.record}"
             facts += [recordings, _python(workbench)]
         if error := workbench.sets.config_error:
-            left += [(f"! {visible(cut(error, _MOST_ERROR))}", "error"), _GAP]
+            left += [(f"! {visible(cut(error, _MAX_ERROR))}", "error"), _GAP]
         if workbench.agent.lacks_key:
             left += [("! GOOGLE_API_KEY is not set", "warning"), _GAP]
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
@@ -209,7 +209,7 @@ def _progress(run: Run, width: int) -> Line:
         name[1] = (f"Cancelling run {run.number}", "bold")
     total = len(run.selected)
     parts = [(run.counts[status], ROLES[status]) for status in COUNTED_STATUSES]
-    bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
+    bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _MIN_BAR)
     left = None if run.stage is Stage.CANCELLING else run.seconds_left
     clock += f", about {show_duration(max(1, round(left)))} left" if left is not None else ""
     line: Line = [

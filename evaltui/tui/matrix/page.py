@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.compare.totals import Totals
-from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.cost.cost_lines import may_cost
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.text.figures import (
@@ -35,7 +35,7 @@ from evaltui.tui.widgets.writer import Page
 from evaltui.views.matrix import (
     cell_line,
     cell_row,
-    changed_between,
+    changed_files_text,
     matrix_facts,
     plot_of,
     rate_of,
@@ -51,7 +51,7 @@ _VARIANT = (24, 40)
 # In narrower lines, those of a screen of fewer than 120 cells, one variant stands beside the base.
 _SEVERAL = 110
 # Glyphs of repeats that are shown one by one.
-_MOST_REPEATS = 10
+_MAX_REPEATS = 10
 _BAR = 8
 _FREE = Cost(0.0)
 _WITH_BARS = 28
@@ -245,7 +245,7 @@ def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int
 
 def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
     """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`; `is_priced` says whether the variant costs anything."""
-    row = cell_row(cell, min(_MOST_REPEATS, size - 8))
+    row = cell_row(cell, min(_MAX_REPEATS, size - 8))
     if row is None:
         return cell_line(cell)
     left: Line = [*row.outcome, (" " * max(1, _OUTCOME - cells(row.outcome)), "")]
@@ -289,7 +289,7 @@ def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
         line.append(("   only differing", "accent"))
     if "missing" in facts:
         line = [(f"{visible(facts['missing'])} missing", "warning"), ("   ", ""), *line]
-    if changed := changed_between(matrix):
+    if changed := changed_files_text(matrix):
         line = [(visible(changed), "warning"), ("   ", ""), *line]
     return line
 
@@ -414,7 +414,7 @@ def _did(repeat: RepeatResult, width: int) -> list[Line]:
                 shown.append((mark, [(f"response {response.note}".rstrip(), "muted")]))
     lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
     spent = repeat.spent.of("agent") if repeat.spent else None
-    cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""
+    cost = f"   {spent.cost.in_words}" if spent is not None and may_cost(spent) else ""
     took: Line = [(f"{show_duration(repeat.seconds)}{cost}", "faint")]
     return [*lines, *wrap_behind([("  ", "")], took, width)]
 

@@ -44,10 +44,10 @@ from evaltui.tui.widgets.writer import (
     write_json,
 )
 from evaltui.views.cause import place_of
-from evaltui.views.judged import answered, judge_line, judged, mark, shown
-from evaltui.views.repeats import repeat_rows, shown_repeat
-from evaltui.views.result import error_rows, gating, informational_rows, turn_facts, turns_in_detail
-from evaltui.views.rows import Row, outermost, scored_response, shown_text, state_rows, text_rows
+from evaltui.views.judged import answers_text, cut_block, judge_findings, judge_line, mark
+from evaltui.views.repeats import repeat_rows, repeat_title
+from evaltui.views.result import detailed_turns, error_rows, gating_metrics, informational_rows, turn_facts
+from evaltui.views.rows import Row, cut_middle, outermost_name, scored_response, state_rows, text_rows
 from evaltui.workbench.agent.agent_state import PrintedLine
 from evaltui.workbench.state import CaseOutcome
 
@@ -61,7 +61,7 @@ def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: boo
 
     Passed ones are open where all of the page `fits`.
     """
-    metrics = gating(result)
+    metrics = gating_metrics(result)
     for metric, name in zip(
         metrics, short_names([metric.name for metric in metrics], shortest=False), strict=True
     ):
@@ -114,7 +114,7 @@ def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding,
     for number, scored in enumerate(metric.per_invocation):
         if not scored.judgements and not scored.reason:
             continue
-        turn = judged(metric, number, every_vote=False)
+        turn = judge_findings(metric, number, every_vote=False)
         name = f"Turn {number + 1}" if len(metric.per_invocation) > 1 and not whole else ""
         if heading := "  ".join(filter(None, (name, turn.count))):
             page.row((f"  {heading}", "muted"))
@@ -137,7 +137,7 @@ def _judge(page: Page, metric: MetricResult) -> Line:
     if judge is None:
         return []
     is_detailed = page.width >= ROOMY or judge.answered < judge.asked or judge.replayed
-    return [(f"judge {visible(judge.model)}{f', {answered(judge)}' if is_detailed else ''}", "muted")]
+    return [(f"judge {visible(judge.model)}{f', {answers_text(judge)}' if is_detailed else ''}", "muted")]
 
 
 def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:
@@ -191,25 +191,25 @@ def _write_samples(page: Page, finding: Finding) -> None:
     judgement = finding.judgement
     page.text(_subject(finding), [mark(finding.good), (f" {finding.word}  ", "")])
     if judgement.id and judgement.subject:
-        page.block([(shown(judgement.subject, _LONGEST), "")], 2)
+        page.block([(cut_block(judgement.subject, _LONGEST), "")], 2)
     heads = [_vote_head(finding, number, vote) for number, vote in enumerate(judgement.votes, start=1)]
     width = max(map(cells, heads), default=0)
     for head, vote in zip(heads, judgement.votes, strict=True):
-        why = shown("\n".join(filter(None, (vote.rationale, vote.problem))), _LONGEST)
+        why = cut_block("\n".join(filter(None, (vote.rationale, vote.problem))), _LONGEST)
         page.text(
             [(why or "without a reason", "" if why else "muted")],
             fill_line(head, width + 2),
         )
     if not judgement.votes and judgement.rationale:
-        page.block([(shown(judgement.rationale, _LONGEST), "")], 2)
+        page.block([(cut_block(judgement.rationale, _LONGEST), "")], 2)
     for evidence in judgement.evidence:
-        page.text([(shown(evidence.text, _LONGEST), "")], [(f"  {visible(evidence.kind)}  ", "muted")])
+        page.text([(cut_block(evidence.text, _LONGEST), "")], [(f"  {visible(evidence.kind)}  ", "muted")])
 
 
 def _subject(finding: Finding) -> Line:
     """The judged item, and its votes."""
     judgement = finding.judgement
-    subject = visible(judgement.id) if judgement.id else shown(judgement.subject, _LONGEST)
+    subject = visible(judgement.id) if judgement.id else cut_block(judgement.subject, _LONGEST)
     line: Line = [(subject, "bold" if judgement.id else "")] if subject else []
     votes = finding.votes_in_words or finding.tally
     gap = "  " if line else ""
@@ -299,14 +299,14 @@ def _write_criterion(page: Page, name: str, config: EvalConfig) -> None:
     write_json(page, {name: metric.criterion.model_dump(by_alias=False, exclude_defaults=True)})
 
 
-_MOST_PRINTED = 200
+_MAX_PRINTED = 200
 # Cells of the glyph of a repeat.
 _GLYPH = 2
-_LONGEST_MESSAGE = 20_000
+_MAX_MESSAGE_LENGTH = 20_000
 # Shown of a message before the others are unfolded.
 _MESSAGE_LINES = 2
 # Shown of a value of the final state while that is folded, characters.
-_LEAST_VALUE = 12
+_MIN_VALUE = 12
 
 
 @dataclass(frozen=True)
@@ -396,13 +396,13 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
 def _write_strip(page: Page, shown: CaseShown, result: CaseResult) -> None:
     """Writes the metrics, and the unfolded ones below."""
     write_strip(page, result, shown.past, stale=bool(shown.note))
-    for metric in gating(result):
+    for metric in gating_metrics(result):
         if card_of(metric.name) in page.unfolded:
             write_metric(page, metric, shown.scored.config)
 
 
 def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
-    in_detail = turns_in_detail(result)
+    in_detail = detailed_turns(result)
     for number in range(len(result.turns)):
         usual = fits or number in in_detail or number == shown.turn
         is_open = shown.folding.is_open(f"turn {number}", usual=usual)
@@ -443,7 +443,7 @@ def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *
 
 def _write_message(page: Page, folding: Folding, key: str, message: str) -> None:
     """Writes the user message of a turn; the end of a long one is folded."""
-    text = visible_block(shown_text(message, _LONGEST_MESSAGE))
+    text = visible_block(cut_middle(message, _MAX_MESSAGE_LENGTH))
     lines: list[Line] = [[("    ", ""), *line] for line in wrap([(text, "muted")], page.width - 4)]
     if len(lines) <= _MESSAGE_LINES + 1:
         page.lines += lines
@@ -487,7 +487,7 @@ def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool)
             spans.append((f" {result.passed_repeats}/{len(result.repeats)}", f"bold {ROLES[result.status]}"))
         page.row(*spans)
     keys = f"   {key_of('previous_repeat')} {key_of('next_repeat')} previous, next"
-    page.labelled("shown", [(shown_repeat(result, shown if chosen else None), "bold"), (keys, "muted")])
+    page.labelled("shown", [(repeat_title(result, shown if chosen else None), "bold"), (keys, "muted")])
 
 
 # What else came of it
@@ -500,7 +500,7 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
     if not result.state and not (expected and scored):
         return
     names = {format_path((key,)): key for key in expected}
-    differing = {outermost(diff.path, names) or diff.path for diff in result.state}
+    differing = {outermost_name(diff.path, names) or diff.path for diff in result.state}
     is_open = shown.folding.is_open("state", usual=bool(result.state))
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Final state ", "bold")]
@@ -512,7 +512,7 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
         head += [("  ", ""), (visible(path), "key"), (" ", "")]
         # They share the line.
         room = (page.width - cells(head) - len(right) - 2) // (len(names) - number)
-        head.append((show_value(expected[key], max(_LEAST_VALUE, room)), JSON))
+        head.append((show_value(expected[key], max(_MIN_VALUE, room)), JSON))
     page.fold("state", head, [(right, "muted")] if right else [])
     if not is_open:
         return
@@ -558,10 +558,10 @@ def _write_printed(page: Page, shown: CaseShown) -> None:
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Console", "bold")]
     head += [] if is_open else [(f"   {first}", "muted")]
     page.fold("console", head, [(counted(len(printed), "line"), "muted")])
-    for line in printed[:_MOST_PRINTED] if is_open else ():
+    for line in printed[:_MAX_PRINTED] if is_open else ():
         page.block([(visible(line.text), "error" if line.source == "stderr" else "")], 4)
-    if is_open and len(printed) > _MOST_PRINTED:
-        more = counted(len(printed) - _MOST_PRINTED, "more line")
+    if is_open and len(printed) > _MAX_PRINTED:
+        more = counted(len(printed) - _MAX_PRINTED, "more line")
         page.row((f"    and {more}   {key_of('show_console')} Console", "muted"))
 
 

@@ -27,8 +27,8 @@ from evaltui.views.rows import (
     argument_rows,
     call_rows,
     common_words,
+    cut_middle,
     labelled_sides,
-    shown_text,
 )
 
 # From here on what is expected and what is actual stand beside each other: in a pane of 110 cells.
@@ -151,7 +151,7 @@ def _head(side: str, where: str, room: int) -> Line:
 _MAX_PATH = 28
 # Enter shows all of it.
 _MAX_VALUE = 400
-_LONGEST_TEXT = 20_000
+_MAX_TEXT_LENGTH = 20_000
 
 
 # Calls
@@ -370,4 +370,4 @@ def _in_markdown(spans: list[Span]) -> list[Span]:
 
 def _shown(text: str) -> str:
     """A text of several lines, safe for the terminal; a very long one without its middle."""
-    return visible_block(shown_text(text, _LONGEST_TEXT))
+    return visible_block(cut_middle(text, _MAX_TEXT_LENGTH))

@@ -29,12 +29,12 @@ from evaltui.tui.result.rows import (
 )
 from evaltui.tui.result.verdict import ROOMY, chip
 from evaltui.tui.widgets.writer import NOT_FOLDED, Folding, Link, Page
-from evaltui.views.cause import why
+from evaltui.views.cause import cause_text
 from evaltui.workbench.state import CaseOutcome, Run, as_shares, is_rate_limit
 
 # What the trace shows in full.
-_MOST_CALLS = 200
-_LONGEST_TEXT = 4_000
+_MAX_CALLS = 200
+_MAX_TEXT_LENGTH = 4_000
 _CURSOR = "▋"
 
 
@@ -85,10 +85,10 @@ def write_expected(page: Page, case: EvalCase) -> None:
             (f"  {_expected_message(case, number)}", "muted"),
         )
         lines: list[Line] = []
-        for call in calls_of(turn.intermediate_data)[:_MOST_CALLS]:
+        for call in calls_of(turn.intermediate_data)[:_MAX_CALLS]:
             lines += [[(visible(call.name), "bold")], *argument_lines(call.args)]
         if text := scored_text(turn, thoughts=False):
-            lines += prose(visible_block(text[-_LONGEST_TEXT:]), page.width - 4)
+            lines += prose(visible_block(text[-_MAX_TEXT_LENGTH:]), page.width - 4)
         page.lines += [cut([("    ", ""), *line], page.width) for line in lines]
 
 
@@ -147,7 +147,7 @@ def _write_turn(
         return
     if is_current:
         write_heads(page, ("expected", live.place), ("actual", f"run {live.run.number}, live"))
-    for diff in diffs[:_MOST_CALLS]:
+    for diff in diffs[:_MAX_CALLS]:
         _write_call(page, diff, is_current=is_current)
     text = scored_text(turns[number], thoughts=False) if number < len(turns) else None
     streamed = _streamed(events)
@@ -198,7 +198,7 @@ def _write_response(page: Page, expected: str, actual: str) -> None:
     beside = page.width >= BESIDE
     room = column_width(page) if beside else page.width - 4
     left, right = (
-        prose(visible_block(text[-_LONGEST_TEXT:]), room) if text else [] for text in (expected, actual)
+        prose(visible_block(text[-_MAX_TEXT_LENGTH:]), room) if text else [] for text in (expected, actual)
     )
     if beside:
         for left_line, right_line in zip_longest(left, right):
@@ -226,10 +226,10 @@ def _parts(event: Event) -> Sequence[Mapping[str, Any]]:
     return (event.content or {}).get("parts") or []
 
 
-_MOST_IN_FLIGHT = 12
-MOST_FAILURES = 50
-_MOST_BAR = 60
-_MOST_NAME = 40
+_MAX_IN_FLIGHT = 12
+MAX_FAILURES = 50
+_MAX_BAR = 60
+_MAX_NAME = 40
 _GAP = 2
 
 
@@ -278,7 +278,7 @@ def write_running(
     about = f", about {show_duration(round(left))} left" if left is not None else ""
     page.ends(head, [(f"{show_elapsed(run.seconds)}{about}", "muted")])
     parts = [(run.counts[status], ROLES[status]) for status in COUNTED_STATUSES]
-    bar = stacked_bar([*parts, (len(run.running), "accent")], selected, min(page.width - 1, _MOST_BAR))
+    bar = stacked_bar([*parts, (len(run.running), "accent")], selected, min(page.width - 1, _MAX_BAR))
     page.lines.append([(" ", ""), *bar])
     page.blank()
     write_figures(page, _figures(run, page.width))
@@ -352,14 +352,14 @@ def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None
     page.blank()
     hosts = f", {counted(run.hosts, 'host')}" if run.hosts else ""
     page.ends([("In flight", "bold")], [(f"parallel {run.parallel}{hosts}", "muted")] if run.parallel else [])
-    names = min(_MOST_NAME, max(len(case.name) for case in in_flight))
-    for case in in_flight[:_MOST_IN_FLIGHT]:
+    names = min(_MAX_NAME, max(len(case.name) for case in in_flight))
+    for case in in_flight[:_MAX_IN_FLIGHT]:
         left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(case.name):<{names}}  ", "")]
         left += [(f"{_place(case):<14}", "muted")]
         left += [("judge", "muted")] if case.is_judged else waiting(case.events, run.seconds)
         page.ends(left, [(show_duration(elapsed(case.events, run)), "muted")])
-    if len(in_flight) > _MOST_IN_FLIGHT:
-        page.row((f"    and {show_number(len(in_flight) - _MOST_IN_FLIGHT)} more", "muted"))
+    if len(in_flight) > _MAX_IN_FLIGHT:
+        page.row((f"    and {show_number(len(in_flight) - _MAX_IN_FLIGHT)} more", "muted"))
 
 
 def _place(case: InFlight) -> str:
@@ -380,7 +380,8 @@ def _write_failures(page: Page, newest: Sequence[FailedCase], count: int) -> Non
         prefix = f"{visible(failed.set_name)} › " if failed.set_name else ""
         left: Line = [("  ", ""), glyph(failed.scored.status), (f" {prefix}", "muted")]
         page.ends(
-            [*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.scored.result)), "muted")]
+            [*left, (visible(failed.case.eval_id), "")],
+            [(visible(cause_text(failed.scored.result)), "muted")],
         )
     if count > len(newest):
         more = f"    and {show_number(count - len(newest))} more   {key_of('next_failing')} next failing"

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from evaltui.core.compare.explain import summary
-from evaltui.core.compare.run_comparison import what_changed
+from evaltui.core.compare.run_comparison import circumstance_changes
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.content import Content
@@ -51,7 +51,7 @@ from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import cut, visible
 from evaltui.tui.result.case_result import CaseShown, write_case_result
 from evaltui.tui.result.running import (
-    MOST_FAILURES,
+    MAX_FAILURES,
     FailedCase,
     Figure,
     InFlight,
@@ -65,7 +65,7 @@ from evaltui.tui.result.running import (
 from evaltui.tui.result.verdict import ROOMY, chip, short_names, write_history
 from evaltui.tui.start.page import write_broken, write_source
 from evaltui.tui.widgets.writer import Folding, Link, Page, write_problems
-from evaltui.views.cause import why
+from evaltui.views.cause import cause_text
 from evaltui.workbench.agent.first_minute import error_place
 from evaltui.workbench.result.freshness import EXPECTATIONS, OF_TRACES, State
 from evaltui.workbench.result.outcomes import Outcomes
@@ -73,8 +73,8 @@ from evaltui.workbench.result.set_results import Moved, SetResults
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
-_MOST_LISTED = 50
-_MOST_NAME, _WHY, _BAR = 40, 16, 24
+_MAX_LISTED = 50
+_MAX_NAME, _WHY, _BAR = 40, 16, 24
 _WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
 
 
@@ -144,16 +144,16 @@ def _write_failing(page: Page, failing: Sequence[CaseId], outcomes: Outcomes) ->
     if not failing:
         return
     page.section(("Did not pass", "bold"), (f"  {len(failing)}", "muted"))
-    names = min(_MOST_NAME, max(cell_len(visible(case.eval_id)) for case in failing[:_MOST_LISTED]))
-    for case in failing[:_MOST_LISTED]:
+    names = min(_MAX_NAME, max(cell_len(visible(case.eval_id)) for case in failing[:_MAX_LISTED]))
+    for case in failing[:_MAX_LISTED]:
         if (scored := outcomes.get(case)) is None:
             continue
         result = scored.result
-        line: Line = [(f"  {pad(why(result), _WHY)}", "muted")] if page.width >= ROOMY else []
+        line: Line = [(f"  {pad(cause_text(result), _WHY)}", "muted")] if page.width >= ROOMY else []
         line += [("  ", ""), (scored.problem or summary(result), "muted")]
         _write_case_row(page, case, result.status, names, line, [])
-    if len(failing) > _MOST_LISTED:
-        more = show_number(len(failing) - _MOST_LISTED)
+    if len(failing) > _MAX_LISTED:
+        more = show_number(len(failing) - _MAX_LISTED)
         page.row((f"    and {more} more   {key_of('next_failing')} next failing", "muted"))
 
 
@@ -169,15 +169,15 @@ def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None)
     runs = {move.before.run for move in moved}
     title = points[0].title if past is not None and len(points) == 2 else "the run before"
     if len(points) == 2 and not runs - {title}:
-        changed = what_changed(points[0].run, points[1].run, None)
+        changed = circumstance_changes(points[0].run, points[1].run, None)
     else:
         changed, title = (), min(runs) if len(runs) == 1 else "earlier runs"
     if not moved and not changed:
         return
     what = "".join(f"  {visible(file)}" for file in changed)
     page.section((visible(f"Since {title}"), "bold"), (cut(what, page.width // 2), "muted"))
-    listed = moved[:_MOST_LISTED]
-    names = min(_MOST_NAME, max((cell_len(visible(move.case.eval_id)) for move in listed), default=0))
+    listed = moved[:_MAX_LISTED]
+    names = min(_MAX_NAME, max((cell_len(visible(move.case.eval_id)) for move in listed), default=0))
     for case, earlier, status in listed:
         page.links.append(Link(case, len(page.lines), len(page.lines) + 1))
         sides: Line = [glyph(earlier.status), (" → ", "muted"), glyph(status)]
@@ -190,7 +190,7 @@ def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
         return
     page.section(("Metrics", "bold"))
     names = short_names(list(metrics), shortest=False)
-    width = min(_MOST_NAME, max(map(cell_len, names)))
+    width = min(_MAX_NAME, max(map(cell_len, names)))
     for name, total in zip(names, metrics.values(), strict=True):
         share = bar(total.passed / total.cases, min(_BAR, page.width // 4), "success")
         status = "PASSED" if total.passed == total.cases else "FAILED"
@@ -204,7 +204,7 @@ def _write_slowest(page: Page, results: SetResults, outcomes: Outcomes) -> None:
         return
     slowest = results.slowest
     page.section(("Slowest", "bold"))
-    names = min(_MOST_NAME, max(cell_len(visible(case.eval_id)) for _, case in slowest))
+    names = min(_MAX_NAME, max(cell_len(visible(case.eval_id)) for _, case in slowest))
     for seconds, case in slowest:
         if (scored := outcomes.get(case)) is None:
             continue
@@ -381,7 +381,7 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
         return
 
     failures = []
-    for case in reversed(run.failures[-MOST_FAILURES:]):
+    for case in reversed(run.failures[-MAX_FAILURES:]):
         of_set = workbench.sets.by_case_path(case.path) if len(run.paths) > 1 else None
         if (scored := workbench.outcomes.get(case)) is not None:
             failures.append(FailedCase(case, of_set.eval_set_id if of_set else "", scored))

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.explain import why
-from evaltui.core.compare.run_comparison import what_changed
+from evaltui.core.compare.explain import reason_line
+from evaltui.core.compare.run_comparison import circumstance_changes
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.runs.history import CaseHistory
@@ -21,9 +21,9 @@ from evaltui.text.plots import bar, sparkline
 from evaltui.text.syntax import color_json
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Folding, Link, Page
-from evaltui.views.result import gating
+from evaltui.views.result import gating_metrics
 
-_MOST_NAME, _CLOCK = 20, 12
+_MAX_NAME, _CLOCK = 20, 12
 
 
 def write_history(
@@ -57,7 +57,7 @@ def write_points(page: Page, past: CaseHistory) -> None:
         return
     names = [visible(point.title) for point in points]
     metric = lowest_metric(past)
-    width = min(_MOST_NAME, max(map(cell_len, names), default=0))
+    width = min(_MAX_NAME, max(map(cell_len, names), default=0))
     for number in reversed(range(len(points))):
         point, name = points[number], names[number]
         summary = point.summary
@@ -70,7 +70,7 @@ def write_points(page: Page, past: CaseHistory) -> None:
             score = summary.scores.get(metric)
             left += [(f"{visible(metric)} ", "muted"), (show_score(score), "")]
         before = points[number - 1 : number]
-        changed = what_changed(before[0].run, point.run, past.case) if before else ()
+        changed = circumstance_changes(before[0].run, point.run, past.case) if before else ()
         page.ends(left, [("; ".join(map(visible, changed)), "muted")])
 
 
@@ -100,11 +100,11 @@ def _since_then(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
 
 # From here on there is room for cards, and for why on one line: a pane of 110 cells.
 ROOMY = 106
-_LEAST_CARD, _CARD_GAP = 24, 2
+_MIN_CARD, _CARD_GAP = 24, 2
 # Fewer cells of a bar say nothing.
-_LEAST_BAR = 4
+_MIN_BAR = 4
 # Longer histories take room from the metrics.
-_MOST_SPARKS = 16
+_MAX_SPARKS = 16
 
 _TINTS: Mapping[str, str] = {
     **dict.fromkeys(COUNTED_STATUSES, "panel"),
@@ -132,7 +132,7 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
     if note:
         page.row(*head, *note)
         head = [(" " * cells(head), "")]
-    if text := why(result):
+    if text := reason_line(result):
         page.text(color_json(text), head)
     elif not note:
         page.row(*head)
@@ -158,7 +158,7 @@ def _label(metric: str) -> str:
 def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, stale: bool = False) -> None:
     """Writes a card for each metric and one for the history; with less room, all of them in one line. Scores
     of a stale result are faint."""
-    metrics = gating(result)
+    metrics = gating_metrics(result)
     if not metrics and page.width < ROOMY:
         return
     page.blank()
@@ -176,7 +176,7 @@ def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, sta
 def _write_cards(
     page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None, *, passed: bool
 ) -> None:
-    in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
+    in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_MIN_CARD + _CARD_GAP))
     width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
     names = short_names([metric.name for metric in metrics], shortest=False)
     cards = [_card(metric, name, width - 2) for metric, name in zip(metrics, names, strict=True)]
@@ -206,7 +206,7 @@ def _card(metric: MetricResult, name: str, width: int) -> tuple[Line, Line]:
     score: Line = [(figure, f"bold {ROLES[metric.status]}"), (" ", "")]
     right: Line = [(f" {_sign(metric)}{needed}", "faint")] if needed else []
     room = width - cells(score) - cells(right)
-    if room < _LEAST_BAR or not 0 <= metric.score <= 1 or (metric.threshold or 0) > 1:
+    if room < _MIN_BAR or not 0 <= metric.score <= 1 or (metric.threshold or 0) > 1:
         return head, join_ends(score, right, width, gap=0)
     return head, [*score, *bar(metric.score, room, ROLES[metric.status], metric.threshold), *right]
 
@@ -218,7 +218,7 @@ def _sign(metric: MetricResult) -> str:
 def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None) -> None:
     """Writes the metrics in one line: `✗ trajectory 0.50 ≥1.00  ✓ response 0.97`, with the deciding
     thresholds."""
-    sparks: Line = [*_sparks(past, _MOST_SPARKS), (" ", "")]
+    sparks: Line = [*_sparks(past, _MAX_SPARKS), (" ", "")]
     lines: list[Line] = [[]]
     room = page.width - cells(sparks) - 2
     above = len(page.lines)

@@ -27,7 +27,7 @@ from evaltui.text.outcomes import glyph, status_counts_line
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
-from evaltui.views.run import lasted, rate_bar, rate_figure, selected_in
+from evaltui.views.run import duration_text, rate_bar, rate_figure, selection_text
 from evaltui.workbench.state import as_shares
 
 _ONE_BELOW_THE_OTHER = 60
@@ -48,7 +48,7 @@ def write_run_preview(
     page: Page, row: RunRow, failed: Sequence[FailedCase] | None, now: datetime, height: int
 ) -> None:
     """Writes a run in `height` lines: its time, its counts, the failed cases; then its facts."""
-    moment: Line = [(f"{show_moment(row.started, now)}   {lasted(row, now)}", "muted")]
+    moment: Line = [(f"{show_moment(row.started, now)}   {duration_text(row, now)}", "muted")]
     page.ends([(visible(row.title), "bold")], [] if row.problem else moment)
     if row.problem:
         page.text([(visible(row.problem), "error")])
@@ -57,7 +57,7 @@ def write_run_preview(
     if row.ending != "going on" and row.totals.evaluated:
         low, high = wilson(row.totals.passed, row.totals.evaluated)
         interval = [(f"  {show_interval(low, high)}", "muted")]
-    selected: Span = (f"   {selected_in(row)}", "muted")
+    selected: Span = (f"   {selection_text(row)}", "muted")
     page.row(
         *status_counts_line(row.totals.counts),
         ("   ", ""),
@@ -115,7 +115,7 @@ def write_run(page: Page, row: RunRow) -> None:
         "cases",
         [
             (how_many, ""),
-            (f"  {selected_in(row)}", "muted"),
+            (f"  {selection_text(row)}", "muted"),
             *(rest if row.ending == "interrupted" and done != row.selected else []),
         ],
     )

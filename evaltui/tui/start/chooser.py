@@ -110,7 +110,7 @@ class StarterScreen(FormScreen[bool]):
 
 
 _TUI = Path(__file__).parents[1]
-_MOST_FOUND = 3
+_MAX_FOUND = 3
 # Actions besides opening a listed agent, with a remark each.
 _WITHOUT_AGENTS = (
     ("create_starter", "Agent, 3 eval cases, config; runs offline"),
@@ -343,7 +343,7 @@ def _found_in(folder: Path) -> str:
     code = [name for name in names if name.endswith(".py")]
     shown = code or names
     what = counted(len(code), "Python file") if code else counted(len(names), "entry", "entries")
-    return visible(f"{what}: {shorten_list(shown, _MOST_FOUND)}")
+    return visible(f"{what}: {shorten_list(shown, _MAX_FOUND)}")
 
 
 def _last_outcome(agent_dir: Path) -> Line:

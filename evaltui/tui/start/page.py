@@ -23,7 +23,7 @@ from evaltui.workbench.agent.first_minute import error_place, missing_package
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.workbench import Workbench
 
-_MOST_TOOLS = 20
+_MAX_TOOLS = 20
 _TITLE = 24
 
 
@@ -129,14 +129,14 @@ def _write_tools(page: Page, info: Json) -> None:
     if not tools:
         return
     page.section((counted(len(tools), "tool"), "bold"))
-    heads = [_signature(tool) for tool in tools[:_MOST_TOOLS]]
+    heads = [_signature(tool) for tool in tools[:_MAX_TOOLS]]
     width = min(max(map(cells, heads)), page.width // 2)
     for tool, head in zip(tools, heads, strict=False):
         space = " " * max(1, width - cells(head) + 2)
         about = str(tool.get("description") or "").strip().partition("\n")[0]
         page.row(("  ", ""), *head, (space, ""), (visible(about), "muted"))
-    if len(tools) > _MOST_TOOLS:
-        page.row((f"  and {show_number(len(tools) - _MOST_TOOLS)} more", "muted"))
+    if len(tools) > _MAX_TOOLS:
+        page.row((f"  and {show_number(len(tools) - _MAX_TOOLS)} more", "muted"))
 
 
 def _write_skipped(page: Page, workspace: Workspace | None) -> None:

@@ -22,7 +22,7 @@ from evaltui.workbench.messages import ChatProgressed, ResultsChanged, RunProgre
 from evaltui.workbench.workbench import Workbench
 
 _SOURCE = 7
-_MOST_CASE = 22
+_MAX_CASE = 22
 # Narrower panes name the case in the details only.
 _WITH_CASES = 72
 # No terminal is wider: what is not seen need not be made visible.
@@ -64,7 +64,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         new = self._log.total - max(0, self._drawn)
         for number in range(max(0, len(self._log) - new), len(self._log)):
             if case := self._log[number].case:
-                self._cases = max(self._cases, min(_MOST_CASE, cell_len(visible(case.eval_id))))
+                self._cases = max(self._cases, min(_MAX_CASE, cell_len(visible(case.eval_id))))
         self._drawn = self._log.total
         # Every line goes up by those that were dropped, but for the last one, which is followed.
         dropped = self._log.dropped - self._dropped

@@ -6,7 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
+from evaltui.core.trace.span_lines import (
+    KIND_ROLES,
+    TIMED_KINDS,
+    Scale,
+    one_line,
+    span_body_line,
+    text_of,
+    tokens_of,
+)
 from evaltui.core.trace.spans import Span, SpanKind, SpanTree, TimeSpent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, cells, fill_line, join_ends, pad
@@ -24,10 +32,10 @@ _DURATION, _BETWEEN = 7, 2
 # Times are a picture where there is room for it.
 WITH_BARS = 90
 # Cells of the shortest bar that says something, and the spans of a long trace that its columns are made for.
-_LEAST_BAR, _MOST_MEASURED = 12, 1_000
+_MIN_BAR, _MAX_MEASURED = 12, 1_000
 # Seconds: of a span that is long, and of a case whose quarters can be told apart.
-_LONG, _LEAST_WHOLE = 0.5, 0.004
-_MOST_INDENT = 6
+_LONG, _MIN_WHOLE = 0.5, 0.004
+_MAX_INDENT = 6
 # Cells that no row has.
 _UNCUT = 10_000
 _MARKS: Mapping[str, Text] = {
@@ -49,8 +57,8 @@ class Columns:
 
     @classmethod
     def of(cls, tree: SpanTree) -> Columns:
-        measured = tree.spans[:_MOST_MEASURED]
-        left = max((cells(_left(span, "", 0)) for span in measured if span.kind in TIMED), default=0)
+        measured = tree.spans[:_MAX_MEASURED]
+        left = max((cells(_left(span, "", 0)) for span in measured if span.kind in TIMED_KINDS), default=0)
         tokens = max((len(_tokens(span)) for span in measured), default=0)
         return cls(Scale.of(tree.spans, tree.turns), left, max(tokens, len("tokens")) if tokens else 0)
 
@@ -58,7 +66,7 @@ class Columns:
         """Width of the bars in rows of `width`: at most a third, and at most what the arguments leave; 0 for
         no bars."""
         room = width - _GUTTER - self.left - self.tokens - _DURATION - 3 * _BETWEEN
-        return 0 if width < WITH_BARS or room < _LEAST_BAR else min(width // 3, room)
+        return 0 if width < WITH_BARS or room < _MIN_BAR else min(width // 3, room)
 
 
 def axis_line(columns: Columns, width: int) -> Line:
@@ -67,7 +75,7 @@ def axis_line(columns: Columns, width: int) -> Line:
     whole = columns.scale.end - columns.scale.start
     labels = ["0", *(show_duration(whole * quarter / 4) for quarter in (1, 2, 3))]
     marks = ""
-    if whole >= _LEAST_WHOLE and len(set(labels)) == len(labels):
+    if whole >= _MIN_WHOLE and len(set(labels)) == len(labels):
         for quarter, label in enumerate(labels):
             place = room * quarter // 4
             # Where they would touch, every other one is enough.
@@ -118,12 +126,12 @@ def _gutter(span: Span, folded: bool, op: str) -> Line:
 def _left(span: Span, status: str, room: int, *, named: bool = True) -> Line:
     if span.kind == "turn":
         return _turn(span, status)
-    indent: Text = ("  " * min(_MOST_INDENT, span.depth - 1), "")
+    indent: Text = ("  " * min(_MAX_INDENT, span.depth - 1), "")
     role = "error" if span.failed and span.kind == "agent" else KIND_ROLES.get(span.kind, "muted")
     kind: Text = (pad(span.kind, max(_LABEL, len(span.kind) + 1)), role)
     if span.kind == "error":
         kind = (pad("! error", _LABEL + 2), "error")
-    return [indent, kind, *what_line(span, room - cells([indent, kind]), named=named)]
+    return [indent, kind, *span_body_line(span, room - cells([indent, kind]), named=named)]
 
 
 def _turn(span: Span, status: str) -> Line:
@@ -132,7 +140,7 @@ def _turn(span: Span, status: str) -> Line:
     if status:
         line += [(" ", ""), (GLYPHS[status], ROLES[status])]
     message = span.events[0].content if span.events and span.events[0].kind == "user" else None
-    return [*line, ("  ", ""), (short(text_of(message)), "muted")]
+    return [*line, ("  ", ""), (one_line(text_of(message)), "muted")]
 
 
 def _tokens(span: Span) -> str:
@@ -143,7 +151,7 @@ def _tokens(span: Span) -> str:
 
 def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
     """Tokens, bar and time; `unknown` stands for the time of a span without end."""
-    if span.kind not in TIMED and span.kind != "turn":
+    if span.kind not in TIMED_KINDS and span.kind != "turn":
         return []
     shown = unknown if span.is_open else show_duration(span.seconds)
     time = f"{shown:>{_DURATION + _BETWEEN}}"
@@ -154,7 +162,7 @@ def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
         return [(_tokens(span), "muted"), took]
     right: Line = [(_tokens(span).rjust(columns.tokens), "muted")]
     if room := columns.bar(width):
-        role = "error" if span.failed else TIMED[span.kind]
+        role = "error" if span.failed else TIMED_KINDS[span.kind]
         start, end = columns.scale
         drawn = waterfall_bar(span.start - start, span.end - start, end - start, room, role)
         right += [(" " * _BETWEEN, ""), *drawn]
@@ -165,8 +173,8 @@ def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
 
 # Lines of the times, and of the plot of the last runs with its heading.
 TIMES_ROWS, PLOT_ROWS = 5, 6
-_MOST_PLOT = 8
-_MOST_RUNS = 40
+_MAX_PLOT = 8
+_MAX_RUNS = 40
 
 
 def write_time_spent(
@@ -189,16 +197,16 @@ def write_time_spent(
         share = seconds / spent.whole if spent.whole else 0.0
         is_unknown = kind in unknown
         what = f"calls {UNKNOWN}" if is_unknown else what
-        left: Line = [("   ", ""), (pad(kind, 9), TIMED.get(kind, "muted"))]
+        left: Line = [("   ", ""), (pad(kind, 9), TIMED_KINDS.get(kind, "muted"))]
         left += [(f"{UNKNOWN if is_unknown else show_duration(seconds):>{_DURATION}}", "bold"), ("  ", "")]
-        left += [*bar(share, room, TIMED.get(kind, "muted")), (f"  {what}", "muted")]
+        left += [*bar(share, room, TIMED_KINDS.get(kind, "muted")), (f"  {what}", "muted")]
         page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
 
 
 def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
     """Writes a column for each of the last runs of the case: its height is the duration, its colour the
     outcome."""
-    points = [point for point in past.points if point.summary.seconds is not None][-_MOST_RUNS:]
+    points = [point for point in past.points if point.summary.seconds is not None][-_MAX_RUNS:]
     seconds = [point.summary.seconds or 0.0 for point in points]
     if len(points) < 2:
         return
@@ -212,7 +220,7 @@ def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
         [(f"p50 {p50}   p95 {p95}", "muted")],
     ]
     shares = [duration / longest for duration in seconds]
-    plot = column_plot(shares, roles, page.width - 30, min(_MOST_PLOT, height), top=show_duration(longest))
+    plot = column_plot(shares, roles, page.width - 30, min(_MAX_PLOT, height), top=show_duration(longest))
     for number, line in enumerate(plot):
         page.ends(line, facts[number] if number < len(facts) else [])
 

@@ -8,8 +8,8 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.graph import AgentUse, Graph, graph_of
-from evaltui.core.trace.model_calls import STAND_IN
-from evaltui.core.trace.span_lines import KIND_ROLES, came_of, part_of, tokens_of
+from evaltui.core.trace.model_calls import SCRIPTED_PREFIX
+from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of
 from evaltui.core.trace.spans import Request, Span, request_of
 from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
@@ -24,7 +24,7 @@ from evaltui.workbench.case.editors import place_of_agent, place_of_tool
 
 _MAX_VALUE = 160
 # More of what was there before is read in the log.
-_MOST_CONTENTS = 200
+_MAX_CONTENTS = 200
 _SOURCE_LINES = 60
 
 
@@ -78,7 +78,7 @@ def _facts(span: Span) -> list[tuple[str, str]]:
     if span.kind == "agent" and span.tokens:
         tokens = show_number(span.tokens)
     answered = span.event("model_response")
-    origin = came_of(answered.content) if answered is not None and answered.content else ""
+    origin = answer_summary(answered.content) if answered is not None and answered.content else ""
     facts = [
         ("agent", visible(span.agent) if span.kind != "agent" else ""),
         ("tokens", tokens),
@@ -99,7 +99,7 @@ def _recording(span: Span) -> str:
         return f"stub from the {visible(str(data['stubbed']))}"
     if span.kind != "model" or not span.event("model_request"):
         return ""
-    return "scripted, offline" if _name_of(span).startswith(STAND_IN) else "live"
+    return "scripted, offline" if _name_of(span).startswith(SCRIPTED_PREFIX) else "live"
 
 
 def write_events(page: Page, events: Sequence[Event]) -> None:
@@ -212,7 +212,7 @@ def write_request(page: Page, request: Request | None) -> None:
 
 def _write_contents(page: Page, request: Request) -> None:
     page.section(("Contents", "bold"), ("  + new", "muted"))
-    left_out = max(0, len(request.contents) - _MOST_CONTENTS)
+    left_out = max(0, len(request.contents) - _MAX_CONTENTS)
     if left_out:
         page.row((f"   … {counted(left_out, 'earlier content')}", "muted"))
     for number, content in enumerate(request.contents[left_out:], left_out):

@@ -82,7 +82,7 @@ class TraceFilter(FilterLine):
 
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
-_MOST_AT_ONCE = 4_000
+_MAX_AT_ONCE = 4_000
 _ROOM = Room(from_width=122, least=42, most=60, from_height=32)
 _DIFFERS = ("changed", "moved", "extra")
 
@@ -172,7 +172,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         current = self._current()
         if trace is not None:
             event_count = self._outline.tree.events
-            self._outline.add(trace.events[event_count : event_count + _MOST_AT_ONCE])
+            self._outline.add(trace.events[event_count : event_count + _MAX_AT_ONCE])
             if self._outline.tree.events < len(trace.events):
                 self.call_later(self.follow)
         if self._outline.search != self._workbench.navigation.trace_search:

@@ -107,7 +107,7 @@ class FieldLine(FieldText):
         return as_one_line(insert) if self.one_line else insert
 
 
-_MOST_LINES = 3
+_MAX_LINES = 3
 # Seconds without a further letter: of a word that is typed or pasted at once, only the whole is looked for.
 _PAUSE = 0.005
 
@@ -182,7 +182,7 @@ class FilterLine(OneLineInput):
         """The problem of the filter, or a hint while it is empty."""
         width = max(8, self.content_size.width)
         if problem := self.problem():
-            return wrap([(f"! {visible(problem)}", "warning")], width)[:_MOST_LINES]
+            return wrap([(f"! {visible(problem)}", "warning")], width)[:_MAX_LINES]
         if not self.has_focus or self.value:
             return []
         return [[("   ".join(_fitting(self.examples, width, 3)), "muted")]]

@@ -29,7 +29,7 @@ from evaltui.text.values import cut as cut_text
 from evaltui.tui.theme import palette
 
 # Letters; more would cover the screen.
-_MOST_OF_A_TOOLTIP = 600
+_MAX_TOOLTIP = 600
 
 
 def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> Strip:
@@ -218,7 +218,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def _point_at(self, number: int) -> None:
         if number != self.pointed:
             before, self.pointed = self.pointed, number
-            full = cut_text(self.full_text(number), _MOST_OF_A_TOOLTIP) if number >= 0 else ""
+            full = cut_text(self.full_text(number), _MAX_TOOLTIP) if number >= 0 else ""
             self.tooltip = Content(full) if full else None
             self.pointer_moved(before)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_WIDTH = 110
 MIN_WIDTH = 24
 # Less of a line's left end says nothing.
-_LEAST_LEFT = 20
+_MIN_LEFT = 20
 # The column that holds labels such as `user` and `answer 0.92`.
 LABEL = 12
 
@@ -221,7 +221,7 @@ class Page:
     def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
         """Writes a line with two texts; the left one is cut, the right one dropped if there is no room."""
         ending = [*right, (" ", "")] if right else []
-        self._add(join_ends(left, ending, self.width, least=min(self.width, _LEAST_LEFT)), left)
+        self._add(join_ends(left, ending, self.width, least=min(self.width, _MIN_LEFT)), left)
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
         """Writes a wrapped text behind `first`, or below it where that leaves too little room."""

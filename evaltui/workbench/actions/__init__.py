@@ -25,7 +25,7 @@ __all__ = [
     "usable_hints",
 ]
 
-_MOST_HINTS = 8
+_MAX_HINTS = 8
 
 SUBJECTS: Mapping[str, tuple[Action, ...]] = {
     "Run": RUN,
@@ -61,4 +61,4 @@ def usable_hints(scope: Scope, refuses: RefusedById) -> list[Action]:
 
 def hints(scope: Scope, refuses: RefusedById) -> list[Action]:
     """The keys that the footer shows now, the most useful first; at most eight."""
-    return usable_hints(scope, refuses)[:_MOST_HINTS]
+    return usable_hints(scope, refuses)[:_MAX_HINTS]

@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 _NOTICEABLE = 0.3
 
 # Values that are known at most.
-_MOST_KNOWN = 1000
+_MAX_KNOWN = 1000
 
 # Cases whose objects take noticeably long to be looked through.
 _MANY = 500
@@ -132,7 +132,7 @@ class Lookups(Generic[Key, Value]):
                 self._pending.pop(key, None)
                 self._values.pop(key, None)
                 self._values[key] = version, value
-            while len(self._values) > _MOST_KNOWN:
+            while len(self._values) > _MAX_KNOWN:
                 del self._values[next(iter(self._values))]
             self._messages.publish(self._message())
 

@@ -354,7 +354,7 @@ async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[
     return True
 
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 
 def chosen_named(editing: Editing) -> str:
@@ -373,9 +373,9 @@ def tags_hint(editing: Editing) -> str:
     common = common_tags(editing)
     tags = dict.fromkeys(tag for case in editing.navigation.chosen for tag in editing.sets.tags(case))
     if some := [tag for tag in tags if tag not in common]:
-        return f"Some also have {shorten_list(some, _MOST_NAMED)}; these stay"
+        return f"Some also have {shorten_list(some, _MAX_NAMED)}; these stay"
     others = [tag for tag in editing.sets.known_tags() if tag not in common]
-    return f"Known: {shorten_list(others, _MOST_NAMED)}" if others else "Separated by spaces"
+    return f"Known: {shorten_list(others, _MAX_NAMED)}" if others else "Separated by spaces"
 
 
 def change_tags(editing: Editing, before: list[str], typed: str) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.conversation.waiting import WaitingCall
-from evaltui.core.cost.metering import spent_in
+from evaltui.core.cost.metering import spending_in
 from evaltui.core.cost.prices import Prices
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
@@ -272,7 +272,7 @@ class ChatController:
     async def _price(self, turns: list[ChatTurn]) -> None:
         prices = Prices(self._agent.settings.prices)
         for turn in turns:
-            self._priced[turn] = await spent_in(turn.events, (), prices)
+            self._priced[turn] = await spending_in(turn.events, (), prices)
         self._messages.publish(ChatProgressed())
 
     async def close(self) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evaltui.core.matching.rules import match_in_words
-from evaltui.core.metrics.declaration import Option, Subject, options_of_own
-from evaltui.core.metrics.metric import MISPLACED
+from evaltui.core.metrics.declaration import Option, Subject, own_metric_options
+from evaltui.core.metrics.metric import MISPLACED_FUNCTION
 from evaltui.core.metrics.registry import METRICS, info_of
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import value_at
@@ -18,7 +18,7 @@ from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.references import BlockList
-from evaltui.runs.score_table import Trial, TrialOf
+from evaltui.runs.score_table import Trial, TriedThreshold
 from evaltui.text.values import did_you_mean
 
 Interval = tuple[float, float]
@@ -106,11 +106,11 @@ _ASSUMED: Interval = (0.0, 1.0)
 
 
 def metric_row(
-    config: ConfigEditor, saved: ConfigEditor, name: str, trial: Callable[[TrialOf], Trial]
+    config: ConfigEditor, saved: ConfigEditor, name: str, trial: Callable[[TriedThreshold], Trial]
 ) -> MetricRow:
     """The row of a metric; `saved` is the config on disk; `trial` tries a threshold on the last results."""
     row = _row(config, saved, name)
-    tried = TrialOf(
+    tried = TriedThreshold(
         name, row.threshold, row.saved, _pass_if(config), row.interval, lower_is_better=row.lower_is_better
     )
     return replace(row, trial=trial(tried))
@@ -131,7 +131,7 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
     if info is None:
         unknown = f"Unknown metric{did_you_mean(name, METRICS)}"
         if value_at(config.config, ("criteria", name, "function")) is not None:
-            unknown = MISPLACED
+            unknown = MISPLACED_FUNCTION
         return replace(row, why_not=unknown)
     ours = info.source == "evaltui"
     return replace(
@@ -203,7 +203,9 @@ class OwnMetric:
 def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | RubricRow]:
     criterion = config.criterion(metric)
     own = OwnMetric(config, metric)
-    options = options_of_own(scores_turns=own.function is not None) if own.exists else info_of(metric).options
+    options = (
+        own_metric_options(scores_turns=own.function is not None) if own.exists else info_of(metric).options
+    )
     for option in options:
         value = _option_value(criterion, option)
         is_set = value is not None

@@ -36,7 +36,7 @@ RESTORED = "restore unsaved changes"
 
 # Seconds in which another program finishes a file that it has begun to write.
 _SECONDS_TO_FINISH = 0.3
-_MOST_TRIES = 50
+_MAX_TRIES = 50
 
 _T = TypeVar("_T")
 
@@ -250,7 +250,7 @@ class OpenFiles:
         is written then.
         """
         async with self._lock:
-            for _ in range(_MOST_TRIES):
+            for _ in range(_MAX_TRIES):
                 files = [self._files[saved].snapshot() for saved in self.saved_with(path)]
                 if not files:
                     return None

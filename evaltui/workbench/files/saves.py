@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.model.case_id import CaseId, given_fingerprint
+from evaltui.core.model.case_id import CaseId, input_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.documents.saving import fingerprint_of
@@ -93,7 +93,7 @@ class SavedSets:
 
 def _fingerprints(cases: Sequence[StoredCase]) -> dict[str, str]:
     """In a thread: fingerprints of the agent's input, for every case that has an id."""
-    return {case.eval_id: given_fingerprint(case.data()) for case in cases if case.eval_id}
+    return {case.eval_id: input_fingerprint(case.data()) for case in cases if case.eval_id}
 
 
 def _may_be_unfinished(path: Path) -> bool:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evaltui.documents.case_file import CaseFile
     from evaltui.workbench.workbench import Workbench
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[I
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
     changed = [reason for reason in case.changed if reason != "case"]
     if changed:
-        yield f"{shorten_list(changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
+        yield f"{shorten_list(changed, _MAX_NAMES)} changed after {run}   {key_of('run')}  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"

@@ -145,7 +145,7 @@ def _events_of(result: CaseResult) -> Mapping[int, Sequence[Event]]:
 
 
 # Cases that none of the newest runs had stay `not run`.
-MOST_RUNS = 50
+MAX_RUNS = 50
 # Keys wait for no more than these.
 _AT_ONCE = 1000
 
@@ -179,7 +179,7 @@ def last_outcomes(
     kind = RunKind.of(agent.address)
     written: frozenset[str] = frozenset()
     names = {run: name for name, run in store.names().items()}
-    for of_traces, log in product((False, True), store.files()[: -MOST_RUNS - 1 : -1]):
+    for of_traces, log in product((False, True), store.files()[: -MAX_RUNS - 1 : -1]):
         if len(done) == count:
             return
         shown: set[CaseId] = set()

@@ -153,9 +153,9 @@ def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
 def _input_fingerprint(case: StoredCase, stubs: bool) -> str:
     """The fingerprint of the agent's input for a case. Raises ValueError for an invalid case."""
 
-    from evaltui.core.recordings.given import given_to_agent
+    from evaltui.core.recordings.given import agent_input_fingerprint
 
-    return given_to_agent(case.model(), Modes(tools="stub" if stubs else "live"))
+    return agent_input_fingerprint(case.model(), Modes(tools="stub" if stubs else "live"))
 
 
 def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:

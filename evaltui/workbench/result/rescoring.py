@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.metrics.custom import held_against
+from evaltui.core.metrics.custom import rejudge
 from evaltui.core.metrics.metric import MetricInput, effective_threshold
 from evaltui.core.metrics.registry import run_metric
 from evaltui.core.model.case_id import CaseId
@@ -265,7 +265,7 @@ def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
     secrets."""
     if last.undecided or last.unscored or new.result.status is not last.result.status:
         return False
-    return secrets.hidden_in(new.stored.text) == secrets.hidden_in(last.stored.text)
+    return secrets.secrets_in(new.stored.text) == secrets.secrets_in(last.stored.text)
 
 
 async def _scored_by(
@@ -337,7 +337,7 @@ class _LastScores(NamedTuple):
             why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
         if metric.scores_turns:
-            last = held_against(last, metric)
+            last = rejudge(last, metric)
         is_same = last.threshold == metric.threshold and _is_same_input(scored, self.before())
         return _with_remark(last, is_same=is_same)
 
@@ -346,7 +346,7 @@ class _LastScores(NamedTuple):
         if last is None:
             return run_metric(scored)
         if last.score is not None and last.threshold != effective_threshold(scored.metric) is not None:
-            last = held_against(last, scored.metric)
+            last = rejudge(last, scored.metric)
         is_same = _is_same_input(scored, self.before())
         if last.judge is None and not is_same:
             return run_metric(scored)

@@ -16,7 +16,7 @@ from evaltui.runs.run_file import MetricTotal
 from evaltui.workbench.result.stored_results import RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, EarlierResult
 
-MOST_SLOW = 3
+MAX_SLOW = 3
 
 
 class Moved(NamedTuple):
@@ -78,7 +78,7 @@ def results_of_set(
         if before is not None and before.differs(scored):
             summary.changes.append(Moved(case, before, scored.status))
     summary.totals = totals_of(scored.figures for scored in results)
-    summary.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
+    summary.slowest = heapq.nsmallest(MAX_SLOW, times, key=lambda pair: -pair[0])
     summary.metrics = _metrics(results)
     return summary
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Characters of events that are read and parsed in a few milliseconds.
 _SHORT = 50_000
 # More results than are seen at once.
-_MOST_READ = 500
+_MAX_READ = 500
 
 
 class RunResults:
@@ -80,7 +80,7 @@ class RunResults:
         return f"Run log of {self._run} is unreadable: {error}"
 
 
-@lru_cache(_MOST_READ)
+@lru_cache(_MAX_READ)
 def _last_read(file: RunResults, number: int) -> CaseResult | str:
     return file.read(number)
 

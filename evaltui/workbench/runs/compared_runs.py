@@ -9,13 +9,20 @@ from pathlib import Path
 
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import summary
-from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
+from evaltui.core.compare.run_comparison import (
+    KINDS,
+    CaseChange,
+    Comparison,
+    Kind,
+    circumstance_changes,
+    compare,
+)
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, scored_text, user_text
 from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.values import show_value
 from evaltui.workbench.agent.background import Lookups
 from evaltui.workbench.messages import Messages, RunsRead
@@ -27,14 +34,14 @@ FOLDED_AT_FIRST: frozenset[Kind] = frozenset({"unchanged", "not run"})
 
 @dataclass(frozen=True)
 class Compared:
-    base: KeptRun
-    candidate: KeptRun
+    base: StoredRun
+    candidate: StoredRun
     comparison: Comparison
 
     @property
     def between(self) -> tuple[str, ...]:
         """The differences of the two runs besides the agent's behaviour, in words."""
-        return what_changed(self.base.summary, self.candidate.summary)
+        return circumstance_changes(self.base.summary, self.candidate.summary)
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,7 @@ def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
     return TurnOfBoth(result, user_text(turn.user_content) if turn else "")
 
 
-def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
+def _repeat(run: StoredRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
     """The deciding repeat of a case with its turns, and its label among several; None and the reason where it
     is missing."""
     if summed is None:
@@ -139,7 +146,7 @@ def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[Rep
     return repeat, which, ""
 
 
-def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:
+def _result(run: StoredRun, case: CaseId, summed: CaseSummary) -> CaseResult:
     # A run that knows set ids only has the case by its set id.
     return run.case(case if case in run.summary.cases else CaseId(summed.eval_set_id, case.eval_id))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evaltui.core.trace.spans import Span
 
 # A case that loops may print without end.
-MOST_EVENTS = 100_000
+MAX_EVENTS = 100_000
 # Without a log, the events of this many cases are kept: they may be large.
 _KEPT_WITHOUT_LOG = 50
 
@@ -88,7 +88,7 @@ class Traces:
         live = self._live.get(case)
         if live is None:
             return
-        if sum(map(len, live.events.values())) < MOST_EVENTS:
+        if sum(map(len, live.events.values())) < MAX_EVENTS:
             live.events.setdefault(event.repeat, []).append(event)
         else:
             live.left_out += 1
@@ -159,8 +159,8 @@ class Traces:
         if isinstance(events_by_repeat, str):
             return Trace(scored.run, repeat, problem=events_by_repeat)
         events = events_by_repeat.get(repeat, [])
-        left_out = max(0, len(events) - MOST_EVENTS)
-        return Trace(scored.run, repeat, len(events_by_repeat), events[:MOST_EVENTS], left_out)
+        left_out = max(0, len(events) - MAX_EVENTS)
+        return Trace(scored.run, repeat, len(events_by_repeat), events[:MAX_EVENTS], left_out)
 
     def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
         """All events of an ended case, by repeat; None where it has no log."""

@@ -25,7 +25,7 @@ FIELD = re.compile(
 )
 """A line such as `Verdict: yes`."""
 
-_LONGEST_QUOTE = 80
+_MAX_QUOTE_LENGTH = 80
 _QUOTATION = "(quotes its prompt)"
 # Names that models use in place of those in the form, and that decide nothing.
 _OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text"))
@@ -39,12 +39,12 @@ _PHRASES = re.compile(
     r"(?:(?:agent|ai agent|assistant|simulated user) s )?(?:final )?(?:answer|conversation|message|response)"
     r"|i hope this helps|let me know if you need anything else)\b"
 )
-_WORDS = (
+_PREAMBLE_WORDS = (
     "a am analysis as assessment below certainly course decision each evaluation evaluations final following "
     "for format here i in is it json judgement judgment m my object of ok okay overall rating requested "
     "result results rubric rubrics s score sentence sentences structured sure the this verdict verdicts your"
 )
-_PREAMBLE = frozenset(_WORDS.split())
+_PREAMBLE = frozenset(_PREAMBLE_WORDS.split())
 
 
 class NoVerdictError(Exception):
@@ -55,13 +55,13 @@ class NoVerdictError(Exception):
         self.vote = vote
 
 
-def unreadable(text: str) -> Vote:
+def unreadable_vote(text: str) -> Vote:
     """An answer without a verdict, with its beginning."""
     beginning = quote(text) if text.strip() else "empty"
     return Vote(None, problem=f"unreadable judge response: {beginning}")
 
 
-def contradiction(labels: Iterable[str], rationale: str = "") -> Vote:
+def contradiction_vote(labels: Iterable[str], rationale: str = "") -> Vote:
     """An answer that says two things at once, which is no verdict."""
     both = " and ".join(dict.fromkeys(labels))
     return Vote(None, rationale, both, f"the judge contradicts itself: {both}")
@@ -69,7 +69,7 @@ def contradiction(labels: Iterable[str], rationale: str = "") -> Vote:
 
 def quote(value: Any) -> str:
     """The beginning of what a judge says, in quotes."""
-    return repr(cut(visible(str(value).strip()), _LONGEST_QUOTE))
+    return repr(cut(visible(str(value).strip()), _MAX_QUOTE_LENGTH))
 
 
 def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]
     """
     answer = read_json(text)
     if not answer.values:
-        raise NoVerdictError(unreadable(text))
+        raise NoVerdictError(unreadable_vote(text))
     if not is_preamble(answer.prose):
         raise NoVerdictError(Vote(None, problem=f"text beside the verdict: {quote(answer.prose)}"))
     members = schema["properties"]
@@ -97,12 +97,12 @@ def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]
                         Vote(None, problem=f"unexpected key {quote(others[0])} beside {key}")
                     )
                 if _has_key(key, list(entry.values())):
-                    raise NoVerdictError(contradiction([f"{key} is there twice"]))
+                    raise NoVerdictError(contradiction_vote([f"{key} is there twice"]))
                 accepted.append(entry)
             case dict() as wrapper if wrapper and wrapper.keys() <= lists.keys():
                 values = [*wrapper.values(), *values]
             case _:
-                raise NoVerdictError(unreadable(text))
+                raise NoVerdictError(unreadable_vote(text))
     return accepted
 
 
@@ -114,13 +114,13 @@ def is_preamble(prose: str) -> bool:
 
 def without_quotations(text: str, prompt: str) -> str:
     """An answer in which JSON, and lines up to a verdict, that stand in the prompt are marked as quoted."""
-    squeezed_prompt, text = _squeezed(prompt), _without_thoughts(text)
+    squeezed_prompt, text = _squeeze(prompt), _without_thoughts(text)
     try:
         values = [(start, end) for _, start, end in _values(text)]
-    except (ValueError, _TwiceError):
+    except (ValueError, _DuplicateKeyError):
         return text
     for places in (values, list(_line_blocks(text))):
-        quoted = [(start, end) for start, end in places if _squeezed(text[start:end]) in squeezed_prompt]
+        quoted = [(start, end) for start, end in places if _squeeze(text[start:end]) in squeezed_prompt]
         for start, end in reversed(quoted):
             text = text[:start] + _QUOTATION + text[end:]
         if quoted:
@@ -143,7 +143,7 @@ def _line_blocks(text: str) -> Iterator[tuple[int, int]]:
             start = None
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     """A text without what differs between JSON in a text and the same text in JSON: blanks and escapes."""
     return re.sub(r"\\+[nrt]|[\s\\]+", "", text).casefold()
 
@@ -175,8 +175,8 @@ def read_json(text: str) -> JudgeAnswer:
     text = _without_thoughts(text)
     try:
         placed = list(_values(text))
-    except _TwiceError as twice:
-        raise NoVerdictError(contradiction([f"{twice} is there twice in one object"])) from None
+    except _DuplicateKeyError as twice:
+        raise NoVerdictError(contradiction_vote([f"{twice} is there twice in one object"])) from None
     except ValueError:
         return JudgeAnswer()
     pieces, position = [], 0
@@ -201,19 +201,19 @@ def _has_key(key: str, value: Any) -> bool:
     return False
 
 
-class _TwiceError(Exception):
+class _DuplicateKeyError(Exception):
     """A key that one object has twice."""
 
 
-def _unambiguous(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(members)
     if len(made) < len(members):
         names = [name for name, _ in members]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+        raise _DuplicateKeyError(next(name for name in names if names.count(name) > 1))
     return made
 
 
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unambiguous)
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unique_members)
 
 _Placed = tuple[Any, int, int]
 

@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, Option, metric
-from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, unreadable, verdict_objects
+from evaltui.core.metrics.judges.answers import (
+    NoVerdictError,
+    contradiction_vote,
+    unreadable_vote,
+    verdict_objects,
+)
 from evaltui.core.metrics.judges.judge import (
     SENTENCES,
     Answer,
@@ -21,7 +26,7 @@ from evaltui.core.metrics.judges.judge import (
     Sample,
     Statement,
     ask_all,
-    deciding,
+    deciding_vote,
     judge_options,
     votes_counted,
 )
@@ -38,16 +43,16 @@ from evaltui.core.metrics.judges.verdicts import (
     NO_ANSWER,
     Labels,
     result_over_turns,
-    undecided,
+    undecided_turn,
 )
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
     criterion_option,
-    left_out,
+    left_out_turns,
     not_evaluated,
     required_threshold,
-    unpaired,
+    unpaired_reason,
     unscored_turn,
     verdict,
 )
@@ -56,7 +61,7 @@ from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
 from evaltui.core.model.judgement import Evidence, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.prompts import Prompt, fenced, prompt
+from evaltui.core.prompts import Prompt, fence, prompt
 from evaltui.text.figures import counted, shorten_list, show_number
 from evaltui.text.values import cut, visible
 
@@ -70,7 +75,7 @@ _END = re.compile(rf"(?:(?<![.!?…।؟۔])[.!?…।؟۔]++{_CLOSING}(?=\s)|[�
 _NEXT = re.compile(r"\S")
 _LAST_WORD = re.compile(r"(\w+(?:\.\w+)*)\.$")
 # More than any abbreviation has.
-_LONGEST_WORD = 40
+_MAX_WORD_LENGTH = 40
 _ABBREVIATIONS = frozenset(["approx", "ca", "cf", "dr", "fig", "mr", "mrs", "ms", "nr", "prof", "st", "vs"])
 
 
@@ -79,7 +84,7 @@ def sentences(text: str) -> list[str]:
 
     A table and a block of code are one sentence each, items of a list and headings at least one each.
     """
-    pieces = (piece.strip() for block in _blocks(text) for piece in _cut(block))
+    pieces = (piece.strip() for block in _blocks(text) for piece in _cut_sentences(block))
     return [piece for piece in pieces if any(character.isalnum() for character in piece)]
 
 
@@ -117,23 +122,23 @@ def _kind(line: str) -> str:
     return "item" if _ITEM.match(line) else "text"
 
 
-def _cut(block: str) -> Iterator[str]:
+def _cut_sentences(block: str) -> Iterator[str]:
     if _FENCE.match(block) or _TABLE_ROW.match(block):
         yield block
         return
     start = 0
     for end in _END.finditer(block):
         following = _NEXT.search(block, end.end())
-        if _ends(block[start : end.end()], following[0] if following else ""):
+        if _ends_sentence(block[start : end.end()], following[0] if following else ""):
             yield block[start : end.end()]
             start = end.end()
     yield block[start:]
 
 
-def _ends(sentence: str, following: str) -> bool:
+def _ends_sentence(sentence: str, following: str) -> bool:
     if following.islower():
         return False
-    word = _LAST_WORD.search(sentence[-_LONGEST_WORD:])
+    word = _LAST_WORD.search(sentence[-_MAX_WORD_LENGTH:])
     return word is None or not (_is_shortened(word[1].lower()) or _ITEM.fullmatch(f"{sentence} "))
 
 
@@ -151,8 +156,8 @@ SUPPORT = Labels(
     negative=("unsupported", "contradictory", "disputed"),
     undecided=(),
 )
-_LONGEST_QUOTE = 80
-_SENTENCES_NAMED = 2
+_MAX_QUOTE_LENGTH = 80
+_MAX_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -196,11 +201,11 @@ async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     `num_samples` is given: then the majority decides about each sentence. Raises CriterionError.
     """
     required_threshold(inputs.metric)
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     options = _options(inputs)
     template = prompt("hallucinations")
-    without = left_out(inputs)
+    without = left_out_turns(inputs)
     every_text = _every_text(inputs.metric)
     steps = [step for step in steps_of(inputs, every_text=every_text) if step.turn not in without]
     schema = None if inputs.as_adk else SENTENCES
@@ -305,9 +310,9 @@ def _text(template: Prompt, inputs: MetricInput, step: Step) -> str:
         for number, sentence in enumerate(step.sentences, start=1)
     )
     return template.fill(
-        agents=fenced(agents(inputs.actual[first : step.turn + 1])),
-        context=fenced(transcript(step.context)),
-        sentences=fenced("\n".join(numbered)),
+        agents=fence(agents(inputs.actual[first : step.turn + 1])),
+        context=fence(transcript(step.context)),
+        sentences=fence("\n".join(numbered)),
     )
 
 
@@ -321,7 +326,7 @@ def _turn(inputs: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -
             scores.append(_mean(step_scores))
     missing = [judgement for judgement in judgements if judgement.score is None]
     if not scores or (missing and not inputs.as_adk):
-        return undecided(inputs, _why_missing(missing, judgements), tuple(judgements))
+        return undecided_turn(inputs, _missing_reason(missing, judgements), tuple(judgements))
     score = _mean(scores)
     status = verdict(score, required_threshold(inputs.metric))
     return InvocationScore(score, status, _reason(status, judgements), tuple(judgements))
@@ -347,7 +352,7 @@ def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgem
     for number, sentence in enumerate(pieces):
         findings = [sample[number] for sample in read]
         votes = tuple(finding.vote for finding in findings)
-        vote = deciding(votes)
+        vote = deciding_vote(votes)
         if vote is None:
             judgements.append(Judgement("", sentence, None, votes=votes))
             continue
@@ -367,14 +372,14 @@ def read_findings(text: str, count: int) -> list[Statement]:
     except NoVerdictError as error:
         return [Statement(error.vote)] * count
     for entry in verdicts:
-        by_number.setdefault(_number(entry.get("sentence"), count), []).append(_finding(entry))
+        by_number.setdefault(_number(entry.get("sentence"), count), []).append(_read_finding(entry))
     if not by_number.keys() & set(range(1, count + 1)):
-        return [Statement(unreadable(text))] * count
+        return [Statement(unreadable_vote(text))] * count
     left_out = Statement(Vote(None, problem="no vote on this sentence"))
     # A label of no sentence: what came before it may have been a quotation.
     of_none = by_number.get(0, [])
     return [
-        _only_one([*by_number[number], *of_none]) if number in by_number else left_out
+        _only_finding([*by_number[number], *of_none]) if number in by_number else left_out
         for number in range(1, count + 1)
     ]
 
@@ -388,7 +393,7 @@ def _number(value: Any, count: int) -> int:
         return 0
 
 
-def _finding(entry: dict[str, Any]) -> Statement:
+def _read_finding(entry: dict[str, Any]) -> Statement:
     reason = entry.get("reason") or entry.get("rationale") or ""
     evidence = [
         Evidence(side, excerpt.strip())
@@ -398,12 +403,12 @@ def _finding(entry: dict[str, Any]) -> Statement:
     return Statement(SUPPORT.vote(entry["label"], str(reason).strip()), tuple(evidence))
 
 
-def _only_one(findings: Sequence[Statement]) -> Statement:
+def _only_finding(findings: Sequence[Statement]) -> Statement:
     alike = len({finding.vote.score for finding in findings}) == 1
-    return findings[0] if alike else Statement(contradiction(finding.vote.label for finding in findings))
+    return findings[0] if alike else Statement(contradiction_vote(finding.vote.label for finding in findings))
 
 
-def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
+def _missing_reason(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
     problem = next(vote.problem for vote in missing[0].votes if vote.problem)
     if len(missing) == len(judgements):
         return problem
@@ -415,14 +420,14 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
     wrong = [judgement for judgement in judgements if judgement.score == 0.0]
     reasons = []
     if status is Status.FAILED and wrong:
-        deciders = ((judgement, deciding(judgement.votes)) for judgement in wrong)
+        deciders = ((judgement, deciding_vote(judgement.votes)) for judgement in wrong)
         named = [f"{_quote(judgement)} ({vote.label if vote else ''})" for judgement, vote in deciders]
         text = f"{show_number(len(wrong))} of {counted(len(judgements), 'sentence')} are not supported"
-        reasons.append(f"{text}: {shorten_list(named, _SENTENCES_NAMED)}")
+        reasons.append(f"{text}: {shorten_list(named, _MAX_NAMED)}")
     short = (votes_counted(judgement.votes) for judgement in judgements if judgement.score is not None)
     reasons += [worst] if (worst := min(filter(None, short), default="")) else []
     return "; ".join(reasons)
 
 
 def _quote(judgement: Judgement) -> str:
-    return f"“{cut(visible(judgement.subject), _LONGEST_QUOTE)}”"
+    return f"“{cut(visible(judgement.subject), _MAX_QUOTE_LENGTH)}”"

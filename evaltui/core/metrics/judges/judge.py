@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from evaltui.core.metrics.judges.answers import Schema, without_quotations
-from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_option, what_is_wrong
+from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_option, validation_text
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
@@ -70,7 +70,7 @@ def judge_options(metric: EvalMetric) -> JudgeModelOptions:
     try:
         return JudgeModelOptions.model_validate(criterion_option(metric, "judge_model_options") or {})
     except ValidationError as error:
-        wrong = what_is_wrong(error)
+        wrong = validation_text(error)
         raise CriterionError(f"judge_model_options of {metric.metric_name}: {wrong}") from None
 
 
@@ -117,7 +117,9 @@ async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool =
             task.cancel()
     if as_adk:
         return samples
-    return [_own(sample, question.prompt) for question, sample in zip(questions, samples, strict=True)]
+    return [
+        _mark_own_quotes(sample, question.prompt) for question, sample in zip(questions, samples, strict=True)
+    ]
 
 
 def judged_by(options: JudgeModelOptions, prompt: Prompt, samples: Iterable[Sample]) -> JudgedBy:
@@ -141,7 +143,7 @@ async def _ask(judge: Judge, question: Question) -> Sample:
         return error
 
 
-def _own(sample: Sample, prompt: str) -> Sample:
+def _mark_own_quotes(sample: Sample, prompt: str) -> Sample:
     if not isinstance(sample, Answer):
         return sample
     if not sample.cut_off:
@@ -156,7 +158,7 @@ def _own(sample: Sample, prompt: str) -> Sample:
     return JudgeFailedError(error, was_asked=not sample.is_replayed)
 
 
-def deciding(votes: Sequence[Vote]) -> Vote | None:
+def deciding_vote(votes: Sequence[Vote]) -> Vote | None:
     """The first vote of the majority among those with a verdict; None where none has one.
 
     A tie is negative, as in google-adk 2.13.
@@ -170,7 +172,7 @@ def deciding(votes: Sequence[Vote]) -> Vote | None:
 
 def judgement(subject_id: str, subject: str, votes: Sequence[Vote]) -> Judgement:
     """The verdict of the votes on a subject; without a score where no vote has a verdict."""
-    decided = deciding(votes)
+    decided = deciding_vote(votes)
     if decided is None:
         return Judgement(subject_id, subject, None, votes=tuple(votes))
     return Judgement(subject_id, subject, decided.score, decided.rationale, votes=tuple(votes))

@@ -14,10 +14,10 @@ from evaltui.core.metrics.judges.answers import (
     REASON_KEYS,
     NoVerdictError,
     Schema,
-    contradiction,
+    contradiction_vote,
     is_preamble,
     quote,
-    unreadable,
+    unreadable_vote,
     verdict_objects,
 )
 from evaltui.core.metrics.judges.judge import (
@@ -30,11 +30,11 @@ from evaltui.core.metrics.judges.judge import (
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.metric import (
     MetricInput,
-    in_turns,
     mean,
     not_evaluated,
     nothing_to_score,
     required_threshold,
+    turn_reasons,
     verdict,
 )
 from evaltui.core.model.criteria import JudgeModelOptions
@@ -46,7 +46,7 @@ from evaltui.text.figures import counted, show_number
 from evaltui.text.values import cut
 
 _DECORATION = " \t*_`'\"()[]{}<>#>•-"
-_LONGEST_LABEL = 80
+_MAX_LABEL_LENGTH = 80
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class Labels:
 
         Case, quotes, emphasis and a full stop count for nothing.
         """
-        word = _plain(label).rstrip(".!").strip(_DECORATION)
+        word = _normalise_text(label).rstrip(".!").strip(_DECORATION)
         if word in self.undecided:
             return Vote(None, rationale, word, "judge cannot tell")
         if word not in self.positive + self.negative:
             expected = f"expected {self.positive[0]} or {self.negative[0]}"
             return Vote(
-                None, rationale, cut(word, _LONGEST_LABEL), f"{quote(label)} is not a verdict: {expected}"
+                None, rationale, cut(word, _MAX_LABEL_LENGTH), f"{quote(label)} is not a verdict: {expected}"
             )
         return Vote(float(word in self.positive), rationale, word)
 
@@ -90,12 +90,12 @@ def read_label(text: str, key: str, schema: Schema) -> Vote:
     """The vote of an answer in JSON that says under `key` whether something is valid."""
     try:
         votes = [
-            VALID_OR_NOT.vote(_only(entry[key]), _reason(entry))
+            VALID_OR_NOT.vote(_only_item(entry[key]), _reason(entry))
             for entry in verdict_objects(text, key, schema)
         ]
     except NoVerdictError as error:
         return error.vote
-    return only_vote(votes) or unreadable(text)
+    return only_vote(votes) or unreadable_vote(text)
 
 
 def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str, Vote]]:
@@ -109,13 +109,13 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
     except NoVerdictError as error:
         return [(rubric.id, error.vote) for rubric in rubrics]
     by_id = {rubric.id.strip(): rubric.id for rubric in rubrics}
-    texts = Counter(_plain(rubric.text) for rubric in rubrics)
-    by_text = {plain: rubric.id for rubric in rubrics if texts[plain := _plain(rubric.text)] == 1}
+    texts = Counter(_normalise_text(rubric.text) for rubric in rubrics)
+    by_text = {plain: rubric.id for rubric in rubrics if texts[plain := _normalise_text(rubric.text)] == 1}
     votes: dict[str, list[Vote]] = {rubric.id: [] for rubric in rubrics}
     of_all: list[Vote] = []
     for finding in findings:
-        vote = YES_OR_NO.vote(_only(finding.verdict), finding.rationale)
-        subject = by_id.get(finding.id.strip(), by_text.get(_plain(finding.text)))
+        vote = YES_OR_NO.vote(_only_item(finding.verdict), finding.rationale)
+        subject = by_id.get(finding.id.strip(), by_text.get(_normalise_text(finding.text)))
         if subject is not None:
             votes[subject].append(vote)
         elif not finding.id.strip() and not finding.text.strip():
@@ -171,21 +171,21 @@ def _line_findings(text: str) -> list[_Finding]:
 def only_vote(votes: Sequence[Vote]) -> Vote | None:
     """The vote of an answer that may have given it more than once; None where it gave none."""
     if len({vote.score for vote in votes}) > 1:
-        return contradiction([vote.label for vote in votes], votes[-1].rationale)
+        return contradiction_vote([vote.label for vote in votes], votes[-1].rationale)
     return votes[0] if votes else None
 
 
-def _only(value: Any) -> Any:
+def _only_item(value: Any) -> Any:
     """The one item of a list that has one: `["yes"]`."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _reason(entry: dict[str, Any]) -> str:
     reason = next((entry[key] for key in REASON_KEYS if entry.get(key)), "")
-    return reason.strip() if isinstance(reason, str) else str(_only(reason))
+    return reason.strip() if isinstance(reason, str) else str(_only_item(reason))
 
 
-def _plain(value: Any) -> str:
+def _normalise_text(value: Any) -> str:
     """A text as it is compared: without case, decoration, and the look of blanks and quotes."""
     text = unicodedata.normalize("NFKC", str(value)).replace("_", " ")
     text = text.replace("’", "'").replace("“", '"').replace("”", '"')
@@ -204,7 +204,7 @@ def turn_without_verdict(votes: Sequence[Vote], judgements: tuple[Judgement, ...
     return InvocationScore(None, Status.ERROR, votes[0].problem, judgements)
 
 
-def voided_as_adk(
+def void_as_adk(
     samples: Sequence[Sample], judgements: tuple[Judgement, ...], *, is_decided: bool
 ) -> InvocationScore | None:
     """The score of a turn that google-adk 2.13 does not score; None where it scores the turn. One failed
@@ -219,7 +219,7 @@ def voided_as_adk(
     return InvocationScore(None, Status.NOT_EVALUATED, reason, unscored)
 
 
-def unless_open(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
+def require_judged(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
     """A metric cannot pass while a part of what should have been judged was not.
 
     That is, a turn with a judgement that has no score, and one that nobody could be asked about.
@@ -231,13 +231,15 @@ def unless_open(result: MetricResult, unasked: Container[int] = ()) -> MetricRes
     }
     if result.status is not Status.PASSED or not reasons:
         return result
-    return replace(result, status=Status.NOT_EVALUATED, reason=in_turns(reasons))
+    return replace(result, status=Status.NOT_EVALUATED, reason=turn_reasons(reasons))
 
 
 NO_ANSWER = "no response text"
 
 
-def undecided(inputs: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()) -> InvocationScore:
+def undecided_turn(
+    inputs: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()
+) -> InvocationScore:
     """A turn on which a judge was asked and gave no verdict: an error, which google-adk passes over."""
     status = Status.NOT_EVALUATED if inputs.as_adk else Status.ERROR
     return InvocationScore(None, status, reason, judgements)
@@ -264,11 +266,15 @@ def result_over_turns(
     )
     judge = record if record.asked else None
     short = (
-        {} if inputs.as_adk else {number: text for number, turn in enumerate(turns) if (text := _short(turn))}
+        {}
+        if inputs.as_adk
+        else {number: text for number, turn in enumerate(turns) if (text := _too_few_votes(turn))}
     )
-    turns = [_unscored(turn, short[number]) if number in short else turn for number, turn in enumerate(turns)]
+    turns = [
+        _drop_score(turn, short[number]) if number in short else turn for number, turn in enumerate(turns)
+    ]
     if reason := _reasons(turns, Status.ERROR):
-        error = _error(turns, samples, Status.ERROR)
+        error = _judge_error(turns, samples, Status.ERROR)
         error = error or ErrorInfo("UnreadableAnswerError", reason, kind=ErrorKind.JUDGE)
         return MetricResult(
             name,
@@ -280,15 +286,15 @@ def result_over_turns(
             error=error,
             judge=judge,
         )
-    failed = _error(turns, samples, Status.NOT_EVALUATED)
+    failed = _judge_error(turns, samples, Status.NOT_EVALUATED)
     if short:
         if failed is None and any(map(_has_unreadable, turns)):
             failed = ErrorInfo("UnreadableAnswerError", "", kind=ErrorKind.JUDGE)
-        return _not_judged(inputs, in_turns(short), turns, judge, failed)
+        return _unjudged_result(inputs, turn_reasons(short), turns, judge, failed)
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:
         reason = _reasons(turns, Status.NOT_EVALUATED) or nothing_to_score(turns)
-        return _not_judged(inputs, reason, turns, judge, failed)
+        return _unjudged_result(inputs, reason, turns, judge, failed)
     overall = mean(scores) if score is None else score
     status = verdict(overall, threshold)
     reason = _reasons(turns, Status.FAILED)
@@ -299,7 +305,7 @@ def result_over_turns(
     )
 
 
-def _short(turn: InvocationScore) -> str:
+def _too_few_votes(turn: InvocationScore) -> str:
     """Why the votes of a turn are too few to decide; "" where they are not, and where there is no verdict."""
     for judgement in turn.judgements:
         silent = [vote for vote in judgement.votes if vote.score is None]
@@ -310,17 +316,17 @@ def _short(turn: InvocationScore) -> str:
     return ""
 
 
-def _unscored(turn: InvocationScore, reason: str) -> InvocationScore:
+def _drop_score(turn: InvocationScore, reason: str) -> InvocationScore:
     judgements = tuple(replace(judgement, score=None) for judgement in turn.judgements)
     status = Status.ERROR if turn.status is Status.ERROR else Status.NOT_EVALUATED
     return InvocationScore(None, status, turn.reason if status is Status.ERROR else reason, judgements)
 
 
 def _reasons(turns: Sequence[InvocationScore], status: Status) -> str:
-    return in_turns({number: turn.reason for number, turn in enumerate(turns) if turn.status is status})
+    return turn_reasons({number: turn.reason for number, turn in enumerate(turns) if turn.status is status})
 
 
-def _not_judged(
+def _unjudged_result(
     inputs: MetricInput,
     reason: str,
     turns: Sequence[InvocationScore],
@@ -339,7 +345,7 @@ def _has_unreadable(turn: InvocationScore) -> bool:
     )
 
 
-def _error(
+def _judge_error(
     turns: Sequence[InvocationScore], samples: Mapping[int, Sequence[Sample]], status: Status
 ) -> ErrorInfo | None:
     """Why a judge did not answer, of the first turn that has this status for it."""

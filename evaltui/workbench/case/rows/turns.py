@@ -9,7 +9,7 @@ from typing import Any, Literal
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.events import describe_response
-from evaltui.core.model.json_values import spelt, value_at
+from evaltui.core.model.json_values import spelling_in, value_at
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
@@ -167,7 +167,7 @@ def _part_text(part: Any) -> tuple[str, bool]:
     if isinstance(part.get("text"), str) and part.get("thought"):
         return f"{part['text']}\n[thought, not scored]", True
     for name, show in _PARTS.items():
-        value = part.get(spelt(name, part))
+        value = part.get(spelling_in(name, part))
         if isinstance(value, dict):
             return show(value), False
     return "[unknown part]", False
@@ -176,12 +176,12 @@ def _part_text(part: Any) -> tuple[str, bool]:
 def _blob(value: dict[str, Any]) -> str:
     payload = str(value.get("data") or "")
     size = len(payload.rstrip("=")) * 3 // 4
-    return f"[{value.get(spelt('mime_type', value)) or 'data'} {show_size(size)}]"
+    return f"[{value.get(spelling_in('mime_type', value)) or 'data'} {show_size(size)}]"
 
 
 def _file(value: dict[str, Any]) -> str:
-    kind = value.get(spelt("mime_type", value)) or "file"
-    return f"[{kind} at {value.get(spelt('file_uri', value)) or '?'}]"
+    kind = value.get(spelling_in("mime_type", value)) or "file"
+    return f"[{kind} at {value.get(spelling_in('file_uri', value)) or '?'}]"
 
 
 _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -291,7 +291,7 @@ def _agents(turn: TurnSource) -> Iterator[Row]:
     for key, agent in details.items() if isinstance(details, dict) else ():
         if not isinstance(agent, dict):
             continue
-        tools = agent.get(spelt("tool_declarations", agent))
+        tools = agent.get(spelling_in("tool_declarations", agent))
         count = f", {counted(len(tools), 'tool')}" if isinstance(tools, list) and tools else ""
         yield Row(
             turn.id("agent", key),
