@@ -1,4 +1,4 @@
-"""The report for people: a line per case, the details of those that did not pass, and the sum."""
+"""The console report: a line for each case, details of cases that did not pass, and totals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COUNTED_STATUSES = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVAL
 
 
 def render_console(report: RunReport, *, color: bool, width: int) -> Iterator[str]:
-    """The lines of the report, for `width` cells (at least 40); only paths and tracebacks may be longer."""
+    """The lines of the report for `width` cells, at least 40; only paths and tracebacks may be longer."""
     return (f"{draw(line, color=color)}\n" for line in _report_lines(report, max(width, _MIN_WIDTH)))
 
 
@@ -71,7 +71,7 @@ _SETTINGS_ELSEWHERE = ("parallel", "record", "results-dir")
 
 
 def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
-    """The values that are not the defaults, where the project has settings."""
+    """The settings that differ from the defaults, for a project with settings."""
     defaults = RunSettings().to_json()
     chosen = [
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
@@ -86,7 +86,7 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
 
 
 def _listed_cases(cases: ReportedCases, summaries: Sequence[CaseSummary]) -> Sequence[CaseResult]:
-    """All of them, of many those that ran and did not pass: in 100,000 lines nobody finds them."""
+    """The listed cases: all of them, but for a large set only those that ran and did not pass."""
     if len(cases) <= _MAX_LISTED:
         # Gone through several times.
         return tuple(cases)
@@ -123,19 +123,19 @@ def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The line of a case."""
+    """The line of a case, in parts."""
 
     status: Status
     eval_id: str
     figure: str
     cost: str
     is_costly: bool
-    """Whether a model was asked that costs something."""
+    """Whether a model call of the case cost something."""
     why: Line
 
 
 def case_lines(cases: Iterable[CaseResult], width: int) -> Iterator[Line]:
-    """A line for each case: how it came out, and in few words why."""
+    """A line for each case: its outcome with a short reason."""
     rows = [_make_row(case, width) for case in cases]
     ids = max((cell_len(row.eval_id) for row in rows), default=0)
     ids = min(ids, width // 3)
@@ -179,22 +179,22 @@ def _figure(case: CaseResult) -> str:
 
 @dataclass(slots=True)
 class _Details:
-    """The details of a case, and the other cases that have the same."""
+    """The details of a case, and other cases with the same details."""
 
     number: int
     lines: Sequence[Line] | None
-    """None where they are to be made again: of many cases they would be too much."""
+    """The lines; None where they are made again later, because those of many cases need too much memory."""
     others: list[str]
 
 
 def _all_details(
     set_id: str, cases: Sequence[CaseResult], width: int, seen: dict[bytes, str]
 ) -> Iterator[Line]:
-    """The details of every case that did not pass; a text that several cases share, such as that of a broken
-    agent, is written once.
+    """The details of every case that did not pass.
 
-    A flaky case that its policy lets pass has the lines on how it varies. `seen` has the details of the sets
-    before, each with its first case.
+    Details that several cases share, such as an agent error, are written once. A flaky case that its policy
+    lets pass gets the lines about its repeats. `seen` has the details of earlier sets, each with its first
+    case.
     """
     by_text: dict[bytes, _Details] = {}
     for number, case in enumerate(cases):
@@ -235,7 +235,7 @@ def _rule_line(case: CaseResult, width: int) -> Line:
 
 
 def counts_text(by_status: Mapping[str, int]) -> Line:
-    """How many came out how: `4 passed, 1 error`; nothing for none."""
+    """The counts of cases by status: `4 passed, 1 error`; "" for none."""
     line: Line = []
     for status in _COUNTED_STATUSES:
         if number := by_status.get(status):

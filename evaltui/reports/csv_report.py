@@ -1,4 +1,4 @@
-"""The report for spreadsheets, as CSV."""
+"""The CSV report, for spreadsheets."""
 
 from __future__ import annotations
 
@@ -72,16 +72,14 @@ _FORMULA = tuple("=+-@＝＋－＠")
 
 
 def csv_report(report: RunReport) -> Iterator[str]:
-    """The text, one case at a time: a row per turn and metric of every repeat, repeats and turns counted from
-    1.
+    """The text of the report in pieces, one case at a time: a row for each turn and metric of every repeat.
 
-    A metric that says nothing of single turns has one row without a turn, a repeat without any metric, such
-    as one that raised, one row without a metric, and a case that did not run one row without a repeat, so
-    that no case is missing. `score` and `eval_status`
-    are those of the row's turn, those of the metric over all turns are at the end. `judged` has a line for
-    everything that a judge found in the turn. What a repeat cost is in its first row, so that a column adds
-    up. `decision` is that of `--confidence`, empty where the number of runs was fixed. Text that a
-    spreadsheet would run as a formula gets a leading apostrophe; control characters are spelled out.
+    Repeats and turns count from 1. A metric without turn scores has one row without a turn; a repeat without
+    metrics has one row without a metric; a case that did not run has one row without a repeat. `score` and
+    `eval_status` are those of the turn; the last columns have those of the metric. `judged` has a line for
+    each judgement of the turn. The cost of a repeat is in its first row only, so that the column can be
+    summed. `decision` is that of `--confidence`, empty for a fixed number of runs. Text that a spreadsheet
+    would run as a formula gets a leading apostrophe; control characters are escaped.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -97,7 +95,7 @@ def csv_report(report: RunReport) -> Iterator[str]:
 
 
 def _take_text(file: io.StringIO) -> str:
-    """The text that was written since the last call."""
+    """The text written since the last call."""
     text = file.getvalue()
     file.seek(0)
     file.truncate()
@@ -105,7 +103,7 @@ def _take_text(file: io.StringIO) -> str:
 
 
 def cell_text(value: str | float | None) -> str | float | None:
-    """The value of a cell: text is never a formula."""
+    """The value of a cell; text that a spreadsheet would run as a formula gets a leading apostrophe."""
     return _safe_text(value) if value and isinstance(value, str) else value
 
 
@@ -218,13 +216,13 @@ def _turn_cells(
 
 
 def _finding_text(finding: Finding) -> str:
-    """`polite: no 1/5 (It shouts.)`"""
+    """A finding as text: `polite: no 1/5 (It shouts.)`."""
     parts = [f"{finding.name}:", finding.word, finding.tally, f"({finding.why})" if finding.why else ""]
     return " ".join(part for part in parts if part)
 
 
 def _calls_text(invocation: Invocation | None) -> str:
-    """A call per line: `set_device({"id": "lamp", "on": false})`."""
+    """The calls of a turn, one per line: `set_device({"id": "lamp", "on": false})`."""
     return "\n".join(map(_call, calls_of(invocation.intermediate_data))) if invocation else ""
 
 
@@ -253,7 +251,8 @@ MATRIX_COLUMNS = (
 
 
 def matrix_csv(report: MatrixReport) -> str:
-    """Text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    """The text of a matrix report; text that a spreadsheet would run as a formula gets a leading apostrophe.
+    """
     file = io.StringIO()
     writer = csv.DictWriter(file, MATRIX_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -287,7 +286,7 @@ def _rows(report: MatrixReport, row: Row) -> Iterator[dict[str, str | float | No
 
 
 def _case_cells(case: CaseSummary | None, cell: Cell) -> dict[str, str | float | None]:
-    """The figures of a case in a variant; none where it was not selected."""
+    """The figures of a case in a variant; empty for a case that was not selected."""
     if case is None:
         return {}
     cost = case.costs.get("agent")

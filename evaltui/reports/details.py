@@ -36,7 +36,8 @@ _MAX_TEXT = 800
 
 
 def wrap_indented(indent: int, spans: Sequence[Span], width: int, first: Sequence[Span] = ()) -> list[Line]:
-    """Text behind a margin; `first` stands in the margin of the first line and must fill it."""
+    """Wraps a text behind a margin; `first` is the text in the margin of the first line, as wide as the
+    margin."""
     return wrap_behind(first or [(" " * indent, "")], spans, width, least=20)
 
 
@@ -45,14 +46,14 @@ def plain_spans(text: str, style: str = "") -> list[Span]:
 
 
 def cut_long_text(text: str, limit: int = _MAX_TEXT) -> str:
-    """A text of several lines, its middle left out where it is long."""
+    """A text of several lines; a long one without its middle."""
     if len(text) > limit:
         text = f"{text[: limit // 2]} … {text[-limit // 2 :]}"
     return visible_block(text)
 
 
 def mark_words(parts: Sequence[tuple[WordOp, str]]) -> list[Span]:
-    """`The kitchen is [-now -]set to 19 °C.`"""
+    """A word diff with marks: `The kitchen is [-now -]set to 19 °C.`"""
     spans: list[Span] = []
     before: WordOp = "same"
     for op, text in parts:
@@ -72,10 +73,11 @@ _MAX_TRACEBACK_LINES = 24
 
 
 def case_details(case: CaseResult, width: int) -> list[Line]:
-    """Sentence, metrics, failing turns, the conversation, final state and errors of a case, in that order; of
-    one whose model has no key the error alone, which is the same for others.
+    """The details of a case: reason, metrics, failing turns, conversation, final state and errors, in this
+    order.
 
-    No line is longer than `width` cells, but for those of tracebacks, which are never cut.
+    A case whose model lacks a key has only its error, which is the same for other cases. Lines have at most
+    `width` cells, except those of tracebacks, which are not cut.
     """
     width = min(width, MAX_WIDTH)
     errors = [_error(row, width) for row in error_rows(case)]
@@ -105,7 +107,7 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
 
 
 def repeat_lines(case: CaseResult, width: int) -> list[Line]:
-    """How each repeat came out, what that says of the next ones, and the calls they made; nothing for one."""
+    """The outcomes of the repeats, the estimate for further repeats, and their calls; [] for a single run."""
     rows = list(repeat_rows(case))
     if not rows:
         return []
@@ -144,7 +146,7 @@ def _metrics(case: CaseResult, width: int) -> Iterator[Line]:
 
 
 def _message(case: CaseResult, number: int) -> str:
-    """The user's message in a turn, from 0; "" where no repeat came so far."""
+    """The user's message in a turn, from 0; "" where no repeat reached the turn."""
     acted = (repeat.actual[number] for repeat in case.repeats if number < len(repeat.actual))
     return next((user_text(invocation.user_content) for invocation in acted), "")
 
@@ -182,7 +184,7 @@ def _call(row: Row, width: int) -> Line:
 
 
 def _value(row: Row, indent: int, labels: int, width: int) -> Line:
-    """An argument or a key of the state: what is expected, then what came instead."""
+    """An argument or a state key: the expected value, then the actual one."""
     labels = min(labels, _MAX_PATH)
     head: Line = [(" " * indent, ""), ROW_MARKS[row.op], (f" {pad(row.label, labels)}  ", "")]
     before, after = "success" if row.differs else "muted", "error" if row.differs else "muted"
@@ -195,7 +197,7 @@ def _value(row: Row, indent: int, labels: int, width: int) -> Line:
 
 
 def _add_note(row: Line, note: str, width: int) -> Line:
-    """The row with its note at the right margin."""
+    """The line with a note at the right margin."""
     if not note:
         return row
     used = cells(row)
@@ -208,7 +210,7 @@ def _add_note(row: Line, note: str, width: int) -> Line:
 
 
 def _text(row: Row, width: int) -> Iterator[Line]:
-    """A response, or a text before it, word for word where both sides have much in common."""
+    """A response or a text before it; as a word diff where both sides are similar."""
     is_apart = row.kind == "unscored" and row.label in NO_TEXTS
     label = row.label if is_apart else "response" if row.kind == "response" else "before"
     head: Line = [(_label(label), "muted"), *([ROW_MARKS[row.op], (" ", "")] if row.op else [])]
@@ -233,7 +235,7 @@ def _text(row: Row, width: int) -> Iterator[Line]:
 
 
 def _judge_lines(judged: JudgeFindings, width: int) -> Iterator[Line]:
-    """The findings of a judge; a single line for a metric that passed."""
+    """The findings of a judge; a single line for a passed metric."""
     yield [("    ", ""), *judged.head]
     if not judged.needs_attention:
         if judged.scored.status is not Status.PASSED and judged.scored.reason:
@@ -246,7 +248,7 @@ def _judge_lines(judged: JudgeFindings, width: int) -> Iterator[Line]:
 
 
 def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
-    """The findings on the whole conversation, and how a conversation with a simulated user ended."""
+    """The findings on the whole conversation, and the end of a conversation with a simulated user."""
     whole = conversation_findings(case, every_vote=False)
     judgements = [judged for judged in whole if judged.metric.status is not Status.PASSED]
     if not judgements and not case.stopped:

@@ -1,4 +1,4 @@
-"""The report for CI servers, as JUnit XML."""
+"""The JUnit XML report, for CI servers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from evaltui.text.values import visible
 
 
 def junit_report(report: RunReport) -> Iterator[str]:
-    """The text of the report, one case at a time. One suite per set. What failed is a failure; what raised or
-    could not be evaluated is an error.
+    """The text of the report in pieces, one case at a time, with a suite for each set.
 
-    Where sets share an id, the names of suites and classes have the file, too. A flaky case passes or fails
-    by its policy, with the number of passed runs in the text; an undecided one is an error.
-    Characters that XML cannot hold are spelled out; what CI services take for a command where they read the
-    report on standard output is written with entities.
+    Failed cases are failures; cases with an error and cases that were not evaluated are errors. A flaky case
+    passes or fails by its policy, and its text has the number of passed runs; an undecided one is an error.
+    Where sets share an id, names of suites and classes include the file. Characters that XML does not allow
+    are escaped, and so are workflow commands that a CI service would run.
     """
     root = ET.Element("testsuites", name=visible(report.agent))
     if report.seconds is not None:
@@ -66,7 +65,7 @@ def _suite(eval_set: SelectedSet, cases: ReportedCases, report: RunReport) -> It
 
 
 def _element_pieces(element: ET.Element, children: Iterable[Iterable[str]], margin: str) -> Iterator[str]:
-    """The text of an element with these children, one child at a time."""
+    """The text of an element with child elements, one child at a time."""
     start = _xml_text(element).removesuffix(" />")
     before = f"{start}>"
     for child in children:
@@ -144,7 +143,7 @@ def _testcase(eval_id: str, seconds: float, classname: str, tags: Sequence[str])
 
 
 def _add_reasons(element: ET.Element, case: CaseResult) -> None:
-    """Adds the reasons why a case did not simply pass."""
+    """Adds the reason why a case failed, had an error or was flaky."""
     if tag := _tag(case.verdict):
         kind = _error_kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
@@ -154,7 +153,7 @@ def _add_reasons(element: ET.Element, case: CaseResult) -> None:
 
 
 def _error_kind(case: CaseResult) -> str:
-    """The kind of its error; where nobody knows the kind, the class."""
+    """The kind of an error; its class where the kind is unknown."""
     if case.decision is not None and case.status is Status.NOT_EVALUATED:
         return case.status.value
     if case.error is not None:

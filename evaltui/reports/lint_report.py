@@ -1,4 +1,4 @@
-"""The problems found by `evaltui lint`, for people, editors and CI."""
+"""The problems that `evaltui lint` finds, for people, editors and CI."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evaltui.project.lint import format_problem, lint_rules
 
 LintFormat = Literal["console", "json", "sarif", "github"]
 VERSION = 1
-"""The version of the JSON form."""
+"""The version of the JSON format."""
 
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _HOME = "https://pypi.org/project/evaltui/"
 
 
 def render_problems(problems: Sequence[Problem], form: LintFormat) -> str:
-    """The problems in a form, each line ended."""
+    """The problems in a format; every line ends with a newline."""
     return _FORMS[form](problems)
 
 
@@ -45,7 +45,7 @@ def _json(problems: Sequence[Problem]) -> str:
 
 
 def _sarif(problems: Sequence[Problem]) -> str:
-    """SARIF 2.1.0, which code scanning services take."""
+    """The problems as SARIF 2.1.0, for code scanning services."""
     rules = [{"id": rule.id, "shortDescription": {"text": rule.meaning}} for rule in lint_rules()]
     driver = {"name": "evaltui", "informationUri": _HOME, "rules": rules}
     run = {
@@ -71,7 +71,7 @@ def _result(problem: Problem) -> dict[str, Any]:
 
 
 def _github(problems: Sequence[Problem]) -> str:
-    """Workflow commands of GitHub Actions, which shows each beside its line."""
+    """The problems as workflow commands of GitHub Actions, which shows each beside its line."""
     return "".join(f"{_command(problem)}\n" for problem in problems)
 
 

@@ -1,6 +1,7 @@
-"""The report for step summaries and comments of GitHub, GitLab and their like, as Markdown.
+"""The Markdown report, for step summaries and comments on GitHub, GitLab and similar services.
 
-Texts of others are code there: no text can make a mention, a link, a cell or a tag.
+Texts of agents and users are written as code, so that they cannot make a mention, a link, a table cell or a
+tag.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from evaltui.views.matrix import cell_line, matrix_facts, sum_rows
 from evaltui.views.run import MAX_TAGS, outcome_span, run_facts
 
 MARKER = "<!-- evaltui-report -->"
-"""The first line, by which a job finds the comment that it wrote before."""
+"""The first line, by which a job finds its earlier comment."""
 # GitHub: 65,536 characters of a comment, 1 MiB of a step summary. A job may write something above.
 MAX_BYTES = 64_000
 _MAX_WHY = 200
@@ -38,8 +39,8 @@ _SPECIAL_CHARACTERS = re.compile(r"[^A-Za-z0-9 ,;()=?%'\u0080-\U0010ffff]")
 
 
 def markdown_report(report: RunReport) -> str:
-    """The verdict, a table of the cases that did not pass, what changed since the baseline, and the details
-    of these cases, folded. At most 64,000 bytes; the end says what is left out."""
+    """The text of the report: the verdict, a table of cases that did not pass, changes from the baseline, and
+    folded details. At most 64,000 bytes; the end tells what is omitted."""
     count = sum(not case.passes for case in report.summaries)
     not_run = sum(not case.runs for case in report.summaries)
     page = _Page()
@@ -63,7 +64,7 @@ def markdown_report(report: RunReport) -> str:
 
 
 class _Page:
-    """Grows by whole pieces as long as there is room."""
+    """A page that takes pieces until it is full."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -71,11 +72,11 @@ class _Page:
 
     @property
     def is_full(self) -> bool:
-        """Whether the details of no case have room any more."""
+        """Whether there is no room for details of another case."""
         return self._size > MAX_BYTES - 2 * _RESERVE
 
     def add(self, piece: str) -> bool:
-        """Whether there was room for it."""
+        """Adds a piece; returns False where there is no room."""
         size = len(piece.encode())
         if self._size + size > MAX_BYTES - _RESERVE:
             return False
@@ -84,7 +85,7 @@ class _Page:
         return True
 
     def add_rows(self, rows: Iterable[str]) -> int:
-        """How many of them the table has; half of the page stays free for details. No more are asked for."""
+        """Adds rows to a table and returns their number; half of the page stays free for details."""
         table, size = "| | case | why | time |\n|---|---|---|---:|\n", 0
         count = 0
         for row in rows:
@@ -98,7 +99,7 @@ class _Page:
         return count
 
     def add_block(self, title: str, lines: Sequence[Line], *, is_open: bool = False) -> bool:
-        """Lines that are folded under a title, as they would stand in a terminal."""
+        """Adds folded lines under a title; returns False where there is no room."""
         text = "\n".join(escape(draw(line, color=False), quote=False) for line in lines)
         opened = " open" if is_open else ""
         return self.add(
@@ -107,7 +108,7 @@ class _Page:
 
 
 def _failing_cases(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
-    """The cases that did not pass, with the names of their sets; cases that ran come first."""
+    """The cases that did not pass, with the name of their set; cases that ran come first."""
     for has_run in (True, False):
         for eval_set, cases in report.by_set():
             for number, case in enumerate(cases.summaries):
@@ -154,8 +155,7 @@ def _tags(totals: Mapping[str, Totals]) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """A text that stays what it is: in code, where no mention and no emoji counts, and without a character
-    that Markdown, a table or HTML would read."""
+    """A text as inline code, without characters that Markdown, a table or HTML would interpret."""
     safe = _SPECIAL_CHARACTERS.sub(lambda match: f"&#{ord(match.group())};", visible(text))
     return f"<code>{safe}</code>" if safe else ""
 
@@ -170,8 +170,8 @@ def _left_out_text(cases: int, rows: int, without_details: int) -> str:
 
 
 def markdown_matrix(report: MatrixReport) -> str:
-    """A table of the sums and one of the cases that differ, at most 64,000 bytes; the end says what is left
-    out."""
+    """The text of a matrix report: a table of totals and a table of differing cases. At most 64,000 bytes;
+    the end tells what is omitted."""
     matrix = report.matrix
     sums = _table(matrix, "", [_line(*row) for row in sum_rows(matrix).items()])
     text = f"{MARKER}\n{_matrix_head(report)}{sums}\n"

@@ -1,4 +1,4 @@
-"""A stored run as a report has it: as far as its file, or the result file of google-adk, says."""
+"""The report of a stored run, from its file or a result file of google-adk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evaltui.runs.run_header import RunHeader, SelectedSet
 
 
 def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
-    """Raises OSError, and ValueError for a file that is damaged."""
+    """The report of a stored run. Raises OSError, and ValueError for a damaged file."""
     cases = ReportedCases.of_run(run, secrets)
     status = worst_status(case.status for case in run.summary.cases.values())
     if run.file is None:
@@ -67,7 +67,7 @@ def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
 
 
 def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSet]:
-    """The sets that the header names, and sets of other cases in the file."""
+    """The sets in the header of a run, and the sets of other cases in its file."""
     logged = header.sets if header else ()
     agent_dir = Path(header.agent_dir) if header else Path()
     for selected in logged:
@@ -96,8 +96,8 @@ def _notes(run: StoredRun, file: RunFile) -> Iterator[str]:
 
 
 def _python(file: RunFile) -> str:
-    """`3.12.1 from .venv  /shop/.venv/bin/python, google-adk 2.13.0`; "" for evaltui's own, and where no
-    agent was run."""
+    """The agent's Python and framework: `3.12.1 from .venv /shop/.venv/bin/python, google-adk 2.13.0`; "" for
+    evaltui's own Python, and where no agent was run."""
     interpreter, agent = file.header.interpreter, file.agent
     if interpreter is None or not interpreter.reason or file.header.of_traces:
         return ""
@@ -106,8 +106,7 @@ def _python(file: RunFile) -> str:
 
 
 def _calls(file: RunFile) -> CallCounts:
-    """The calls to models in a run; for scored traces only those of judges, since the others were made
-    before."""
+    """The numbers of model calls in a run; for scored traces, only those of judges."""
     counts = CallCounts()
     for stored in file.judged_repeats:
         counts.on_result(file.result(stored.data))

@@ -1,4 +1,4 @@
-"""`evaluate`: files or models in, results out, without a command or a screen."""
+"""`evaluate` and related public functions: files or models in, results out, without a command or a screen."""
 
 from __future__ import annotations
 
@@ -71,15 +71,14 @@ async def evaluate(
     results_dir: str | Path | None = None,
     on_update: OnUpdate | None = None,
 ) -> RunResult:
-    """Run an agent against eval sets, and score what it does.
+    """Runs an agent with eval sets and scores its behavior.
 
-    The agent is a folder, a file, a module name or a URL, run in processes of this Python or of `python`; or
-    an object, run in this event loop, with `home` for its eval sets. Sets are files, folders, ids, models or
-    JSON data; None for all of the agent. A config is a model, a file or data, by default what a run finds.
-    `limits` are of models: `{"gemini-*": {"rpm": 600}}`. Others are as on the command line.
-
-    Raises EvalSetError for a set, config or recordings that cannot be read, ValueError where nothing is to
-    run, for wrong settings, and for an agent or its Python that is not found, TypeError for wrong types.
+    The agent is a folder, a file, a module name or a URL, run in processes with this Python or with `python`;
+    or an object, run in this event loop, with `home` as the folder of its eval sets. Sets are files, folders,
+    ids, models or JSON data; None for all sets of the agent. A config is a model, a file or data; by default
+    each set's own. `limits` are by model: `{"gemini-*": {"rpm": 600}}`. Other arguments are as on the command
+    line. Raises EvalSetError for an invalid set, config or recording, ValueError for an empty selection,
+    invalid settings, and an agent or Python that does not exist, TypeError for wrong types.
     """
     plan = plan_for(
         agent,
@@ -138,8 +137,10 @@ def plan_for(
     limits: Mapping[str, Mapping[str, float]] | None = None,
     **settings: Any,
 ) -> RunPlan:
-    """The plan of a run: the arguments are those of `evaluate`, `settings` fields of `RunSettings`. Raises
-    what `evaluate` raises."""
+    """The plan of a run, with the arguments of `evaluate`; `settings` are fields of `RunSettings`.
+
+    Raises the errors of `evaluate`.
+    """
     check_settings({**settings, "agent_name": agent_name, "python": python, "home": home, "limits": limits})
     address = address_of(agent, agent_name, python, home)
     if address.in_process and settings.get("workers") not in (None, 1):
@@ -156,22 +157,22 @@ def plan_for(
 def evaluate_sync(
     agent: Any, eval_sets: EvalSetsArgument = None, config: ConfigArgument = None, **options: Any
 ) -> RunResult:
-    """Does what `evaluate` does where no event loop runs; `options` are its other arguments.
+    """Calls `evaluate` outside of an event loop; `options` are its other arguments.
 
-    Raises RuntimeError where one runs.
+    Raises RuntimeError inside an event loop.
     """
     return _without_loop(evaluate(agent, eval_sets, config, **options))
 
 
 @dataclass(frozen=True)
 class CaseResponses:
-    """The responses of an agent in a case, without a verdict."""
+    """Responses of an agent in a case, without a verdict."""
 
     eval_case: EvalCase
     responses: list[list[Invocation]]
-    """The turns of each repeat, as far as it came."""
+    """The finished turns of each repeat."""
     errors: list[ErrorInfo | None]
-    """The error of each repeat; None where it came to its end."""
+    """The error of each repeat; None for a complete one."""
     eval_set_id: str = ""
 
     def __repr__(self) -> str:
@@ -188,11 +189,11 @@ async def generate_responses(
     repeat_num: int = 3,
     **options: Any,
 ) -> list[CaseResponses]:
-    """Run an agent on eval sets, each case `repeat_num` times, without scoring: what it did, by case.
+    """Runs an agent with eval sets, each case `repeat_num` times, without scoring; returns its responses by
+    case.
 
-    `config` says who plays simulated users; its criteria are not looked at. `options` are those of `evaluate`
-    that are not about scores. Raises what `evaluate` raises, and RuntimeError where a budget leaves cases
-    without a response.
+    Of `config`, only the simulated users are used. `options` are those of `evaluate` that do not concern
+    scores. Raises the errors of `evaluate`, and RuntimeError where a budget leaves cases without a response.
     """
     on_update = options.pop("on_update", None)
     plan = plan_for(agent, eval_sets, config, runs=repeat_num, **options)
@@ -223,17 +224,15 @@ def _without_criteria(config: EvalConfig) -> EvalConfig:
 
 
 def _refusal(repeat: RepeatResult) -> ErrorInfo | None:
-    """Why a case was not run at all; None where it was."""
+    """Why a case was not run; None where it was."""
     reasons = (metric.reason for metric in repeat.metrics if metric.status is Status.NOT_EVALUATED)
     errors = (ErrorInfo("NotRun", reason, kind=ErrorKind.CONFIG) for reason in reasons)
     return None if repeat.actual else next(errors, None)
 
 
 def _start_log(plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> LoggedRun:
-    """The log of a run from Python. One that cannot be written to its end is a warning, and is not named.
-
-    Raises OSError.
-    """
+    """The log of a run from Python; a log that cannot be completed gives a warning and is not named. Raises
+    OSError."""
     settings = replace(plan.settings, results_dir=results_dir.absolute())
     store = RunStore.of(plan.agent_dir, settings)
     return LoggedRun.start(store, plan, RunHeader(settings=settings, files=files), _warn)
@@ -246,7 +245,8 @@ def _warn(text: str) -> None:
 async def run_planned(
     agent: Any, plan: RunPlan, on_update: OnUpdate | None = None, results_dir: Path | None = None
 ) -> RunResult:
-    """Run a plan, in this process if its agent is an object; kept in `results_dir`, None for nowhere."""
+    """Runs a plan, in this process if its agent is an object; the run is stored in `results_dir`, None for no
+    file."""
     plan = checked(plan)
     files = await asyncio.to_thread(logged_files, plan)
     log = None if results_dir is None else _start_log(plan, results_dir, files)

@@ -1,4 +1,4 @@
-"""A run as traces: of each conversation the spans, and what the metrics say of its turns."""
+"""A run as traces: the spans of each conversation, with the results of its metrics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 
 
 def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
-    """Each conversation of a run, one in memory at a time; secrets are masked.
+    """The traces of the conversations of a run, one in memory at a time, with masked secrets.
 
-    To `left_out`, the ids of cases are added that have no events, or no result: they were interrupted.
-
-    Raises OSError, and ValueError for a log that is damaged.
+    The ids of cases without events or without a result, as after an interruption, are added to `left_out`.
+    Raises OSError, and ValueError for a damaged log.
     """
     agent = run.summary.circumstances.agent
     for case, summary in run.summary.cases.items():
@@ -60,7 +59,7 @@ def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator
 
 
 def _errors(result: RepeatResult) -> dict[str, Json]:
-    """The error that ended the conversation, by its turn."""
+    """The error that ended the conversation, by turn."""
     error = result.error
     if error is None or error.turn is None:
         return {}
@@ -68,7 +67,7 @@ def _errors(result: RepeatResult) -> dict[str, Json]:
 
 
 def _results(result: RepeatResult, turn: int, turns: int) -> list[Json]:
-    """The results of the metrics in a turn; results of the whole conversation stand at its last turn."""
+    """The results of the metrics in a turn; those of the whole conversation are in its last turn."""
     results: list[Json] = []
     for metric in result.metrics:
         scored = metric.per_invocation

@@ -1,4 +1,4 @@
-"""Turns the arguments of Python callers, models of google-adk included, into a plan."""
+"""Arguments of Python callers, models of google-adk included, as a plan."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from evaltui.runner.starting import (
 from evaltui.runs.sets import read_set
 
 EvalSetArgument = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
-"""A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data."""
+"""A file, a folder or the id of a set; a set or a case, of evaltui or google-adk; JSON data of a set."""
 EvalSetsArgument = EvalSetArgument | Sequence[EvalSetArgument] | None
 ConfigArgument = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
 # The set of cases that are in none.
@@ -51,11 +51,10 @@ _NON_AGENT_TYPES = (bool, int, float, bytes, list, tuple, set, Mapping)
 def address_of(
     agent: Any, name: str | None = None, python: str | None = None, home: str | Path | None = None
 ) -> AgentAddress:
-    """Where an agent is: a folder, a file, a dotted module name, a URL, or an object of this process.
+    """The address of an agent: a folder, a file, a dotted module name, a URL, or an object of this process.
 
-    `home` is the folder of the eval sets of one that has none, an object or a URL; None for the current one.
-    Raises ValueError where it is not found, and for arguments that do not go with it, TypeError for what is
-    no agent of any kind.
+    `home` is the folder of eval sets for an object or a URL, None for the current folder. Raises ValueError
+    for an agent that does not exist and for arguments that do not fit it, TypeError for other types.
     """
     if agent is None or isinstance(agent, _NON_AGENT_TYPES):
         raise TypeError(
@@ -84,9 +83,9 @@ def address_of(
 
 
 def read_config_argument(config: ConfigArgument) -> EvalConfig | None:
-    """A config that is given as a model, as JSON data or as a file; None for none.
+    """The config for a model, JSON data or a file; None for None.
 
-    Raises EvalSetError for a file or data with errors, TypeError for what is no config.
+    Raises EvalSetError for errors in it, TypeError for other types.
     """
     if config is None:
         return None
@@ -128,7 +127,7 @@ _REQUIRED_SETTINGS = {"adk_verdicts", "allow_unmetered", "parallel", "record", "
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raises ValueError that names what is wrong."""
+    """Checks run settings. Raises ValueError that names the invalid one."""
     wrong = [
         f"{name}: {value!r} is wrong: wanted is {kind.description}"
         for name, value in settings.items()
@@ -140,7 +139,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def make_confidence(level: float | None, max_runs: int | None) -> Confidence | None:
-    """Raises ValueError for numbers that make no sense."""
+    """The confidence for a level, None without one. Raises ValueError for invalid numbers."""
     if level is None:
         if max_runs is not None:
             raise ValueError("max_runs needs a confidence")
@@ -155,12 +154,11 @@ def set_plans(
     initial_session: InitialSession,
     choice: ConfigChoice,
 ) -> tuple[SetPlan, ...]:
-    """The sets that are given, in order, None for every set of the agent; cases that are in no set are one.
-    A file that is given twice is one set.
+    """The plans of the given sets in order, None for every set of the agent.
 
-    Without `config`, that of a file is found as a run finds it, and others have ADK's defaults. Raises
-    EvalSetError for a set or a config with errors, SelectionError where there is none, ValueError for two
-    sets of one id, TypeError for what is no set.
+    Loose cases make up one set; a file given twice counts once. Without `config`, a file has the config that
+    a run finds, others ADK's defaults. Raises EvalSetError for errors in a set or config, SelectionError
+    without sets, ValueError for two sets with one id, TypeError for other types.
     """
     several = eval_sets if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str) else [eval_sets]
     plans: dict[str, SetPlan] = {}
@@ -191,9 +189,10 @@ def set_plans(
 
 
 def select_by_tags(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPlan:
-    """The plan with those of its cases that have all of `tags` and none of `not_tags`.
+    """The plan without cases that lack one of `tags` or have one of `not_tags`.
 
-    Raises ValueError for what is no list of tags, SelectionError where no case has one, or none is left.
+    Raises ValueError for an invalid list of tags, SelectionError for an unused tag, and where no case is
+    left.
     """
     for name, value in (("tags", tags), ("not_tags", not_tags)):
         if isinstance(value, str) or not all(isinstance(tag, str) for tag in value):
@@ -215,7 +214,7 @@ def select_by_tags(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) 
 
 
 def _files(agent: AgentAddress, selector: str | Path | None) -> Iterator[tuple[Path, Sequence[str] | None]]:
-    """The files of sets, each with the ids of its cases that are given, None for all."""
+    """The files of sets, each with the given ids of its cases, None for all."""
     if selector is not None and Path(selector).is_file():
         yield Path(selector), None
         return
@@ -258,21 +257,21 @@ def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
 
 
 def _raise_errors(problems: Sequence[Problem], data: Any) -> None:
-    """Raises EvalSetError for the errors among the problems of a set that is given as data."""
+    """Raises EvalSetError for errors among the problems of a set given as data."""
     named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
     if errors := errors_in(problems):
         raise EvalSetError([replace(error, file=named) for error in errors])
 
 
 def _is_case(value: Any) -> bool:
-    """Whether it is an eval case, in which evaltui's, google-adk's and JSON data are alike."""
+    """Whether a value is an eval case of evaltui, of google-adk, or as JSON data."""
     if isinstance(value, Mapping):
         return bool(value.keys() & {"eval_id", "evalId"})
     return hasattr(value, "eval_id")
 
 
 def _data(value: Any, what: str) -> Any:
-    """A model of evaltui or of google-adk, or JSON data, as JSON data."""
+    """JSON data of a model of evaltui or google-adk; JSON data is returned unchanged."""
     if isinstance(value, Mapping):
         return dict(value)
     if not hasattr(value, "model_dump"):
@@ -283,10 +282,11 @@ def _data(value: Any, what: str) -> Any:
 
 @contextmanager
 def variant_plan(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
-    """The plan of a run of a variant, while it is run; its files are seen from the current folder. Without a
-    text the plan as it is.
+    """The plan with a variant of the agent, whose files exist during the block; the plan itself without a
+    text.
 
-    Raises ValueError for what is no variant, what is not there, and an agent that cannot be changed.
+    Paths are relative to the current folder. Raises ValueError for an invalid variant, missing files, and an
+    agent that cannot be changed.
     """
     if not text:
         yield plan
@@ -303,9 +303,9 @@ def variant_plan(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPl
 
 
 async def start_variant_host(plan: RunPlan) -> StartedHost:
-    """A host of the plan's agent that has made the changes. Raises ValueError where they do not fit.
+    """Starts a host of the plan's agent and checks that the variant fits.
 
-    What else is wrong with an agent is told as of any other.
+    Raises ValueError where it does not; other errors of the agent are reported by the run.
     """
     host = start_host(HostSettings(plan.agent, plan.settings.timeout))
     try:

@@ -1,4 +1,4 @@
-"""Runs put together: shards of one selection, or runs of different cases of the same agent."""
+"""Merging runs: shards of one selection, or runs of different cases of the same agent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from evaltui.text.values import show_value
 
 
 def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
-    """The differences in words; none for logs that may be merged."""
+    """Differences that prevent merging two logs, in words."""
     if first.of_traces is not other.of_traces:
         yield "only one of them is of traces"
     options = _options(first), _options(other)
@@ -62,7 +62,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
 
 
 def _options(header: RunHeader) -> dict[str, object]:
-    """The options that runs of one plan have in common, by words; nothing for those that were not given."""
+    """The options that all runs of one plan share, by label; only those that were given."""
     settings, confidence = header.settings, header.settings.confidence
     return {
         "URL": header.url or None,
@@ -113,10 +113,10 @@ Create = Callable[[RunHeader], RunWriter]
 
 
 class MergeError(ValueError):
-    """Why runs cannot be merged: a sentence that names them."""
+    """Why runs cannot be merged, as a sentence that names them."""
 
     page = "ci"
-    """The page of the guide that helps."""
+    """The page of the guide about it."""
 
 
 def _plan_error(run: RunFile, other: RunFile, why: str) -> MergeError:
@@ -125,20 +125,19 @@ def _plan_error(run: RunFile, other: RunFile, why: str) -> MergeError:
 
 @dataclass(frozen=True)
 class MergedRun:
-    """A run that was made of several."""
+    """A run merged from several runs."""
 
     log: Path
     seconds: float | None
-    """Wall time of the longest run, None where nobody knows."""
+    """Wall time of the longest run, in seconds; None where it is unknown."""
 
 
 def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun:
-    """Put runs together in one that `create` makes with the header it gets, and that is closed then.
+    """Merges runs into a run that `create` makes for a header, and closes it.
 
-    `baseline` is the id of the run that they are compared with; "" for that of the logs, if any has one.
-
-    Raises MergeError for runs that do not belong together, OSError, and ValueError for what is no run or is
-    damaged; the new file is gone then.
+    `baseline` is the id of the run to compare with, "" for the baseline in the logs. Raises MergeError for
+    runs that do not belong together, OSError, and ValueError for a damaged file or no run; the new file is
+    deleted then.
     """
     merge = _Merge(_read(logs))
     merge.check()
@@ -151,7 +150,8 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
 
 
 def _read(logs: Sequence[Path]) -> list[RunFile]:
-    """The one that was started first comes first, a merged one by its last part, in any order of `logs`."""
+    """The runs in the order of their starts, a merged run by its last part; independent of the order of
+    `logs`."""
     runs: list[RunFile] = []
     for path in dict.fromkeys(log.resolve() for log in logs):
         if path.name.endswith(ADK_SUFFIX):
@@ -166,7 +166,7 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
 
 @dataclass(slots=True)
 class _Case:
-    """A selected case while the logs are read."""
+    """A selected case while logs are merged."""
 
     set: SelectedSet
     rule: RepeatRule
@@ -184,7 +184,10 @@ class _Merge:
     # Checking
 
     def check(self) -> None:
-        """Raises MergeError unless all logs are of one plan, OSError, and ValueError."""
+        """Checks that all logs have one plan.
+
+        Raises MergeError where they do not, OSError, and ValueError.
+        """
         names = dict.fromkeys(run.header.variant.name if run.header.variant else "" for run in self._runs)
         if len(names) > 1:
             named = shorten_list([name or "none" for name in names])
@@ -199,7 +202,7 @@ class _Merge:
         self._check_cases()
 
     def _check_cases(self) -> None:
-        """Raises MergeError unless a case is the same in all runs of it and in the last run of its set."""
+        """Raises MergeError for a case that differs between its runs, or from the last run of its set."""
         prints: dict[CaseId, tuple[str, RunFile]] = {}
         for run in self._runs:
             for case, text in run.eval_cases:
@@ -218,18 +221,18 @@ class _Merge:
 
     @cached_property
     def _last(self) -> dict[str, RunFile]:
-        """The run of each set that was started last, by the path of the set."""
+        """The last started run of each set, by path of the set."""
         return {eval_set.path: run for run in self._runs for eval_set in run.header.sets}
 
     @cached_property
     def _unselected(self) -> dict[str, set[str]]:
-        """Fingerprints of the cases that these runs did not select, by the path of the set."""
+        """Fingerprints of the cases that these runs did not select, by path of the set."""
         return {path: run.unselected(path) for path, run in self._last.items()}
 
     # Writing
 
     def header(self, baseline: str) -> RunHeader:
-        """The header of the first log, with all that was selected."""
+        """The header of the first log, with the selections of all logs."""
         headers = [run.header for run in self._runs]
         # A merged run that regressed must not be the next baseline.
         baselines = (baseline, *(header.baseline for header in headers))
@@ -296,10 +299,8 @@ class _Merge:
         return MergedRun(into.path, seconds)
 
     def _notes(self, duplicates: int) -> Iterator[str]:
-        """The notes of the runs, of some of them with their ids, and those on the merge.
-
-        `duplicates` are the results that are in several logs.
-        """
+        """The notes of the runs, with ids where only some runs have them, and notes on the merge.
+        `duplicates` is the number of results that are in several logs."""
         runs_of: dict[str, list[str]] = {}
         for run in self._runs:
             for text in dict.fromkeys(filter(None, (*run.notes, run.header.stopped))):
@@ -312,7 +313,7 @@ class _Merge:
             yield f"not the same in every run: {shorten_list(changed, _MAX_NAMES)}"
 
     def _checks(self) -> Iterator[MetricCheck]:
-        """The checks of the runs; where the same holds in several runs there is one check for all of them."""
+        """The metric checks of the runs; equal checks are joined."""
         groups: dict[str, dict[MetricCheck, list[MetricCheck]]] = {}
         checks = [check for run in self._runs for check in run.header.preflight]
         for check in checks:
@@ -334,8 +335,8 @@ class _Merge:
             )
 
     def _changed_data(self) -> tuple[str, ...]:
-        """The differences at the start of the runs that do not refuse a merge: data and `.env` of the agent,
-        the text of sets, recordings, versions."""
+        """The differences that do not prevent a merge: agent data and `.env`, text of sets, recordings,
+        versions."""
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
         traces: dict[str, str] = {}
@@ -375,11 +376,11 @@ class _Merge:
         return cases
 
     def _winners(self) -> tuple[dict[CaseId, tuple[int, int]], int]:
-        """The number of the log that counts for each case, with its number of repeats, and how many results
-        other logs have, too.
+        """For each case the index of the log that counts and its number of repeats; and the number of
+        duplicate results.
 
-        It is the last log that finished the case, else the one with the most repeats: a test over a mix of
-        two sequences would be wrong more often than it says.
+        The last log that finished the case counts, else the one with the most repeats: mixing two sequences
+        of runs would invalidate a sequential test.
         """
         ranks: dict[CaseId, tuple[bool, int, int]] = {}
         counts = [
@@ -394,7 +395,7 @@ class _Merge:
         return winners, sum(map(Counter.total, counts)) - sum(count for _, count in winners.values())
 
     def _counts(self, run: RunFile, stored: RepeatInRun) -> bool:
-        """Whether a repeat of a log is one of the merged run, under the same number."""
+        """Whether a stored repeat belongs to the merged run, under the same number."""
         case = self._cases[stored.case]
         return stored.repeat < case.rule.most and _same_conversations(case.set, run, stored.case)
 
@@ -408,7 +409,7 @@ def _expects(run: RunFile, case: CaseId) -> str:
 
 
 def _merged_files(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The fingerprints of the files; "" for one that differs between the runs, so that it equals no file."""
+    """Fingerprints of files; "" for a file that differs between the runs."""
     changed = {name for prints in files for name in different_files(files[0], prints)}
     return {name: "" if name in changed else text for prints in files for name, text in prints.items()}
 
@@ -418,7 +419,7 @@ def _has_set(header: RunHeader, path: str) -> bool:
 
 
 def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool:
-    """Whether repeats of a case have the numbers in a log that they have in the merged one."""
+    """Whether the repeats of a case have the same conversations in a log as in the merged run."""
     if merged.conversations is None:
         return True
     theirs = next(
@@ -434,7 +435,7 @@ def _result(case: CaseId, merged: _Case, confidence: Confidence | None) -> CaseR
 
 
 def _merged_sets(runs: Sequence[RunFile]) -> Iterator[SelectedSet]:
-    """Every set of the logs with all cases that any of them selected, in the order of the set if known."""
+    """Every set of the logs, with all selected cases, in the order of the set if it is known."""
     by_path: dict[str, list[SelectedSet]] = {}
     shards = _merged_shards(runs)
     for path, divided in shards.sets.items() if shards else ():
@@ -483,7 +484,7 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
 
 
 def _merged_conversations(parts: Sequence[SelectedSet]) -> Mapping[str, tuple[str, ...]] | None:
-    """The conversations of each case, as the run that started last has them."""
+    """The conversations of each case, from the last started run."""
     if all(part.conversations is None for part in parts):
         return None
     return {eval_id: ids for part in parts for eval_id, ids in (part.conversations or {}).items()}

@@ -1,4 +1,4 @@
-"""A list as a table: its columns are values, fitted to the cells of a line."""
+"""Tables: columns of values, fitted to the width of a line."""
 
 from __future__ import annotations
 
@@ -13,40 +13,42 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column of a list; all widths are in cells."""
+    """A column of a table; all widths are in cells."""
 
     head: str
-    """"" for a column below the head of the one before it."""
+    """Heading of the column; "" for a column below the heading of the column before it."""
     cell: Callable[[Row], str | Line]
     """Returns the cell of a row."""
     min_width: int
+    """Smallest width."""
     max_width: int = 0
-    """Largest width: a column is as wide as its longest text, up to this; 0 for `min_width`."""
+    """Largest width: the column is as wide as its longest text, but at most this wide; 0 for `min_width`."""
     spare_max: int = 0
-    """Largest width, of its longest text or its head, where there is still room once all others fit."""
+    """Largest width where there is room left after all other columns; 0 for no growth."""
     drop_rank: int = 0
-    """0 for a column that is always there; of the others, those with a smaller one are left out last."""
+    """Rank for leaving out columns in a narrow line, the highest first; 0 for a column that always stays."""
     role: str = ""
     short_head: str = ""
-    """Its head where that does not fit."""
+    """Shorter heading, for a column that is narrower than `head`."""
     head_role: str = "muted"
     gap: int = 2
-    """Spaces before it."""
+    """Number of spaces before the column."""
     align_right: bool = False
-    """Whether its texts end below each other."""
+    """Whether texts are aligned at the right."""
 
     def line(self, row: Row) -> Line:
-        """Its text of a row, as long as it is."""
+        """The whole text of a row in this column."""
         text = self.cell(row)
         return [(text, self.role)] if isinstance(text, str) else text
 
     def widest_text(self, rows: Sequence[Row]) -> int:
-        """Cells of its longest text or its head."""
+        """Width of the longest text or of the heading, in cells."""
         return max((len(self.head), *(cells(self.line(row)) for row in rows)))
 
 
 class Table(Generic[Row]):
-    """The columns that there is room for in lines of `width` cells, such that `rows` are cut little."""
+    """The columns that fit in lines of `width` cells, with widths that cut the texts of `rows` as little as
+    possible."""
 
     def __init__(self, columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> None:
         sizes: dict[int, int] = {}
@@ -67,7 +69,7 @@ class Table(Generic[Row]):
         self._columns = [(columns[place], size) for place, size in sorted(sizes.items())]
 
     def head(self) -> Line:
-        """The heads of the columns."""
+        """The line of headings."""
         line: Line = []
         room = 0
         for column, size in reversed(self._columns):
@@ -82,7 +84,7 @@ class Table(Generic[Row]):
         return [(" " * room, ""), *line]
 
     def line(self, row: Row, first: int | None = None, *rest: Span) -> Line:
-        """A row in the columns, or in the `first` ones of them and behind those the `rest`."""
+        """The line of a row; with `first`, only so many columns, followed by `rest`."""
         line: Line = []
         space = 0
         for column, size in self._columns[:first]:

@@ -1,4 +1,4 @@
-"""The glyphs that are drawn, and what stands for each in a terminal that has only ASCII."""
+"""Glyphs of reports and screens, and their replacements in a terminal that has only ASCII."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _terminal_encoding() -> str:
 
 
 def _question_marks(error: UnicodeError) -> tuple[str, int]:
-    """Question marks as wide as the text a terminal cannot show, so that columns stay in place."""
+    """Question marks in the width of a text that the terminal cannot show, so that columns stay aligned."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "?" * cell_len(error.object[error.start : error.end]), error.end
@@ -101,7 +101,7 @@ codecs.register_error("evaltui.question_marks", _question_marks)
 
 
 def line_for_terminal(line: Sequence[Span]) -> Line:
-    """The line with the glyphs and the letters that the terminal has."""
+    """The line with only such characters as the terminal can show."""
     if not ascii_only():
         return list(line)
     drawn, encoding = in_ascii(line), _terminal_encoding()
@@ -116,8 +116,8 @@ def text_for_terminal(text: str) -> str:
 
 
 def in_ascii(line: Sequence[Span]) -> Line:
-    """The line with ASCII for its glyphs. Where that is wider, the next gap is narrower, so that columns stay
-    where they are."""
+    """The line with ASCII in place of glyphs. Wider replacements shorten the next gap, so that columns stay
+    aligned."""
     wider = 0
 
     def instead(match: re.Match[str]) -> str:

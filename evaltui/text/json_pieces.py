@@ -1,4 +1,4 @@
-"""JSON documents too long to be in memory, as text that comes in pieces."""
+"""Long JSON documents as text in pieces, so that they need not fit in memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ _EXPONENT = re.compile(r"e-?\d+(?:[,\n]|\Z)")
 
 
 def json_pieces(document: Mapping[str, Any]) -> Iterator[str]:
-    """The text of a document, indented by two spaces, with a line end behind it. Data is as by `valid_json`.
-
-    Iterators among its members, and those of its members that are objects, are lists of which one item at a
-    time is taken.
-    """
+    """The text of a document in pieces, indented by two spaces, with a final line end. Values are written as
+    by `valid_json`. Iterators, as members or as members of objects in it, are written as lists, one item at a
+    time."""
     for piece in _pieces(document, "\n"):
         # Only texts have it. CI services find their commands in `##[…` and `##vso[…`, wherever these are.
         yield piece.replace("##", "#\\u0023")

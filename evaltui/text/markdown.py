@@ -1,6 +1,6 @@
-"""Markdown as lines: what models answer, drawn as it is meant, and quickly while it is still coming.
+"""Markdown as styled lines, fast enough for text that is still streamed.
 
-Line breaks stay where they are. Of a text that grows only the last paragraph is made anew.
+Line breaks are kept. Only the last paragraph of a growing text is drawn again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MIN_COLUMN = 8
 
 
 def markdown_lines(text: str, width: int) -> list[Line]:
-    """The lines of a text in so many cells."""
+    """The lines of a Markdown text for `width` cells."""
     lines: list[Line] = []
     for paragraph in _paragraphs(text):
         lines += [[]] if lines else []
@@ -43,7 +43,7 @@ def markdown_lines(text: str, width: int) -> list[Line]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs, which empty lines keep apart; a fence is one paragraph."""
+    """Divides a text at empty lines into paragraphs; a fenced block is one paragraph."""
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -84,7 +84,7 @@ def _draw_paragraph(paragraph: str, width: int) -> Sequence[Line]:
 
 
 def _end_of_fence(lines: Sequence[str], start: int, fence: str) -> int:
-    """The line that closes it, or the end while it is still coming."""
+    """Index of the line that closes a fenced block; the number of lines while it is not closed."""
     for number in range(start + 1, len(lines)):
         mark = _FENCE.match(lines[number])
         if mark and mark[1].startswith(fence) and not mark[2]:
@@ -107,7 +107,7 @@ def _draw_line(line: str, width: int) -> list[Line]:
 
 
 def _draw_code(lines: Sequence[str], language: str, width: int) -> Iterator[Line]:
-    """Code on a surface of its own, under the name of its language."""
+    """The lines of a code block, on a surface of its own, below the name of its language."""
     text = "\n".join(lines)
     written = [[(visible(language), "muted")]] if language else []
     for line in [*written, *code_lines(text, language)]:
@@ -116,7 +116,8 @@ def _draw_code(lines: Sequence[str], language: str, width: int) -> Iterator[Line
 
 
 def _table_lines(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:
-    """Columns as wide as what is in them; where there is no room for that, wide cells are wrapped."""
+    """The lines of a table. Columns are as wide as their contents; where there is no room, wide cells are
+    wrapped."""
     written = [[_style_inline(text) for text in _split_row(row)] for row in rows]
     right = [mark.endswith(":") and not mark.startswith(":") for mark in _split_row(rule)]
     columns = max(map(len, written))
@@ -140,7 +141,7 @@ def _table_lines(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:
 
 
 def _share_width(sizes: Sequence[int], room: int) -> list[int]:
-    """Widths of columns in `room` cells: narrow ones have what they need, wide ones share what is left."""
+    """Widths of columns that share `room` cells: narrow columns keep their size, wide ones share the rest."""
     widths = list(sizes)
     for position, column in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
         widths[column] = max(3, min(sizes[column], room // (len(sizes) - position)))
@@ -153,7 +154,7 @@ def _split_row(row: str) -> list[str]:
 
 
 def _style_inline(text: str, role: str = "") -> Line:
-    """A text without its marks, each part in its role."""
+    """A line of text with its inline marks as roles."""
     line: Line = []
     end = 0
     for match in _INLINE.finditer(text):

@@ -1,4 +1,4 @@
-"""Plots as lines of text: each is made of its data and a size, and knows no screen."""
+"""Plots as lines of text, drawn from data and a size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALF_WIDTH = 6
 
 
 def sparkline(values: Sequence[float | None], roles: Sequence[str]) -> Line:
-    """A cell for each value from 0 to 1, in its role; `·` where there is none."""
+    """A line of one cell per value from 0 to 1, each in its role; `·` for None."""
     return [(_spark(value), role) for value, role in zip(values, roles, strict=True)]
 
 
@@ -33,11 +33,10 @@ def column_plot(
     top: str = "",
     hollow: Container[int] = (),
 ) -> list[Line]:
-    """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left; where
-    one is not known, there is a gap.
+    """A plot of values from 0 to 1 as columns, the last ones at the right; unknown values are gaps.
 
-    `marks`, one for each value, stand in a line below the columns; `top` is what a share of 1 is, such as
-    `4.6 s`, where that is not 100%; of the values at the places in `hollow` only the upper end is drawn.
+    `marks`, one for each value, are in a line below the columns. `top` is the label for 1, such as `4.6 s`;
+    by default the labels are percentages. Of the values at the indices in `hollow`, only the top is drawn.
     """
     margin = len(top or "100%") + 1
     room = max(1, width - margin)
@@ -65,7 +64,7 @@ def column_plot(
 
 
 def _draw_cell(value: float | None, row: int, height: int, *, is_hollow: bool) -> str:
-    """Draws a cell as `_column_cell`; 0% is a tick on the ground."""
+    """Draws a cell as `_column_cell`; a value of 0 is a tick on the ground."""
     if value == 0:
         return " " if row else SPARKS[0]
     cell = _column_cell(value, row, height)
@@ -75,7 +74,7 @@ def _draw_cell(value: float | None, row: int, height: int, *, is_hollow: bool) -
 
 
 def _column_cell(value: float | None, row: int, height: int) -> str:
-    """The cell of a column in a row, counted from the bottom. What is not nothing is seen."""
+    """The cell of a column in a row, counted from the bottom; a value above 0 is always visible."""
     if value is None:
         return " "
     eighths = max(round(_clamp_share(value) * height * 8), 1 if value > 0 else 0) - 8 * row
@@ -95,10 +94,11 @@ def histogram(
     *,
     lower_is_better: bool = False,
 ) -> list[Line]:
-    """How often values are where in an interval, as columns with the greatest number at the left, and below
-    them the ends of the interval. Each value comes with how many there are.
+    """A histogram: the counts of values in an interval as columns, the greatest count at the left, and an
+    axis below.
 
-    A threshold is a line: what passes is green, always on one side of it. Without one, all is of one role.
+    `values` are pairs of a value and its count. A threshold is drawn as a line: passing values are green.
+    Without a threshold, all columns have one role.
     """
     low, high = interval
     margin = len(str(sum(count for _, count in values))) + 1
@@ -149,7 +149,8 @@ def _side_role(part: int, at: int | None, lower_is_better: bool) -> str:
 def _axis_lines(
     low: float, high: float, threshold: float | None, margin: int, width: int, at: int | None
 ) -> list[Line]:
-    """The axis of a histogram and its numbers; that of the threshold rather than those of the ends."""
+    """The axis of a histogram with the threshold and the ends of the interval; an end too close to the
+    threshold is omitted."""
     axis = [(EMPTY_BAR, "line")] * (width + (at is not None))
     first, last = show_number(low), show_number(high)
     ends = [(margin, first, "muted"), (margin + len(axis) - len(last), last, "muted")]
@@ -161,7 +162,7 @@ def _axis_lines(
 
 
 def _place_labels(labels: Sequence[tuple[int, str, str]]) -> Line:
-    """Texts from where each begins, in its role; those that would touch an earlier one are left out."""
+    """A line with texts at given cells, each in its role; texts that would touch earlier ones are omitted."""
     placed: list[tuple[int, str, str]] = []
     for start, text, role in labels:
         if all(
@@ -177,7 +178,7 @@ def _place_labels(labels: Sequence[tuple[int, str, str]]) -> Line:
 
 
 def bar(share: float, width: int, role: str, threshold: float | None = None) -> Line:
-    """A share from 0 to 1 in steps of half a cell, and a threshold below 1 as a line across it."""
+    """A bar for a share from 0 to 1, in steps of half a cell; a threshold below 1 is a line across it."""
     full, half = divmod(round(_clamp_share(share) * width * 2), 2)
     drawn = [(BAR, role)] * full + [(HALF_BAR, role)] * half
     drawn += [(EMPTY_BAR, "line")] * (width - len(drawn))
@@ -187,8 +188,8 @@ def bar(share: float, width: int, role: str, threshold: float | None = None) -> 
 
 
 def stacked_bar(parts: Sequence[tuple[int, str]], total: int, width: int) -> Line:
-    """A bar of counts, each in its role; the rest of `total` is empty. Each count has a cell at least, as
-    long as there are cells."""
+    """A bar of several counts, each in its role; the rest of `total` is empty. Each count has at least one
+    cell."""
     line: Line = []
     left, count_left = width, total
     for count, role in parts:
@@ -201,7 +202,8 @@ def stacked_bar(parts: Sequence[tuple[int, str]], total: int, width: int) -> Lin
 
 
 def waterfall_bar(start: float, end: float, whole: float, width: int, role: str) -> Line:
-    """A bar from `start` to `end` of `whole`, in steps of half a cell, with hairlines at the quarters."""
+    """A bar from `start` to `end` on a scale of `whole`, in steps of half a cell, with hairlines at the
+    quarters."""
     halves = 2 * width / whole if whole > 0 else 0.0
     first = min(2 * width - 1, int(start * halves))
     last = max(first + 1, min(2 * width, round(end * halves)))
@@ -217,7 +219,7 @@ def waterfall_bar(start: float, end: float, whole: float, width: int, role: str)
 
 
 def _join_cells(drawn: Sequence[Span]) -> Line:
-    """Single cells, those of one role as one text."""
+    """Joins neighboring cells with the same role."""
     runs = groupby(drawn, key=lambda cell: cell[1])
     return [("".join(cell for cell, _ in run), role) for role, run in runs]
 

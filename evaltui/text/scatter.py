@@ -1,4 +1,4 @@
-"""A plot of named points, such as pass rates against costs, as lines of text."""
+"""A scatter plot of named points, such as pass rates by cost, as lines of text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEPS = 4
 
 
 class Point(NamedTuple):
-    """A point with a name beside it."""
+    """A named point of a scatter plot."""
 
     x: float
     y: float
@@ -32,10 +32,10 @@ class Point(NamedTuple):
 def scatter_plot(
     points: Sequence[Point], width: int, height: int, show_x: Callable[[float], str]
 ) -> list[Line]:
-    """Points above an axis from 0 to the greatest x, in so many lines; the later one lies on top.
+    """A plot of points above an axis from 0 to the greatest x, in `height` lines; [] without room or points.
 
-    The lowest line of the plot is a multiple of 25% that no point is below. A name that there is no room for
-    is left out. [] where there is no room, or no point.
+    Later points are drawn over earlier ones. The bottom of the plot is the highest multiple of 25% that is
+    below all points. Names without room are omitted.
     """
     rows, columns = height - 2, width - _MARGIN
     if not points or rows < _MIN_HEIGHT or columns < 2 * _MARGIN:
@@ -70,7 +70,7 @@ def _axis_labels(low: float, rows: int) -> dict[int, str]:
 
 
 def _write_name(drawn: list[Line], row: int, column: int, point: Point) -> None:
-    """Behind its point, else before it."""
+    """Writes the name of a point behind it; before it where there is no room behind."""
     size = cell_len(point.name)
     for start in (column + 2, column - 1 - size):
         end = start + size

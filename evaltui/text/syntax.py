@@ -1,4 +1,4 @@
-"""Values and code in colour: the tokens of pygments to roles, in one place for everything that is drawn."""
+"""Syntax colours for values and code: pygments' tokens as roles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
 JSON = "json"
-"""The role of a value as JSON on one line, which gets its colours only when its line is drawn."""
+"""The role of a JSON value in one line; the colours are added when the line is drawn."""
 
 # More is read by nobody, and takes long to draw.
 MAX_LINES = 2_000
@@ -64,10 +64,10 @@ _ROLES: Mapping[str, str] = {
 
 
 def code_lines(text: str, lexer: str) -> Sequence[Line]:
-    """The lines of a text, safe for terminals; `lexer` is one of json, yaml, python, pytb, markdown and diff.
+    """The lines of a code text, safe for terminals.
 
-    A text in another language has no colours. After 2,000 lines or 200 KB a last line says how much is left
-    out.
+    `lexer` is one of json, yaml, python, pytb, markdown and diff; text in another language has no colours.
+    After 2,000 lines or 200 KB, a last line tells how much is omitted.
     """
     return _cached_code(text, lexer) if len(text) <= _MAX_CACHED_CHARACTERS else _code_lines(text, lexer)
 
@@ -78,19 +78,19 @@ def value_line(data: Any, limit: int = MAX_VALUE) -> Line:
 
 
 def change_lines(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[Line, Line]:
-    """Two values that differ, each as by `value_line`, cut such that the first difference can be seen."""
+    """Two different values, each as by `value_line`, cut so that their first difference is visible."""
     before, after = show_change(expected, actual, limit)
     return json_line(before), json_line(after)
 
 
 def json_line(text: str) -> Line:
-    """JSON of one line."""
+    """A JSON text as one line in the role `JSON`."""
     lines = code_lines(text, "json")
     return list(lines[0]) if lines else []
 
 
 def color_json(line: Sequence[Span]) -> Line:
-    """The line with its JSON in colour, on the tint that it lies on."""
+    """The line with syntax colours for its JSON; the tints below them stay."""
     drawn: Line = []
     for text, role in line:
         if JSON in role:
@@ -101,9 +101,8 @@ def color_json(line: Sequence[Span]) -> Line:
 
 
 def arguments_line(args: Mapping[str, Any] | None, limit: int) -> Line:
-    """`  location "Kitchen"  degrees 19`, each value cut to `limit` characters; empty without arguments.
-
-    The values get their colours when the line is drawn."""
+    """The arguments of a call: ` location "Kitchen" degrees 19`, each value cut to `limit` characters; [] for
+    no arguments. Colours are added when the line is drawn."""
     line: Line = []
     for name, data in (args or {}).items():
         line += [("  ", ""), (visible(str(name)), "key"), (" ", ""), (show_value(data, limit), JSON)]
@@ -168,7 +167,7 @@ def _token_role(token: str) -> str:
 
 
 def _traceback_role(token: str) -> str:
-    """A file's name is one to go to."""
+    """The role of a token of a traceback; file names are marked as links."""
     return "underline function" if token == "Token.Name.Builtin" else _token_role(token)
 
 

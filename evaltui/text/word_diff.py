@@ -1,4 +1,4 @@
-"""Word diff of two texts."""
+"""Differences between two texts, word by word."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ _WORD = re.compile(rf"\s+|[{_SINGLE_CHARACTERS}]|[^\s{_SINGLE_CHARACTERS}]+")
 
 
 def diff_words(expected: str, actual: str) -> tuple[tuple[WordOp, str], ...]:
-    """The parts of both texts in reading order, a removed part before the added one that replaces it.
-
-    Same and removed parts joined give `expected` exactly, same and added parts `actual`.
-    """
+    """The parts of both texts in reading order; a removed part precedes the added part that replaces it. Same
+    and removed parts make up `expected`, same and added parts `actual`."""
     before, after = _WORD.findall(expected), _WORD.findall(actual)
     parts = [part for part in _diff_parts(before, after) if part[1]]
     return tuple(
@@ -42,8 +40,8 @@ def diff_words(expected: str, actual: str) -> tuple[tuple[WordOp, str], ...]:
 
 
 def shares_much(parts: Sequence[tuple[WordOp, str]]) -> bool:
-    """Whether to mark single words: where the two texts share little, that confuses more than it shows, and
-    the more so in several lines."""
+    """Whether the two texts are similar enough to mark single words; texts of several lines must be more
+    similar."""
     same, removed, added = (
         sum(len(text) for op, text in parts if op == word_op) for word_op in get_args(WordOp)
     )
@@ -82,7 +80,7 @@ def _replacement(before: list[str], after: list[str]) -> Iterator[tuple[WordOp, 
 
 
 def _common_prefix_length(left: list[str], right: list[str]) -> int:
-    """How many items both lists begin with."""
+    """The number of equal items at the start of both lists."""
     for count, (mine, theirs) in enumerate(zip(left, right, strict=False)):
         if mine != theirs:
             return count

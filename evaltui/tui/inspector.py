@@ -17,7 +17,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, draw, join_ends, split_line
 from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.pane import Beside, Copied, Pane, PaneFrame, Tab
+from evaltui.tui.pane import Beside, CopiedText, Pane, PaneFrame, Tab
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.tui.widgets.writer import Frame, Page, PageLines
 from evaltui.workbench.actions import Scope
@@ -321,5 +321,5 @@ class Inspector(Beside):
 
     def action_copy(self) -> None:
         lines = [draw(line, color=False) for line in self.lines.page.lines]
-        copied = Copied("the page", "\n".join(lines) + "\n")
+        copied = CopiedText("the page", "\n".join(lines) + "\n")
         self._workbench.say(copy(self.app, self._workbench, copied))

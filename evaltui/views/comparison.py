@@ -1,4 +1,4 @@
-"""A comparison of two runs: lines for reports, and the rows and words that the screen shares."""
+"""A comparison of two runs as lines of a report, and the rows and words that the screen shares."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MIN_SECONDS = 0.1
 
 
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
-    """The changed cases, a line each, and the sum."""
+    """The lines of a comparison: a line for each changed case, then the totals."""
     base, candidate = comparison.base, comparison.candidate
     passing = sum(case.passes for case in base.cases.values())
     head = f" ({counted(len(base.cases), 'case')}, {passing} pass)"
@@ -92,14 +92,14 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
 
 
 def unfinished_runs(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[str, Sequence[CaseId]]]:
-    """`base: 3 cases without a result`, and these cases, of each run that has any."""
+    """The cases without a result of each run, with a label: `base: 3 cases without a result`."""
     for run, name in ((base, "base"), (candidate, "candidate")):
         if missing := run.unfinished:
             yield f"{name}: {counted(len(missing), 'case')} without a result", missing
 
 
 class SpentRow(NamedTuple):
-    """A cost or time of the cases that are in both runs."""
+    """The totals of a cost or a time in both runs, over the cases that are in both."""
 
     name: str
     """`time`, `tokens` or `cost`"""
@@ -108,7 +108,7 @@ class SpentRow(NamedTuple):
 
 
 def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
-    """The costs and times that are known of both runs; for cases with repeats, the sums of the means."""
+    """The costs and times that are known of both runs; a case with repeats counts with its means."""
     for name, total, show in (
         ("time", comparison.seconds, show_duration),
         ("tokens", comparison.tokens, _show_tokens),
@@ -127,7 +127,7 @@ def _listed_changes(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
 
 
 class ScoreRow(NamedTuple):
-    """A score that is not the same in both runs."""
+    """A score that differs between the two runs."""
 
     metric: str
     figures: Line
@@ -135,16 +135,16 @@ class ScoreRow(NamedTuple):
 
 
 class ChangeRow(NamedTuple):
-    """A case in two runs."""
+    """A case in two runs, as text."""
 
     reasons: str
-    """Why its verdicts are not comparable; "" where they are."""
+    """Why its verdicts cannot be compared; "" where they can."""
     evidence: str
-    """`p = 0.5`, by its repeats; "" without any."""
+    """The p-value of a change in its repeats, `p = 0.5`; "" without repeats."""
     scores: Sequence[ScoreRow]
-    """The one that moved most first."""
+    """The scores that differ, the largest difference first."""
     time: str
-    """`1 s → 1.2 s`, `— → 1.2 s`; `—` where neither is known."""
+    """Times in both runs: `1 s → 1.2 s`, `— → 1.2 s`; `—` where neither is known."""
     tokens: str
     cost: str
 
@@ -167,7 +167,7 @@ def moves_scores(comparison: Comparison) -> bool:
 
 
 def _moved_scores(change: CaseChange) -> list[ScoreChange]:
-    """The scores that differ, in a case that both runs have."""
+    """The differing scores of a case that is in both runs, the largest difference first."""
     return [score for score in change.scores if change.base and change.candidate and _differs(score)]
 
 
@@ -192,7 +192,7 @@ def _both_sides(
 
 
 def _show_tokens(count: float) -> str:
-    """`1,412`: means over repeats are rounded."""
+    """A number of tokens as text, rounded: `1,412`."""
     return show_number(round(count))
 
 
@@ -208,8 +208,8 @@ def _case(change: CaseChange, name: str) -> Line:
 
 
 def verdicts_line(change: CaseChange) -> Line:
-    """`✓ → ✗`, `≈ 3/5 → ✗ 0/5`; of a case that one run has, its outcome there; `○` where both were ended
-    before it."""
+    """The verdicts of a case in both runs: `✓ → ✗`, `≈ 3/5 → ✗ 0/5`; the outcome of a case that is in one run
+    only; `○` for a case without a result."""
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
     if not sides:
         return [glyph(NOT_RUN)]
@@ -217,7 +217,8 @@ def verdicts_line(change: CaseChange) -> Line:
 
 
 def side_line(summary: CaseSummary) -> Line:
-    """How a case came out in one of the runs: its glyph, of several repeats how many passed."""
+    """The outcome of a case in one of the runs: its glyph; with several repeats, also the number of passed
+    ones."""
     mark, role = glyph(summary.status)
     return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, role)]
 

@@ -1,4 +1,4 @@
-"""Judges' findings as rows: verdict, votes and reasons."""
+"""Findings of judges as rows: verdict, votes and reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evaltui.text.values import cut, visible, visible_block
 
 
 def answers_text(judge: JudgedBy) -> str:
-    """`4 of 5 answered, 2 replayed`"""
+    """The number of answered questions of a judge: `4 of 5 answered, 2 replayed`."""
     parts = [f"{judge.answered} of {judge.asked} answered"]
     if judge.replayed:
         parts.append("all replayed" if judge.replayed == judge.answered else f"{judge.replayed} replayed")
@@ -34,31 +34,31 @@ _POSITIVE_WORDS = {"rubric": "yes", "sentence": "supported"}
 
 
 class Row(NamedTuple):
-    """`head` is as wide as that of the other rows of its turn."""
+    """A row with a head, which has one width in all rows of a turn, and a text."""
 
     head: Line
     text: Line
 
 
 def mark(good: bool | None) -> Span:
-    """A glyph for yes, no, and not judged."""
+    """The glyph for fulfilled, not fulfilled, and not judged."""
     return glyph(_VERDICT_STATUSES[good])
 
 
 def judge_line(judge: JudgedBy) -> str:
-    """`judged by gemini-2.5-flash, 4 of 5 answered`"""
+    """The judge of a metric, and its answers: `judged by gemini-2.5-flash, 4 of 5 answered`."""
     return f"judged by {visible(judge.model)}, {answers_text(judge)}"
 
 
 @dataclass(frozen=True)
 class JudgeFindings:
-    """A judge's findings on a turn, or on the whole conversation."""
+    """The findings of a judge on a turn, or on the whole conversation."""
 
     metric: MetricResult
     scored: InvocationScore
     findings: Sequence[Finding]
     rows: Sequence[Sequence[Row]]
-    """The rows of each finding, as `judge_findings` makes them."""
+    """The rows for each finding."""
 
     @property
     def head(self) -> Line:
@@ -74,7 +74,7 @@ class JudgeFindings:
 
     @property
     def count(self) -> str:
-        """`2 of 3 supported`; of an answer its votes, `votes 3/5`."""
+        """The number of positive findings, `2 of 3 supported`; the votes for an answer, `votes 3/5`."""
         findings = self.findings
         if findings and (word := _POSITIVE_WORDS.get(findings[0].subject)):
             return f"{sum(finding.good is True for finding in findings)} of {len(findings)} {word}"
@@ -82,20 +82,21 @@ class JudgeFindings:
 
     @property
     def failed(self) -> bool:
-        """Whether it speaks against the case."""
+        """Whether the metric failed here."""
         return self.scored.status in (Status.FAILED, Status.ERROR)
 
     @property
     def needs_attention(self) -> bool:
-        """Whether a finding is bad, disputed or not judged."""
+        """Whether a finding is negative, disputed or not judged."""
         return any(finding.needs_attention for finding in self.findings)
 
 
 def judge_findings(metric: MetricResult, turn: int, *, every_vote: bool) -> JudgeFindings:
-    """`turn` is counted from 0.
+    """The findings of a metric on a turn, counted from 0.
 
-    An answer, which is seen above them, has a row for each vote with `every_vote`; else, as all that has
-    several, for the one that decided and one that speaks against it."""
+    An answer, which is already shown above them, gets a row for each vote with `every_vote`; other findings
+    with several votes get the deciding one and one against it.
+    """
     findings = findings_in(metric, turn)
     rows = [list(_rows(finding, every_vote=every_vote)) for finding in findings]
     width = max((cells(row.head) for of_finding in rows for row in of_finding), default=0)
@@ -126,7 +127,7 @@ def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
 
 
 def _verdict(finding: Finding) -> Line:
-    """`✗ no 1/5`; the votes on an answer stand above it."""
+    """The verdict of a finding: `✗ no 1/5`; without votes for an answer, which has them in the line above."""
     tally = "" if finding.subject in ("answer", "score") else f" {finding.tally}".rstrip()
     role = "warning" if finding.is_contradictory else "muted"
     return [mark(finding.good), (f" {finding.word}", ""), (tally, role)]
@@ -147,12 +148,12 @@ def _reason_line(text: str) -> Line:
 
 
 def vote_against(finding: Finding) -> Vote | None:
-    """The first vote that says the opposite of what came out."""
+    """The first vote that contradicts the verdict; None without one."""
     if not finding.is_contradictory:
         return None
     return next(vote for vote in finding.judgement.votes if finding.favours(vote.score) is (not finding.good))
 
 
 def cut_block(text: str, limit: int) -> str:
-    """A text of others, on as many lines as it has, cut to `limit` characters."""
+    """A text from outside, cut to `limit` characters; its line ends stay."""
     return cut(visible_block(text.strip()), limit)

@@ -1,4 +1,4 @@
-"""A matrix as rows: the changes and totals of its variants, and the results of each case in them."""
+"""A matrix as rows: changes and totals of its variants, and the results of each case in them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ from evaltui.text.values import show_value, visible
 
 
 def variant_changes(matrix: Matrix) -> dict[str, list[str]]:
-    """The model and the changes of the variants, by key: a value for each variant, `—` where it changes
-    nothing."""
+    """The models and changes of the variants, by key: a value for each variant, `—` for no change."""
     changes = {"model": [visible(run.circumstances.model) for run in matrix.columns]}
     for place, run in enumerate(matrix.columns):
         for change in run.variant.changes if run.variant else ():
@@ -41,7 +40,7 @@ def variant_changes(matrix: Matrix) -> dict[str, list[str]]:
 
 
 def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]:
-    """By label; what is not known, or says nothing, is left out. `seconds` is the wall time of all runs."""
+    """The facts about a matrix, by label, without unknown ones. `seconds` is the wall time of all runs."""
     counts = (
         counted(len(matrix.rows), "case"),
         counted(len(matrix.columns), "variant"),
@@ -57,13 +56,13 @@ def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]
 
 
 def changed_files_text(matrix: Matrix) -> str:
-    """`agent.py changed between the variants`; "" where nothing did."""
+    """The agent files that differ between variants: `agent.py changed between the variants`; "" for none."""
     changed = matrix.changed_files
     return f"{shorten_list(list(changed))} changed between the variants" if changed else ""
 
 
 def _missing_text(matrix: Matrix) -> str:
-    """`3 results, variant pro`; "" for a matrix that is complete."""
+    """The missing results: `3 results, variant pro`; "" for a complete matrix."""
     missing = sum(totals.open_cases for totals in matrix.totals)
     results = counted(missing, "result") if missing else ""
     names = matrix.not_run
@@ -72,7 +71,7 @@ def _missing_text(matrix: Matrix) -> str:
 
 
 def change_text(change: Change) -> str:
-    """The value of a change: a text as it is, else JSON."""
+    """The value of a change as text: a string as it is, other values as JSON."""
     return change.value if isinstance(change.value, str) else show_value(change.value)
 
 
@@ -85,12 +84,12 @@ def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
 
 
 def rate_of(totals: Totals) -> str:
-    """` of 3/16 cases`: how many a pass rate is of, where some have no result yet; "" where all have."""
+    """The cases that a pass rate covers: ` of 3/16 cases`; "" where it covers all."""
     return _case_part_text(totals.cases, totals)
 
 
 def _case_part_text(cases: int, totals: Totals) -> str:
-    """` of 3/16 cases`; "" for all cases of a variant."""
+    """The number of cases out of all cases of a variant: ` of 3/16 cases`; "" for all."""
     every = totals.cases + totals.open_cases
     return "" if cases == every else f" of {cases}/{counted(every, 'case')}"
 
@@ -120,26 +119,27 @@ def _totals_texts(totals: Totals, paired: Paired | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class CellRow:
-    """A case in a variant that has a result."""
+    """The result of a case in a variant, as text."""
 
     outcome: Line
-    """`✓✗✓✗✓ 3/5`: the glyphs of its repeats, or of the case, and how many passed; `! error` without a
-    score."""
+    """Outcome of the case: `✓✗✓✗✓ 3/5` with the glyphs of its repeats and the number of passed ones; `!
+    error` without a score."""
     score: str
-    """`0.80`, the mean; "" without one."""
+    """The mean score, `0.80`; "" without a score."""
     cost: str
-    """The agent's cost in a run of it: `$0.0021 + 3 unpriced calls`; "" where it is unknown for all runs."""
+    """The agent's cost in a run of the case: `$0.0021 + 3 unpriced calls`; "" where it is unknown for all
+    runs."""
     time: str
-    """`3.1 s`; "" where nobody knows."""
+    """The time, `3.1 s`; "" where it is unknown."""
     direction: Line
-    """How it compares with the base: ▲, ▼, or ≠ where the two cannot be compared; empty for neither."""
+    """The comparison with the base: ▲ better, ▼ worse, ≠ not comparable; empty for equal."""
 
 
 _DIRECTIONS = {"better": ("▲", "success"), "worse": ("▼", "error")}
 
 
 def cell_row(cell: Cell, most: int) -> CellRow | None:
-    """None for a case without a result; the glyphs of up to `most` repeats are shown."""
+    """The row of a cell with the glyphs of up to `most` repeats; None for a case without a result."""
     case, cost = cell.case, cell.cost
     if case is None:
         return None
@@ -161,8 +161,8 @@ def cell_row(cell: Cell, most: int) -> CellRow | None:
 
 
 def cell_line(cell: Cell, most: int = 1) -> Line:
-    """`≈ 4/5 0.87 $0.0021 3.1 s ▲`; `○ not run` where a result is still to come, `—` where the case was not
-    selected."""
+    """The line of a cell: `≈ 4/5 0.87 $0.0021 3.1 s ▲`; `○ not run` for a missing result, `—` for a case that
+    was not selected."""
     row = cell_row(cell, most)
     if row is None:
         return [(f"{GLYPHS[NOT_RUN]} {WORDS[NOT_RUN]}" if cell.is_open else UNKNOWN, "muted")]
@@ -175,7 +175,7 @@ def cell_line(cell: Cell, most: int = 1) -> Line:
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A variant in the plot."""
+    """A variant in a plot."""
 
     x: float
     rate: float
@@ -185,16 +185,16 @@ class PlotPoint:
 
 @dataclass(frozen=True)
 class Plot:
-    """Pass rates against costs, or against times where no cost is known."""
+    """A plot of pass rates by cost; by time where no cost is known."""
 
     title: str
     points: list[PlotPoint]
     show: Callable[[float], str]
-    """Writes a cost or a time."""
+    """Formats a cost or a time."""
 
 
 def plot_of(matrix: Matrix) -> Plot:
-    """A cost that is known in part is no point."""
+    """The plot of a matrix; a variant whose cost is only partly known has no point."""
     costs = [totals.known_usd for totals in matrix.totals]
     has_costs = any(costs)
     against = costs if has_costs else [totals.p50 for totals in matrix.totals]

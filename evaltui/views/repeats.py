@@ -1,4 +1,4 @@
-"""The repeats of a case as rows: how they came out, what that says of the next ones, the calls they made."""
+"""The repeats of a case as rows: their outcomes, the estimate for further repeats, and their calls."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class RepeatRow:
     label: str
     line: Line
     head: Line = field(default_factory=list)
-    """Stands before the line: how many repeats, and how they came out."""
+    """The number of repeats and their outcomes, before the line."""
     repeats: tuple[int, ...] = ()
     """The repeats that made the calls of the line, from 0; empty for other lines."""
 
 
 def repeat_rows(case: CaseResult) -> Iterator[RepeatRow]:
-    """Without the outcome of each repeat; nothing for a case that is run once."""
+    """The rows about the repeats of a case, without the outcome of each; none for a case with one run."""
     if len(case.repeats) < 2 and case.decision is None:
         return
     yield RepeatRow("pass rate", [(str(case.rate or UNKNOWN), "")])
@@ -48,7 +48,7 @@ def repeat_rows(case: CaseResult) -> Iterator[RepeatRow]:
 
 
 def _group(group: TrajectoryGroup) -> RepeatRow:
-    """` 2×  ✓✗ set_light, list_lights  repeats 1, 3`"""
+    """The row of a group: ` 2× ✓✗ set_light, list_lights repeats 1, 3`."""
     outcomes = [glyph(status) for status in dict.fromkeys(group.statuses)]
     numbers = ", ".join(str(number + 1) for number in group.repeats[:_MAX_NUMBERS])
     more = ", …" if len(group.repeats) > _MAX_NUMBERS else ""
@@ -61,13 +61,14 @@ def _group(group: TrajectoryGroup) -> RepeatRow:
 
 
 def worst_repeat(case: CaseResult) -> int:
-    """The repeat whose outcome is that of the case, from 0."""
+    """The index of the repeat that decides the outcome of the case, from 0."""
     places = range(len(case.repeats))
     return min(places, key=lambda place: WORST_FIRST.index(case.repeats[place].status), default=0)
 
 
 def repeat_title(case: CaseResult, shown: int | None = None) -> str:
-    """`repeat 1 of 10 (worst)`; `shown` is another one, from 0, that was chosen."""
+    """The title of a repeat: `repeat 1 of 10 (worst)`; `shown` is its index, from 0, None for the deciding
+    one."""
     worst = worst_repeat(case)
     differ = len({repeat.status for repeat in case.repeats}) > 1
     word = " (worst)" if differ and shown is None else ""

@@ -1,4 +1,4 @@
-"""A result as it is shown: its metrics, turns, judgements, state and errors."""
+"""A result as it is shown: metrics, turns, judgements, state and errors."""
 
 from __future__ import annotations
 
@@ -56,15 +56,16 @@ class MetricRow:
     score: float | None
     threshold: float | None
     scores: str
-    """`0.62 < 0.80`; the word for its status where it has no score."""
+    """Score and threshold, `0.62 < 0.80`; the word for its status where it has no score."""
     figure: str
-    """`0.62`; as `scores` without one."""
+    """The score, `0.62`; as `scores` without a score."""
     needs: str
-    """`≥ 0.80`; "" without a score or a threshold."""
+    """The threshold, `≥ 0.80`; "" without a score or a threshold."""
     why: str
-    """The reason for its status; "" where it passed, and where judgements say it turn by turn."""
+    """The reason for its status; "" for a passed metric, and where judgements give the reason for each turn.
+    """
     judge: str
-    """`judged by gemini-2.5-pro, 4 of 5 answered`; "" without a judge."""
+    """The judge, `judged by gemini-2.5-pro, 4 of 5 answered`; "" without a judge."""
 
 
 def gating_metrics(result: Result) -> list[MetricResult]:
@@ -94,11 +95,11 @@ def _metric_row(metric: MetricResult) -> MetricRow:
 
 @dataclass(frozen=True)
 class InformationalRow:
-    """A metric without a verdict: the sum over the turns of calls, tokens and time, else the score."""
+    """A metric without a verdict: a sum over turns for calls, tokens and time, else the score."""
 
     metric: MetricResult
     name: str
-    """`tool calls`; the metric's own name where nothing is added up."""
+    """Name of the metric, in words for a sum: `tool calls`."""
     figure: str
 
     @property
@@ -128,26 +129,27 @@ def _sum_in_words(metric: MetricResult) -> str:
 
 @dataclass(frozen=True)
 class TurnRows:
-    """A turn: the message of the user, the calls, the texts, what judges say."""
+    """A turn as rows: the user's message, the calls, the texts, and findings of judges."""
 
     number: int
-    """From 0."""
+    """Its index, from 0."""
     status: str | None
-    """None where no metric has a verdict on it."""
+    """The verdict on the turn; None where no metric gives one."""
     user: str
     facts: Sequence[str]
-    """`2/3 calls`, `response 0.93`, `1.2 s`."""
+    """Short facts: `2/3 calls`, `response 0.93`, `1.2 s`."""
     calls: Sequence[Group]
     texts: Sequence[Row]
     """The texts besides the response."""
     response: Row | None
     judged: Sequence[JudgeFindings]
     two_sided: bool
-    """Whether something is expected of it."""
+    """Whether the turn has expectations."""
 
 
 def turn_rows(result: Result, number: int, message: str, *, every_vote: bool) -> TurnRows:
-    """A turn, from 0; `message` is that of the user, where no simulated one wrote another."""
+    """The rows of a turn, from 0. `message` is the user's message in the case; a simulated user's message
+    replaces it."""
     turn = result.turns[number]
     return TurnRows(
         number=number,
@@ -166,7 +168,7 @@ def turn_rows(result: Result, number: int, message: str, *, every_vote: bool) ->
 
 
 def turn_facts(result: Result, number: int) -> Iterator[str]:
-    """`2/3 calls`, `response 0.93`, `1.2 s`: of a turn, from 0."""
+    """Short facts about a turn, from 0: `2/3 calls`, `response 0.93`, `1.2 s`."""
     turn = result.turns[number]
     yield from expectation_facts(turn)
     if turn.response.score is not None:
@@ -177,7 +179,7 @@ def turn_facts(result: Result, number: int) -> Iterator[str]:
 
 
 def expectation_facts(turn: TurnResult) -> Iterator[str]:
-    """The expected calls in words, and how many match: `no calls expected`, `2/3 calls`."""
+    """The expectation of calls in words, and the number of matches: `no calls expected`, `2/3 calls`."""
     if expectation := _EXPECTATIONS[turn.expectation]:
         yield expectation
     if turn.expectation == "these calls" or (turn.checks_calls and turn.calls):
@@ -186,10 +188,8 @@ def expectation_facts(turn: TurnResult) -> Iterator[str]:
 
 
 def detailed_turns(result: Result) -> set[int]:
-    """The turns that a metric failed, or a judge left open; where none says which, those that differ.
-
-    After a crash that is the first of these, and none where the agent did not get to say anything.
-    """
+    """The turns to show in detail: those that a metric failed or a judge left open; without such a turn,
+    those with differences. After an error, the first of these; none where the agent gave no answer."""
     failed = {
         number
         for metric in result.metrics
@@ -211,7 +211,7 @@ def detailed_turns(result: Result) -> set[int]:
 
 
 def _unjudged_turns(result: Result) -> set[int]:
-    """The turns that a judge left open, which is why the metric has no verdict."""
+    """The turns that a judge left open, so that its metric has no verdict."""
     return {
         finding.turn
         for metric in result.metrics
@@ -222,7 +222,7 @@ def _unjudged_turns(result: Result) -> set[int]:
 
 
 def conversation_findings(result: Result, *, every_vote: bool) -> list[JudgeFindings]:
-    """The judges' findings on the whole conversation."""
+    """The findings of judges on the whole conversation."""
     return [
         judge_findings(metric, turn, every_vote=every_vote)
         for metric in conversation_metrics(result.metrics)
@@ -236,16 +236,16 @@ def conversation_findings(result: Result, *, every_vote: bool) -> list[JudgeFind
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """An error of a result, once."""
+    """An error of a result; equal errors are listed once."""
 
     error: ErrorInfo
     title: str
-    """`safety_v1, rubric not judged`; "" for what ended the case."""
+    """The source of the error: `safety_v1, rubric not judged`; "" for the error that ended the case."""
 
 
 def error_rows(result: Result) -> list[ErrorRow]:
-    """The error that ended the case, then the errors of metrics; one that several share, such as a judge that
-    does not answer, is listed once."""
+    """The error that ended the case, then those of metrics; an error that several metrics share is listed
+    once."""
     by_error: dict[ErrorInfo, list[MetricResult]] = {}
     for metric in result.metrics:
         if metric.error and metric.error != result.error:

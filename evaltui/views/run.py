@@ -1,4 +1,4 @@
-"""A run as rows: its facts, its sets and cases in a line, its tags."""
+"""A run as rows: its facts, its line in a list, its tags."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _MIN_RUNS = 2
 
 
 class Fact(NamedTuple):
-    """A fact on the run: a setting, or an outcome."""
+    """A labelled fact about a run, such as a setting or a figure."""
 
     label: str
     text: str
     note: str = ""
-    """Where a figure is from."""
+    """The source of the figure."""
 
 
 def run_facts(report: RunReport) -> dict[str, Fact]:
-    """By label; what is not known, or says nothing, is left out."""
+    """The facts about a run, by label, without unknown ones."""
     rates, spent = report.rates, report.spent
     says_rates = rates is not None and (rates.runs or rates.cases).of >= _MIN_RUNS
     has_calls = report.uses_recordings or any(vars(report.calls).values())
@@ -90,11 +90,11 @@ class ListedRun(NamedTuple):
     row: RunRow
     now: datetime
     changed: Sequence[str] = ()
-    """The names of what is different from the run before it."""
+    """The names of the files that changed since the previous run."""
 
 
 def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
-    """The columns of a list of runs. The cost of any of them goes before what has changed."""
+    """The table for a list of runs. The column of changes is dropped before that of costs."""
     has_costs = {run.row.totals.total_cost for run in runs} - {None, Cost(0.0)}
     columns = [
         replace(column, drop_rank=2) if column.head == "cost" and has_costs else column
@@ -104,14 +104,14 @@ def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
 
 
 def run_line(run: ListedRun, table: Table[ListedRun]) -> Line:
-    """A run in the columns of its list."""
+    """The line of a run in its table."""
     if run.row.problem:
         return table.line(run, _UNREADABLE_COLUMNS, (f"unreadable: {visible(run.row.problem)}", "error"))
     return table.line(run)
 
 
 def rate_figure(row: RunRow) -> Span:
-    """` 44%`; of a run that goes on how far it is."""
+    """The pass rate, ` 44%`; for a run in progress, the share of finished cases."""
     done, evaluated = row.totals.cases, row.totals.evaluated
     if row.ending == "going on":
         figures = f"{done}/{row.selected}"
@@ -123,7 +123,7 @@ def rate_figure(row: RunRow) -> Span:
 
 
 def rate_bar(row: RunRow) -> Line:
-    """`━━━━─────`: the pass rate, or how far a run is that goes on."""
+    """The pass rate as a bar, `━━━━─────`; for a run in progress, the share of finished cases."""
     totals = row.totals
     if row.ending == "going on":
         return bar(totals.cases / max(1, row.selected), _RATE_BAR, "accent")
@@ -131,7 +131,7 @@ def rate_bar(row: RunRow) -> Line:
 
 
 def duration_text(row: RunRow, now: datetime) -> str:
-    """How long a run took, or how much of it was run before it was interrupted."""
+    """The duration of a run; for an interrupted run, the number of finished cases."""
     if row.ending == "going on":
         return show_elapsed(max(0.0, (now - row.started).total_seconds()))
     if row.ending == "interrupted":
@@ -144,7 +144,7 @@ def _number_text(run: ListedRun) -> str:
 
 
 def _interval_text(run: ListedRun) -> str:
-    """`(74–90%)`"""
+    """The interval of the pass rate: `(74–90%)`."""
     totals = run.row.totals
     if run.row.ending == "going on" or not totals.evaluated:
         return ""
@@ -198,7 +198,8 @@ _UNREADABLE_COLUMNS = 3
 
 
 def selection_text(row: RunRow) -> str:
-    """`lights, thermostat:set_bedroom, garden (3 cases)`: its sets, and of one in part the cases."""
+    """The sets of a run, and the selected cases of incomplete sets: `lights, thermostat:set_bedroom, garden
+    (3 cases)`."""
     shared = Counter(eval_set.eval_set_id for eval_set in row.sets)
     parts = []
     for eval_set in row.sets:
@@ -210,14 +211,14 @@ def selection_text(row: RunRow) -> str:
 
 
 def outcome_span(case: CaseResult) -> Span:
-    """`✗ 3/5`: the verdict, and of several repeats how many passed."""
+    """The outcome of a case, with the number of passed repeats if there are several: `✗ 3/5`."""
     mark, role = glyph(case.status)
     several = f" {case.passed_repeats}/{len(case.repeats)}" if len(case.repeats) > 1 else ""
     return f"{mark}{several}", role
 
 
 def config_text(eval_set: SelectedSet) -> str:
-    """The config of a set, and the criteria that it has by default: `defaults: response_match_score 0.8`."""
+    """The config of a set, and its default criteria: `defaults: response_match_score 0.8`."""
     criteria = (eval_set.config or {}).get("criteria", {})
     if eval_set.defaulted is None:
         logged = ", ".join(_criterion(name, criterion) for name, criterion in criteria.items())
@@ -236,7 +237,7 @@ def _criterion(name: str, value: object) -> str:
 
 
 def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
-    """A line for each tag: how many of its cases passed."""
+    """A line for each tag with the number of passed cases."""
     tags = report.tags
     rows = [*tags.items()][:MAX_TAGS]
     columns: Sequence[Column[tuple[str, Totals]]] = (

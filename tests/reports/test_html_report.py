@@ -212,7 +212,7 @@ def test_a_call_out_of_order_says_where_it_is_expected():
 
 
 def test_the_same_run_makes_the_same_report(monkeypatch):
-    monkeypatch.setattr(pages, "MOST_CASES", 20)
+    monkeypatch.setattr(pages, "MAX_CASES", 20)
     assert "".join(html_report(many(40, 30))) == "".join(html_report(many(40, 30)))
 
 

@@ -24,7 +24,7 @@ def test_a_line_without_end_is_cut_and_says_so():
 
 
 def test_long_lines_are_bounded_together(monkeypatch):
-    monkeypatch.setattr(console_module, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(console_module, "MAX_CHARACTERS", 100)
     console = Console()
     for _ in range(8):
         console.add(1, "stdout", "x" * 30, None)

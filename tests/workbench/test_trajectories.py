@@ -19,7 +19,7 @@ from evaltui.tui.compare.page import (
 )
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.messages import Messages, RunsRead
-from evaltui.workbench.runs.compared_runs import Compared, Reasons, trajectories
+from evaltui.workbench.runs.compared_runs import ComparedRuns, Reasons, trajectories
 
 P, F = Status.PASSED, Status.FAILED
 PATH = "home.evalset.json"
@@ -56,7 +56,7 @@ def kept(name, *cases, by_label=False, unfinished=()):
 
 
 def compared(base, candidate):
-    return Compared(base, candidate, compare(base.summary, candidate.summary))
+    return ComparedRuns(base, candidate, compare(base.summary, candidate.summary))
 
 
 HELLO = invocation("hi", "Hello.")

@@ -1,4 +1,4 @@
-"""The details of cases in the page: HTML of the first ones, compressed data of the rest."""
+"""The details of cases in the HTML page: HTML for the first cases, compressed data for the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_BYTES_IN_MEMORY = 8 << 20
 
 
 class Bodies:
-    """HTML by anchor, or a place in the data, of which much is in a file that nobody else sees."""
+    """Details of cases by anchor, as HTML or as a place in the data, most of which is in a temporary file."""
 
     def __init__(self, report: RunReport) -> None:
         self._report = report
@@ -42,7 +42,7 @@ class Bodies:
         self._block_count = 0
 
     def write(self, sets: Sequence[ListedSet]) -> None:
-        """Writes the details of all listed cases, read one at a time."""
+        """Writes the details of all listed cases, reading one case at a time."""
         cases = [(listed, number) for listed in sets for number in range(len(listed.cases))]
         written, waiting = 0, []
         for listed, number in sorted(cases, key=lambda place: place[0].summaries[place[1]].passes):
@@ -61,7 +61,7 @@ class Bodies:
             self._close(waiting)
 
     def blocks(self) -> Iterator[str]:
-        """The data, in base64."""
+        """The data blocks, in base64."""
         self._blocks.seek(0)
         for line in self._blocks:
             yield line.rstrip("\n")

@@ -1,4 +1,4 @@
-"""A case as the report shows it: what its template writes out."""
+"""The data of a case for the templates of the HTML report."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _MAX_DEPTH = 6
 
 @dataclass(frozen=True)
 class SpanRow:
-    """A span: what it was, how long it took, and where its bar begins and ends, in percent of the case."""
+    """A span of a trace: kind, text, duration, and the place of its bar in percent of the case's time."""
 
     kind: str
     role: str
     depth: int
     what: Line
     mark: tuple[str, str]
-    """How a call differs from what is expected; `("", "")` where it does not."""
+    """The difference of a call from its expectation, as mark and role; `("", "")` for none."""
     tokens: str
     seconds: str
     begin: float
@@ -64,7 +64,7 @@ class SpanRow:
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """The rows of a turn's trace."""
+    """The spans of a turn."""
 
     title: str
     user: str
@@ -74,19 +74,19 @@ class TurnTrace:
 
 @dataclass(frozen=True)
 class TraceView:
-    """The trace of one run of a case, and what all of it took."""
+    """The trace of one run of a case, with totals."""
 
     turns: tuple[TurnTrace, ...]
     spent: tuple[tuple[str, str, str], ...]
-    """Kinds of work with their time and count: `("model", "2.8 s", "7 calls")`."""
+    """Kinds of work with time and count: `("model", "2.8 s", "7 calls")`."""
     tokens: str
-    """`2,412 tokens`; "" where nobody reports any."""
+    """The tokens, `2,412 tokens`; "" where none are reported."""
     left_out: str
-    """How many spans are not shown; "" for none."""
+    """The number of omitted spans, as text; "" for none."""
 
 
 def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceView | None:
-    """None where no event is known."""
+    """The trace of a run of a case; None without events."""
     if not events:
         return None
     tree = SpanTree()
@@ -109,7 +109,7 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
 
 
 def _spans_below(spans: Sequence[Span], turn: Span) -> Iterator[Span]:
-    """The spans of a turn, each before those inside of it."""
+    """The spans of a turn, each before the spans inside it."""
     stack = list(reversed(turn.children))
     while stack:
         span = spans[stack.pop()]
@@ -151,7 +151,7 @@ def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
 
 
 def _mark(span: Span, turns: Sequence[TurnResult]) -> tuple[str, str]:
-    """How the call of a span differs: the rows of a turn are in the order in which calls were made."""
+    """The mark of the call of a span; the rows of a turn are in the order in which calls were made."""
     if span.call is None or span.turn is None or not 0 <= span.turn < len(turns):
         return "", ""
     turn = turns[span.turn]
@@ -181,10 +181,10 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class RepeatView:
-    """One run of a case."""
+    """The data of one run of a case."""
 
     title: str
-    """`Repeat 2 of 5`; "" where there is but one."""
+    """The title, `Repeat 2 of 5`; "" for a single run."""
     status: Status
     seconds: str
     why: str
@@ -192,9 +192,9 @@ class RepeatView:
     informational: Sequence[InformationalRow]
     turns: Sequence[TurnRows]
     whole: Sequence[JudgeFindings]
-    """The judges' findings on the whole conversation."""
+    """The findings of judges on the whole conversation."""
     ended: str
-    """How the conversation with a simulated user ended; "" for other cases."""
+    """The end of a conversation with a simulated user; "" for other cases."""
     state: Sequence[Row]
     errors: Sequence[ErrorRow]
     trace: TraceView | None
@@ -202,7 +202,7 @@ class RepeatView:
 
 @dataclass(frozen=True)
 class CaseView:
-    """All of a case. `deciding` is the number of the repeat whose verdict counts, from 0."""
+    """The data of a case; `deciding` is the index of the repeat that decides its outcome, from 0."""
 
     why: str
     command: str
@@ -214,11 +214,11 @@ class CaseView:
 
 
 Events = Mapping[int, Sequence[Event]]
-"""The events of a case by repeat, from 0."""
+"""Events of a case by repeat, from 0."""
 
 
 def case_view(case: CaseResult, events: Events, command: str) -> CaseView:
-    """`events` are empty where the run was not stored."""
+    """The data of a case; `events` are empty for a run that was not stored."""
     deciding = worst_repeat(case)
     views = []
     for number, repeat in enumerate(case.repeats or [None]):
@@ -237,14 +237,14 @@ def case_view(case: CaseResult, events: Events, command: str) -> CaseView:
 
 
 def first_user_text(case: CaseResult) -> str:
-    """The first message of the user; "" where it is not known."""
+    """The first message of the user; "" where it is unknown."""
     simulated = next((turn.user for turn in case.turns if turn.user), "")
     actual = next((repeat.actual for repeat in case.repeats if repeat.actual), ())
     return simulated or _message(actual, 0)
 
 
 def _message(actual: Sequence[Invocation], number: int) -> str:
-    """The user's message in a turn, from 0; "" where the agent did not come so far."""
+    """The user's message in a turn, from 0; "" where the agent did not reach the turn."""
     return user_text(actual[number].user_content) if number < len(actual) else ""
 
 

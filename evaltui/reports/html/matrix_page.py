@@ -1,4 +1,4 @@
-"""The page of a matrix: what each variant comes to, a plot, the cases, and what failed. It has no script."""
+"""The HTML page of a matrix: totals of the variants, a plot, the cases, and failures; without scripts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PointView:
 
 
 def html_matrix(report: MatrixReport) -> str:
-    """One file: its styles are part of it, and its policy forbids everything else."""
+    """The HTML text of a matrix in one file, with its styles and a policy that forbids everything else."""
     matrix, style = report.matrix, own_text("report.css")
     bodies, left_out = _bodies(report)
     started = report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -83,13 +83,13 @@ _Bodies = Mapping[tuple[int, CaseId], tuple[str, str]]
 
 
 def _cells(row: Row, bodies: _Bodies) -> Iterator[tuple[Line, str]]:
-    """Each with where its details are on the page; "" for none."""
+    """The cells of a row, each with the anchor of its details; "" for none."""
     for place, cell in enumerate(row.cells):
         yield cell_line(cell, _MAX_REPEATS), bodies.get((place, row.case), ("", ""))[0]
 
 
 def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
-    """The details of the cells that did not pass, as long as there is room, and how many are left out."""
+    """The details of the cells that did not pass, as many as fit, and the number of omitted ones."""
     matrix, template = report.matrix, environment().get_template("case.html.j2")
     runs = [_open_log(log) for log in report.logs]
     bodies: dict[tuple[int, CaseId], tuple[str, str]] = {}
@@ -129,7 +129,7 @@ def _result(run: StoredRun | None, case: CaseId) -> CaseResult | None:
 
 
 def _plot(matrix: Matrix) -> dict[str, Any]:
-    """The data of the plot for the template; {} without a point."""
+    """The data of the plot for the template; {} without points."""
     plot = plot_of(matrix)
     if not plot.points:
         return {}

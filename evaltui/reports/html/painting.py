@@ -1,4 +1,4 @@
-"""Filters of the templates: outcomes, rows of two sides, texts and tracebacks as they are drawn."""
+"""Filters of the templates: outcomes, two-sided rows, texts and tracebacks as styled lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD_ROLES: Mapping[WordOp, str] = {"same": "", "removed": "exp-hi", "added": "
 
 @dataclass(frozen=True)
 class Verdict:
-    """A status as it is drawn."""
+    """A status with its glyph, role and word."""
 
     status: str
 
@@ -44,7 +44,7 @@ def mark(row: Row) -> tuple[str, str]:
 
 
 def percent(value: float | None) -> float | None:
-    """The place of a value in the range of a score, in percent; None outside of the range."""
+    """A score as a percentage of the range from 0 to 1; None for a score outside of it."""
     return round(100 * value, 1) if value is not None and 0 <= value <= 1 else None
 
 
@@ -57,7 +57,7 @@ def traceback(text: str) -> Sequence[Line]:
 
 
 def judged_lines(judged: JudgeFindings) -> Iterator[Line]:
-    """Every rubric, sentence or vote with its reason."""
+    """A line for every rubric, sentence or vote, with its reason."""
     for rows in judged.rows:
         for head, text in rows:
             yield [*head, *text]
@@ -66,7 +66,7 @@ def judged_lines(judged: JudgeFindings) -> Iterator[Line]:
 
 
 def sides(row: Row) -> tuple[Line | None, Line | None]:
-    """Both sides of a row; None for an absent one."""
+    """Both sides of a row as lines; None for an absent side."""
     if row.kind in ("call", "argument", "state"):
         return labelled_sides(row, _MAX_VALUE)
     parts = common_words(row.expected, row.actual) if row.is_change else ()
@@ -87,8 +87,8 @@ def _labelled_line(row: Row, line: Line) -> Line:
 
 
 def _mark_words(parts: Sequence[tuple[WordOp, str]]) -> Line:
-    """The words of a side with the changed ones marked; in a long text, equal words between two differences
-    are left out first."""
+    """The words of a side with marked changes; in a long text, equal words between differences are omitted
+    first."""
     most = _MAX_SAME if sum(len(text) for _, text in parts) > _MAX_TEXT else _MAX_TEXT
     return [
         (cut_middle(text, most if op == "same" else _MAX_TEXT, _FULL_TEXT_PLACE), _WORD_ROLES[op])

@@ -1,4 +1,4 @@
-"""The list of cases on the page: which of them are in it, and what is said of each."""
+"""The list of cases on the HTML page."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MAX_WHY_LENGTH, _MAX_USER_LENGTH = 160, 80
 
 @dataclass(frozen=True)
 class CaseRow:
-    """A case in the list."""
+    """A case in the list, as text."""
 
     anchor: str
-    """The target of a link to it, `orders:late_order`; unique in the page."""
+    """The target of a link to the case, `orders:late_order`; unique in the page."""
     eval_id: str
     status: str
     word: str
@@ -41,9 +41,9 @@ class CaseRow:
     user: str
     seconds: str
     cost: str
-    """`$0.0042`; "" where no model was asked that costs something."""
+    """The cost, `$0.0042`; "" where no model call cost anything."""
     change: str
-    """How it differs from the baseline, `broken`; "" where it does not."""
+    """The change from the baseline, `broken`; "" for none."""
     is_regression: bool
     needs_attention: bool
     tags: tuple[str, ...]
@@ -51,17 +51,17 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class ListedSet:
-    """An eval set and those of its cases that the page lists."""
+    """An eval set with its listed cases."""
 
     name: str
     eval_set: SelectedSet
     counts: tuple[tuple[Verdict, int], ...]
-    """Counts over all cases of the set."""
+    """Numbers of cases by status, for all cases of the set."""
     left_out: str
-    """How many cases are not listed, a sentence; "" where all are."""
+    """A sentence with the number of unlisted cases; "" where all are listed."""
     cases: Sequence[CaseResult]
     summaries: tuple[CaseSummary, ...]
-    """The summaries of `cases`, in the same order, as are the anchors."""
+    """The summaries of `cases`, in the same order."""
     anchors: tuple[str, ...]
 
     @property
@@ -71,7 +71,7 @@ class ListedSet:
 
 @dataclass(frozen=True)
 class Changes:
-    """How cases differ from the baseline."""
+    """The changes of cases from the baseline."""
 
     by_case: Mapping[CaseId, CaseChange] = field(default_factory=dict)
     regressions: Collection[CaseId] = frozenset()
@@ -84,7 +84,7 @@ class Changes:
         return cls(changes, {change.case for change in report.comparison.regressions})
 
     def chips(self, sets: Sequence[ListedSet]) -> tuple[tuple[str, int], ...]:
-        """Regressions, and what was fixed, among the cases that are listed."""
+        """The numbers of regressions and of fixed cases among the listed ones, with their labels."""
         shown = [
             self.by_case[summary.id]
             for listed in sets
@@ -98,7 +98,8 @@ class Changes:
 
 
 def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
-    """All cases; of many those that did not pass, as many as a browser takes."""
+    """The listed cases of each set: all, but in a large run those that did not pass, as many as a browser can
+    show."""
     anchors_in_use: set[str] = set()
     is_large = len(report.summaries) > MAX_ROWS
     room = MAX_ROWS

@@ -60,7 +60,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         by_id = {row.id: row for row in self.rows}
         at = self.row.id if self.row is not None else ()
         around = [by_id[at[:length]] for length in range(1, len(at) + 1) if at[:length] in by_id]
-        return [visible(_named(row)) for row in around]
+        return [visible(_path_name(row)) for row in around]
 
     def mark(self) -> Span | None:
         """Whether the case has unsaved changes."""
@@ -399,7 +399,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         return done
 
 
-def _named(row: Row) -> str:
+def _path_name(row: Row) -> str:
     """The name of a row in a path."""
     match row.role:
         case "turn":

@@ -76,16 +76,16 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "user":
             number: Line = [(f"turn {row.turn + 1}", "muted")]
             lines = list(_text(row.text, "bold", room - cells(number) - 2)) or [[]]
-            yield from _beside(lines, number, room)
+            yield from _lines_with_remark(lines, number, room)
             yield from _files(row.files)
         case "text":
-            yield from _beside(list(_answer(row, room)), _took(row), room)
+            yield from _lines_with_remark(list(_answer_lines(row, room)), _duration_line(row), room)
         case "thought":
-            yield from _thought(row.text, room)
+            yield from _thought_lines(row.text, room)
         case "file":
             yield from _files(row.files)
         case "call":
-            yield _ended(_called(row), _outcome(row, room, unfolded=unfolded), room)
+            yield _join_cut(_call_line(row), _outcome(row, room, unfolded=unfolded), room)
             if unfolded and row.result is not None:
                 yield from _result(row.result, room)
         case "result":
@@ -98,7 +98,7 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "output":
             shown = visible_block(row.text[:_MAX_TEXT_LENGTH].rstrip("\n"))
             yield from wrap([("output  ", "muted"), (shown, "")], room)
-            yield from _left_out(row.text)
+            yield from _left_out_lines(row.text)
         case "request":
             yield from _request(row, room)
         case "transfer":
@@ -114,26 +114,26 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "thinking":
             yield [("◐ thinking…", "bold accent")]
         case "footer":
-            yield _ended([], _took(row), room)
+            yield _join_cut([], _duration_line(row), room)
         case _:
             yield [(visible(row.text), "muted")]
 
 
-def _took(row: Row) -> Line:
+def _duration_line(row: Row) -> Line:
     """Duration and tokens of a turn; empty while it runs."""
     facts = [show_duration(row.duration)] if row.duration is not None else []
     facts += [counted(row.tokens, "token")] if row.tokens else []
     return [("  ".join(facts), "muted")] if facts else []
 
 
-def _beside(lines: Sequence[Line], right: Line, room: int) -> Iterator[Line]:
+def _lines_with_remark(lines: Sequence[Line], right: Line, room: int) -> Iterator[Line]:
     """Lines with a remark at the right of the first or of the last one, or else below them."""
     ends = (0, len(lines) - 1) if lines else ()
     place = next((n for n in ends if cells(lines[n]) + cells(right) + 2 <= room), None)
     for number, line in enumerate(lines):
-        yield _ended(line, right, room) if number == place and right else line
+        yield _join_cut(line, right, room) if number == place and right else line
     if place is None and right:
-        yield _ended([], right, room)
+        yield _join_cut([], right, room)
 
 
 def _text(text: str, role: str, room: int) -> Iterator[Line]:
@@ -141,24 +141,24 @@ def _text(text: str, role: str, room: int) -> Iterator[Line]:
         return
     shown = visible_block(text[:_MAX_TEXT_LENGTH].rstrip("\n"))
     yield from wrap([(shown, role)], room)
-    yield from _left_out(text)
+    yield from _left_out_lines(text)
 
 
-def _answer(row: Row, room: int) -> Iterator[Line]:
+def _answer_lines(row: Row, room: int) -> Iterator[Line]:
     """The text of an agent, as Markdown; while it is streamed, with a cursor at its end."""
     lines = markdown_lines(row.text[:_MAX_TEXT_LENGTH].rstrip("\n"), room)
     if row.partial and lines:
         lines[-1] = [*cut_line(lines[-1], room - 1), ("▋", "accent")]
     yield from lines
-    yield from _left_out(row.text)
+    yield from _left_out_lines(row.text)
 
 
-def _left_out(text: str) -> Iterator[Line]:
+def _left_out_lines(text: str) -> Iterator[Line]:
     if len(text) > _MAX_TEXT_LENGTH:
         yield [(f"… {counted(len(text) - _MAX_TEXT_LENGTH, 'more character')} (enter)", "warning")]
 
 
-def _thought(text: str, room: int) -> Iterator[Line]:
+def _thought_lines(text: str, room: int) -> Iterator[Line]:
     shown = " ".join(visible_lines(text[:_MAX_TEXT_LENGTH]))
     lines = wrap([("thinks  ", "muted"), (shown, "muted")], room)
     yield from lines[:_MAX_THOUGHT_LINES]
@@ -178,11 +178,11 @@ def file_chip(file: FileShown) -> str:
     return f"[{' '.join(part for part in parts if part)}]"
 
 
-def _called(row: Row) -> Line:
+def _call_line(row: Row) -> Line:
     return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _MAX_CALL_LENGTH)]
 
 
-REQUESTED = {
+REQUEST_TITLES = {
     "confirmation": "Confirmation requested",
     "input": "Input requested",
     "credential": "Credential requested",
@@ -204,7 +204,7 @@ def full_line(row: Row, number: int) -> str:
 
 def _request(row: Row, room: int) -> Iterator[Line]:
     """A request of the agent with its details, beside an amber bar."""
-    lines: list[Line] = [[(REQUESTED.get(row.asks, "Requested"), "bold warning")]]
+    lines: list[Line] = [[(REQUEST_TITLES.get(row.asks, "Requested"), "bold warning")]]
     lines += wrap([(visible_block(row.text[:_MAX_TEXT_LENGTH]), "bold")], room - 2)
     for name, data in (row.args or {}).items():
         lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _MAX_CALL_LENGTH)], room - 2)
@@ -276,7 +276,7 @@ def _code_changed(row: Row, width: int) -> Line:
     return [(text, "muted"), ("─" * max(0, width - cell_len(text)), "muted")]
 
 
-def _ended(left: Line, right: Line, room: int) -> Line:
+def _join_cut(left: Line, right: Line, room: int) -> Line:
     """A left and a right text in one line; the left one is cut where they would meet."""
     if not cells(right):
         return cut_line(left, room)
@@ -391,7 +391,7 @@ def _write_paths(page: Page, transcript: Transcript) -> None:
     """Writes every value of the session state by path, with the turn that changed it last."""
     paths = dict(_paths(transcript.state))
     page.section(
-        ("Session state", "bold"), *([] if paths else [_without_state(transcript.has_unknown_state)])
+        ("Session state", "bold"), *([] if paths else [_no_state_text(transcript.has_unknown_state)])
     )
     changed: dict[str, int] = {}
     before = dict(_paths(transcript.session.state))
@@ -472,7 +472,7 @@ def write_session(page: Page, transcript: Transcript) -> None:
             page.labelled(label, [(visible(value), "")])
     _write_state(page, "State now", None if transcript.has_unknown_state else transcript.state)
     for number, turn in enumerate(transcript.turns):
-        changed = _changed(turn.state_before or {}, turn.state_after) if turn.counts else {}
+        changed = _changed_keys(turn.state_before or {}, turn.state_after) if turn.counts else {}
         if changed:
             page.section((f"Turn {number + 1} changed", "bold"))
         for key, (before, after) in changed.items():
@@ -480,17 +480,17 @@ def write_session(page: Page, transcript: Transcript) -> None:
     _write_state(page, "State at the beginning", session.state)
 
 
-def _without_state(unknown: bool) -> tuple[str, str]:
+def _no_state_text(unknown: bool) -> tuple[str, str]:
     return (f"  {UNKNOWN}" if unknown else "  empty", "muted")
 
 
 def _write_state(page: Page, title: str, state: Mapping[str, object] | None) -> None:
-    page.section((title, "bold"), *([] if state else [_without_state(state is None)]))
+    page.section((title, "bold"), *([] if state else [_no_state_text(state is None)]))
     if state:
         write_json(page, dict(state))
 
 
-def _changed(
+def _changed_keys(
     before: Mapping[str, object], after: Mapping[str, object] | None
 ) -> dict[str, tuple[Line, Line]]:
     """The keys with another value, each with both values as text."""

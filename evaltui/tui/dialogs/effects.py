@@ -17,7 +17,7 @@ from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.relaxing import Effect
 
 _MAX_CHANGES = 4
-_KIND = 13
+_KIND_WIDTH = 13
 
 
 def write_result(
@@ -109,7 +109,7 @@ _WHY_NOT = {
 def rule_line(match: Any) -> Line:
     """A rule's kind and its parameter: `One of       19, "19"`."""
     kind = match if isinstance(match, str) else next(iter(match), "") if isinstance(match, dict) else ""
-    name = f"{_KINDS.get(kind, 'Rule'):{_KIND}}"
+    name = f"{_KINDS.get(kind, 'Rule'):{_KIND_WIDTH}}"
     match match:
         case {"any_of": list(values)}:
             parts = [span for value in values for span in ((", ", "muted"), *value_line(value))]
@@ -129,7 +129,8 @@ def unavailable_rules(matches: Sequence[Any]) -> list[Line]:
     there = {match if isinstance(match, str) else next(iter(match), "") for match in matches if match}
     missing = [kind for kind in _KINDS if kind not in there and kind in _WHY_NOT]
     return [
-        [("○ ", "faint"), (f"{_KINDS[kind]:{_KIND}}", "faint"), (_WHY_NOT[kind], "faint")] for kind in missing
+        [("○ ", "faint"), (f"{_KINDS[kind]:{_KIND_WIDTH}}", "faint"), (_WHY_NOT[kind], "faint")]
+        for kind in missing
     ]
 
 

@@ -37,7 +37,7 @@ from evaltui.tui.dialogs.keys import GuidePage
 from evaltui.tui.runs.page import write_run_preview
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.tui.widgets.writer import LABEL, Page
+from evaltui.tui.widgets.writer import LABEL_WIDTH, Page
 from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.actions import Action, Scope, actions_in
 from evaltui.workbench.messages import RunsRead
@@ -50,8 +50,13 @@ _MAX_CASES = 60
 _MAX_TEXT = 60
 _MAX_PAGES = 5
 # Scores: every word is in the title, in the help, or in the name of a case; scattered letters have less.
-_IN_TITLE, _IN_NAME, _IN_HELP, _IN_GUIDE = 300.0, 200.0, 150.0, 100.0
-_CASES, _SETTINGS, _GUIDE, _UNAVAILABLE = "Cases and sets", "Settings", "Guide", "Unavailable"
+_TITLE_SCORE, _NAME_SCORE, _HELP_SCORE, _GUIDE_SCORE = 300.0, 200.0, 150.0, 100.0
+_CASES_SECTION, _SETTINGS_SECTION, _GUIDE_SECTION, _UNAVAILABLE_SECTION = (
+    "Cases and sets",
+    "Settings",
+    "Guide",
+    "Unavailable",
+)
 
 
 class Entry(NamedTuple):
@@ -154,7 +159,7 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
             if typed:
                 yield Entry(
                     0.1,
-                    _UNAVAILABLE,
+                    _UNAVAILABLE_SECTION,
                     [(action.title, "faint"), (f"  {visible(reason)}", "faint")],
                     key,
                     action.help,
@@ -166,7 +171,7 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
     def _cases(self, query: str) -> Iterator[Entry]:
         """The matching sets and cases: every word of the query must be in ids or first texts."""
         for selection, title, about in islice(self._matching(query) if query else (), _MAX_CASES):
-            yield Entry(_IN_NAME, _CASES, title, "", about, partial(self._reveal, selection))
+            yield Entry(_NAME_SCORE, _CASES_SECTION, title, "", about, partial(self._reveal, selection))
 
     def _matching(self, query: str) -> Iterator[tuple[Selection, Line, str]]:
         for eval_set in self._workbench.sets.listed:
@@ -187,13 +192,15 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
     def _second_pages(self, query: str) -> Iterator[Entry]:
         for setting in self._settings:
             if (score := _score(query, setting.title, setting.about)) > 0:
-                yield Entry(score, _SETTINGS, [(setting.title, "")], "", setting.about, setting.choose)
+                yield Entry(
+                    score, _SETTINGS_SECTION, [(setting.title, "")], "", setting.about, setting.choose
+                )
 
     def _pages(self, query: str) -> Iterator[Entry]:
         """Sections of the guide, below actions and cases with the words in their names."""
         for match in search(query)[:_MAX_PAGES]:
             show = partial(self._show_page, match.section)
-            yield Entry(_IN_GUIDE, _GUIDE, [(match.section.label, "")], "", match.first_line, show)
+            yield Entry(_GUIDE_SCORE, _GUIDE_SECTION, [(match.section.label, "")], "", match.first_line, show)
 
     def _show_page(self, section: Section) -> None:
         self._below.app.push_screen(GuidePage(section.topic, section.line))
@@ -206,9 +213,9 @@ def _score(query: str, title: str, about: str) -> float:
         return 1.0
     if has_words(query, title):
         of_title = title.casefold().rstrip("…").split()
-        return _IN_TITLE + of_title[0].startswith(words[0]) + (of_title == words)
+        return _TITLE_SCORE + of_title[0].startswith(words[0]) + (of_title == words)
     if has_words(query, f"{title} {about}"):
-        return _IN_HELP
+        return _HELP_SCORE
     return Matcher(query).match(title)
 
 
@@ -268,7 +275,7 @@ def _sets(agent_dir: Path) -> list[SetPreview]:
 _READERS = {"agent": _agent_line, "python": _python_line, "last run": _last_run_line}
 # Fewer are named on one line.
 _MIN_SETS = 3
-_READING: Line = [("Reading…", "faint")]
+_READING_LINE: Line = [("Reading…", "faint")]
 
 
 @dataclass
@@ -287,7 +294,9 @@ def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
         names = shorten_list(
             [f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets]
         )
-        page.row((f"  {pad('eval sets', LABEL)}", "muted"), (count, ""), (f"  {visible(names)}", "muted"))
+        page.row(
+            (f"  {pad('eval sets', LABEL_WIDTH)}", "muted"), (count, ""), (f"  {visible(names)}", "muted")
+        )
         return
     page.section((count, "bold"))
     room = height - len(page.lines)
@@ -365,11 +374,11 @@ class AgentScreen(PreviewScreen[Path, Path]):
         folder = match.parent if match.is_file() else match
         page.labelled("folder", [(visible(short_path(folder)), "")])
         for label in _READERS:
-            page.labelled(label, preview.lines.get(label, _READING))
+            page.labelled(label, preview.lines.get(label, _READING_LINE))
         if preview.sets:
             _write_sets(page, preview.sets, height)
         else:
-            page.labelled("eval sets", _READING if preview.sets is None else [("No eval sets", "muted")])
+            page.labelled("eval sets", _READING_LINE if preview.sets is None else [("No eval sets", "muted")])
 
     async def _read(self, path: Path, preview: AgentPreview) -> None:
         for label, read in _READERS.items():

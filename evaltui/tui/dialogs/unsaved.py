@@ -25,7 +25,7 @@ from evaltui.tui.dialogs.prompt import (
     Hint,
     QuestionNote,
     dialog_name,
-    moves,
+    move_bindings,
 )
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import Page
@@ -35,14 +35,14 @@ from evaltui.workbench.workbench import Workbench
 # The labels that say best what it was about.
 _MAX_LABELS = 3
 # Characters of a text from which its first words are shown.
-_SHOWN = 500
+_SHOWN_CHARACTERS = 500
 Choice = Literal["recover", "later", "discard"]
 CHOICES: tuple[Choice, ...] = ("recover", "later", "discard")
 
 
 def _start_of(text: str) -> str:
     """The first words of a typed text."""
-    return " ".join(text[:_SHOWN].split())[:60]
+    return " ".join(text[:_SHOWN_CHARACTERS].split())[:60]
 
 
 def changes_of(recovered: Recovered) -> str:
@@ -266,7 +266,7 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
     """The rows of each file: its name, its choice, the time and kind of the edits, and the state of the
     file."""
 
-    BINDINGS = moves()
+    BINDINGS = move_bindings()
 
     def __init__(self, recovery: Recovery) -> None:
         super().__init__()

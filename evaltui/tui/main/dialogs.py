@@ -55,7 +55,7 @@ from evaltui.workbench.matrix.matrices import mark_failing as mark_failing_cases
 from evaltui.workbench.result.acceptable import choices_in_list
 from evaltui.workbench.runs.repeats import repeat_cost, repeat_title, usual_repeat
 from evaltui.workbench.runs.run_list import RunTarget
-from evaltui.workbench.state import Repeated, Selection
+from evaltui.workbench.state import RepeatChoice, Selection
 
 _ORDERS = (
     (CaseOrder.OUTCOME, "Order cases by outcome", "Failing cases first"),
@@ -270,7 +270,7 @@ def action_run_repeatedly(screen: MainScreen) -> None:
     sets, selection = workbench.sets, workbench.navigation.selection
     usual = usual_repeat(sets, selection, workbench.runs.current)
 
-    def run(repeated: Repeated) -> None:
+    def run(repeated: RepeatChoice) -> None:
         workbench.runs.run_case(repeated)
         screen.show_result()
 
@@ -456,7 +456,7 @@ def action_edit_json(screen: MainScreen) -> None:
 
 def action_tag_case(screen: MainScreen) -> None:
     editing = screen.workbench.editing
-    common, about = set_editing.common_tags(editing), set_editing.chosen_named(editing)
+    common, about = set_editing.common_tags(editing), set_editing.name_chosen(editing)
     value, hint = "".join(f"{tag} " for tag in common), set_editing.tags_hint(editing)
     question = PromptScreen(dialog_name("tag_case"), value, typed_tags_problem, hint, about, adds=True)
     ask(screen, question, partial(set_editing.change_tags, editing, common))

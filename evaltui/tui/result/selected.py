@@ -49,33 +49,33 @@ from evaltui.text.outcomes import (
 )
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import cut, visible
-from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.case_result import ShownCase, write_case_result
 from evaltui.tui.result.running import (
     MAX_FAILURES,
     FailedCase,
     Figure,
-    InFlight,
     LiveCase,
+    RunningCase,
     plot_width,
     write_expected,
     write_figures,
     write_live,
     write_running,
 )
-from evaltui.tui.result.verdict import ROOMY, chip, short_names, write_history
+from evaltui.tui.result.verdict import ROOMY_WIDTH, chip, short_names, write_history
 from evaltui.tui.start.page import write_broken, write_source
 from evaltui.tui.widgets.writer import Folding, Link, Page, write_problems
 from evaltui.views.cause import cause_text
 from evaltui.workbench.agent.first_minute import error_place
-from evaltui.workbench.result.freshness import EXPECTATIONS, OF_TRACES, State
+from evaltui.workbench.result.freshness import EXPECTATIONS, TRACES_REASON, State
 from evaltui.workbench.result.outcomes import Outcomes
-from evaltui.workbench.result.set_results import Moved, SetResults
+from evaltui.workbench.result.set_results import ChangedCase, SetResults
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
 _MAX_LISTED = 50
-_MAX_NAME, _WHY, _BAR = 40, 16, 24
-_WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
+_MAX_NAME, _WHY_WIDTH, _BAR_WIDTH = 40, 16, 24
+_WORST_FIRST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
 
 
 def write_set_results(
@@ -112,7 +112,7 @@ def write_cannot_run(page: Page, problem: Problem, path: Path) -> None:
 def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], passed: int) -> None:
     """Writes the counts; `now` and `passed` are without stale results, as in the list of cases."""
     tally = now + Counter({NOT_RUN: count - now.total()})
-    status = next(status for status in _WORST if results.statuses[status] or tally[status])
+    status = next(status for status in _WORST_FIRST if results.statuses[status] or tally[status])
     left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
     left += [
         (f"{show_number(passed)}/{show_number(count)} passed", "bold"),
@@ -149,7 +149,9 @@ def _write_failing(page: Page, failing: Sequence[CaseId], outcomes: Outcomes) ->
         if (scored := outcomes.get(case)) is None:
             continue
         result = scored.result
-        line: Line = [(f"  {pad(cause_text(result), _WHY)}", "muted")] if page.width >= ROOMY else []
+        line: Line = (
+            [(f"  {pad(cause_text(result), _WHY_WIDTH)}", "muted")] if page.width >= ROOMY_WIDTH else []
+        )
         line += [("  ", ""), (scored.problem or summary(result), "muted")]
         _write_case_row(page, case, result.status, names, line, [])
     if len(failing) > _MAX_LISTED:
@@ -163,7 +165,7 @@ def _write_case_row(page: Page, case: CaseId, status: str, names: int, line: Lin
     page.ends([*left, *line], right)
 
 
-def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None) -> None:
+def _write_changes(page: Page, moved: Sequence[ChangedCase], past: CaseHistory | None) -> None:
     """Writes the cases with another outcome than before, and the other changes since that run."""
     points = past.points[-2:] if past is not None else ()
     runs = {move.before.run for move in moved}
@@ -192,7 +194,7 @@ def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
     names = short_names(list(metrics), shortest=False)
     width = min(_MAX_NAME, max(map(cell_len, names)))
     for name, total in zip(names, metrics.values(), strict=True):
-        share = bar(total.passed / total.cases, min(_BAR, page.width // 4), "success")
+        share = bar(total.passed / total.cases, min(_BAR_WIDTH, page.width // 4), "success")
         status = "PASSED" if total.passed == total.cases else "FAILED"
         mean = f"mean {show_score(total.sum / total.scored)}" if total.scored else UNKNOWN
         left: Line = [("  ", ""), glyph(status), (f" {pad(name, width)}  ", ""), *share]
@@ -208,7 +210,7 @@ def _write_slowest(page: Page, results: SetResults, outcomes: Outcomes) -> None:
     for seconds, case in slowest:
         if (scored := outcomes.get(case)) is None:
             continue
-        share = bar(seconds / slowest[0][0], min(_BAR, page.width // 4), "accent")
+        share = bar(seconds / slowest[0][0], min(_BAR_WIDTH, page.width // 4), "accent")
         line: Line = [("  ", ""), *share]
         _write_case_row(page, case, scored.status, names, line, [(show_duration(seconds), "muted")])
 
@@ -385,7 +387,7 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
         of_set = workbench.sets.by_case_path(case.path) if len(run.paths) > 1 else None
         if (scored := workbench.outcomes.get(case)) is not None:
             failures.append(FailedCase(case, of_set.eval_set_id if of_set else "", scored))
-    write_running(page, run, _in_flight(workbench, run), failures)
+    write_running(page, run, _running_cases(workbench, run), failures)
 
 
 def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
@@ -414,7 +416,7 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
     elif scored is not None:
         note, number = _note(workbench, case, scored), scored.run.number
         printed = [line for line in workbench.console if line.case == case and line.run == number]
-        shown = CaseShown(
+        shown = ShownCase(
             scored,
             workbench.outcomes.history(case),
             view.folding,
@@ -425,8 +427,8 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
             _place(workbench, case) if _is_scored_by_now(workbench, case, scored) else "",
             printed,
             view.is_small,
-            _same_error(workbench, scored),
-            None if note else _raised_at(workbench.agent.dir, scored),
+            _count_same_errors(workbench, scored),
+            None if note else _error_place(workbench.agent.dir, scored),
             _messages(workbench, case, scored),
         )
         write_case_result(page, shown)
@@ -444,7 +446,7 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
     if now is not None and now.is_stale:
         what = shorten_list([visible(reason) for reason in now.reasons])
         stale: Line = [(f"stale: {what} changed after {visible(scored.run.name)}", "warning")]
-        if OF_TRACES in now.reasons:
+        if TRACES_REASON in now.reasons:
             stale = [(f"stale: {visible(scored.run.name)}, agent not run", "warning")]
         if workbench.sets.broken(case.path):
             return stale
@@ -458,14 +460,14 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
     return []
 
 
-def _raised_at(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
+def _error_place(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
     """The line that raised the error of a result; for a missing key, the line of the agent."""
     if (error := scored.shown.error) is None:
         return None
     return root_place(agent_dir) if error.is_no_key else error_line(agent_dir, error)
 
 
-def _same_error(workbench: Workbench, scored: CaseOutcome) -> int:
+def _count_same_errors(workbench: Workbench, scored: CaseOutcome) -> int:
     """The number of other cases that ended because the same key is missing."""
     if (error := scored.result.error) is None or not error.is_no_key:
         return 0
@@ -512,14 +514,14 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -
     else:
         key = key_of("run")
         page.row(chip(NOT_RUN), ("   ", ""), (key, "bold accent"), ("  Run case", ""))
-    if (stored := _stored(workbench, case)) is not None:
+    if (stored := _stored_case(workbench, case)) is not None:
         write_expected(page, stored.model())
     past = workbench.outcomes.history(case)
     if past is not None and past.points:
         write_history(page, past, view.folding, passed=False)
 
 
-def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
+def _stored_case(workbench: Workbench, case: CaseId) -> StoredCase | None:
     """The open case; None while its set is read, and for a set with errors."""
     opened = workbench.sets.opened(workbench.sets.file_of(case.path))
     return opened.case(case.eval_id) if opened and opened.eval_set else None
@@ -527,7 +529,7 @@ def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
 
 def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
 
-    run, stored, traces = workbench.runs.current, _stored(workbench, case), workbench.outcomes.traces
+    run, stored, traces = workbench.runs.current, _stored_case(workbench, case), workbench.outcomes.traces
     if run is None or stored is None:
         page.row(*verdict(RUNNING))
         return
@@ -538,22 +540,22 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -
         workbench.agent.settings.timeout,
         _place(workbench, case),
         workbench.outcomes.get(case),
-        _in_flight(workbench, run),
+        _running_cases(workbench, run),
         view.folding,
         case in run.judging,
     )
     write_live(page, live)
 
 
-def _in_flight(workbench: Workbench, run: Run) -> list[InFlight]:
+def _running_cases(workbench: Workbench, run: Run) -> list[RunningCase]:
 
     in_flight = []
     for case in sorted(run.running):
-        stored, trace = _stored(workbench, case), workbench.outcomes.trace(case)
+        stored, trace = _stored_case(workbench, case), workbench.outcomes.trace(case)
         turns = (stored.outline.turns or 0) if stored else 0
         repeat = (trace.repeat, _repeats(workbench, case, run)) if trace else (0, 1)
         events = workbench.outcomes.traces.live_events(case)
-        in_flight.append(InFlight(case.eval_id, turns, events, repeat, case in run.judging))
+        in_flight.append(RunningCase(case.eval_id, turns, events, repeat, case in run.judging))
     return in_flight
 
 

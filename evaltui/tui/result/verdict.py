@@ -23,7 +23,7 @@ from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Folding, Link, Page
 from evaltui.views.result import gating_metrics
 
-_MAX_NAME, _CLOCK = 20, 12
+_MAX_NAME, _CLOCK_WIDTH = 20, 12
 
 
 def write_history(
@@ -40,7 +40,7 @@ def write_history(
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("History", "bold")]
     if not passed and (past is None or past.points):
-        head += [("   ", ""), *_last_passed(past), *_since_then(past, changed)]
+        head += [("   ", ""), *_last_pass_spans(past), *_changes_since(past, changed)]
     runs = "…" if past is None else "no run with this id"
     if past is not None and past.points:
         runs = counted(len(past.points), "run")
@@ -63,7 +63,7 @@ def write_points(page: Page, past: CaseHistory) -> None:
         summary = point.summary
         clock = show_clock(point.started, datetime.now(UTC))
         left: Line = [("    ", ""), glyph(summary.status), (f" {pad(name, width)}  ", "bold")]
-        left += [(pad(clock, _CLOCK), "muted"), ("  ", "")]
+        left += [(pad(clock, _CLOCK_WIDTH), "muted"), ("  ", "")]
         if summary.runs > 1:
             left.append((f"{summary.passed}/{counted(summary.runs, 'repeat')}  ", "muted"))
         if metric:
@@ -80,7 +80,7 @@ def lowest_metric(history: CaseHistory) -> str:
     return min(scores, key=scores.__getitem__) if scores else ""
 
 
-def _last_passed(past: CaseHistory | None) -> list[Span]:
+def _last_pass_spans(past: CaseHistory | None) -> list[Span]:
     if past is None:
         return [("last passed …", "muted")]
     point = past.last_passed
@@ -89,7 +89,7 @@ def _last_passed(past: CaseHistory | None) -> list[Span]:
     return [("last passed ", "muted"), (visible(point.title), "")]
 
 
-def _since_then(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
+def _changes_since(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
     """The differences since the last pass, besides the agent's behaviour."""
     if past is None or past.last_passed is None:
         return []
@@ -99,7 +99,7 @@ def _since_then(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
 
 
 # From here on there is room for cards, and for why on one line: a pane of 110 cells.
-ROOMY = 106
+ROOMY_WIDTH = 106
 _MIN_CARD, _CARD_GAP = 24, 2
 # Fewer cells of a bar say nothing.
 _MIN_BAR = 4
@@ -114,7 +114,7 @@ _TINTS: Mapping[str, str] = {
     RUNNING: "sel",
     NOT_RUN: "panel",
 }
-_NEEDLESS = re.compile(
+_NEEDLESS_WORDS = re.compile(
     r"_v\d+$|_avg_score$|_score$|_based(?=_)|_final_response(?=_quality)|_session(?=_state)"
 )
 
@@ -142,7 +142,8 @@ def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
     """Short names of metrics, without redundant words where they stay unique."""
     labels = [_label(metric) if shortest else "" for metric in metrics]
     names = [
-        label or _NEEDLESS.sub("", metric) or metric for label, metric in zip(labels, metrics, strict=True)
+        label or _NEEDLESS_WORDS.sub("", metric) or metric
+        for label, metric in zip(labels, metrics, strict=True)
     ]
     twice = Counter(names)
     return [
@@ -159,11 +160,11 @@ def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, sta
     """Writes a card for each metric and one for the history; with less room, all of them in one line. Scores
     of a stale result are faint."""
     metrics = gating_metrics(result)
-    if not metrics and page.width < ROOMY:
+    if not metrics and page.width < ROOMY_WIDTH:
         return
     page.blank()
     first = len(page.lines)
-    if page.width >= ROOMY:
+    if page.width >= ROOMY_WIDTH:
         _write_cards(page, metrics, past, passed=result.status is Status.PASSED)
     else:
         _write_line(page, metrics, past)

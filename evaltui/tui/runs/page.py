@@ -28,9 +28,9 @@ from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.run import duration_text, rate_bar, rate_figure, selection_text
-from evaltui.workbench.state import as_shares
+from evaltui.workbench.state import scale_to_shares
 
-_ONE_BELOW_THE_OTHER = 60
+_MIN_WIDTH_BESIDE = 60
 
 
 def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
@@ -137,7 +137,7 @@ def write_run(page: Page, row: RunRow) -> None:
 
 def _write_criteria(page: Page, criteria: Sequence[tuple[str, str]]) -> None:
     """Writes the criteria on one line, or on one line each in a narrow page."""
-    if criteria and page.width < _ONE_BELOW_THE_OTHER:
+    if criteria and page.width < _MIN_WIDTH_BESIDE:
         page.row(("  config", "muted"))
         for name, threshold in criteria:
             page.ends([(f"    {name}", "")], [(threshold, "muted")])
@@ -160,7 +160,7 @@ def _criteria(row: RunRow) -> Iterator[tuple[str, str]]:
 
 PLOT_ROWS = 8
 # Cells of what stands beside the plot and the table, and the width from which on it does.
-SIDE, _WITH_FACTS = 44, 100
+SIDE_WIDTH, _MIN_WIDTH_WITH_FACTS = 44, 100
 
 
 class RunPlot(StrEnum):
@@ -217,7 +217,7 @@ def write_plot(
             return
         values = [rate for _, rate in shown]
         partial = {place for place, (row, _) in enumerate(shown) if not row.is_whole(sets)}
-        if page.width >= _WITH_FACTS:
+        if page.width >= _MIN_WIDTH_WITH_FACTS:
             beside = _beside_plot(rows, current, base)
     else:
         show = show_money if plot is RunPlot.COST else show_duration
@@ -225,12 +225,12 @@ def write_plot(
         if most is None:
             page.row((f"{plot[0].upper()}{plot[1:]} of no run is known", "muted"))
             return
-        values, top = as_shares([value for _, value in shown]), show(most)
-        if page.width >= _WITH_FACTS and current is not None:
+        values, top = scale_to_shares([value for _, value in shown]), show(most)
+        if page.width >= _MIN_WIDTH_WITH_FACTS and current is not None:
             beside = _beside_figures(plot, show, current, base)
     roles = ["accent" if row is current else "line" for row, _ in shown]
     marks: list[Span] = [("●", "accent") if row is base else ("", "") for row, _ in shown]
-    room = page.width - (SIDE if beside else 0)
+    room = page.width - (SIDE_WIDTH if beside else 0)
     for number, line in enumerate(column_plot(values, roles, room, height - 1, marks, top, partial)):
         page.lines.append([*fill_line(line, room), *(beside[number] if number < len(beside) else [])])
 
@@ -243,11 +243,11 @@ def _beside_figures(
         [(show(plot.of(current)), "bold accent"), (f"   {plot}", "muted")],
     ]
     if base is not None and base is not current:
-        lines += [[], _base_line(base, show(plot.of(base)))]
+        lines += [[], _base_text(base, show(plot.of(base)))]
     return lines
 
 
-def _base_line(base: RunRow, figure: str) -> Line:
+def _base_text(base: RunRow, figure: str) -> Line:
     return [("base ● ", "muted"), (visible(base.title), ""), (f"  {figure}", "muted")]
 
 
@@ -263,15 +263,15 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
         ],
     ]
     if base is not None and base is not current and (before := pass_rate(base)) is not None:
-        lines += [[], _base_line(base, show_rate(before))]
-        if _same_cases(current, base):
+        lines += [[], _base_text(base, show_rate(before))]
+        if _have_same_cases(current, base):
             points = round((rate - before) * 100)
             role = "success" if points > 0 else "error" if points < 0 else "muted"
             change = show_points(before, rate) if points else "no change"
             lines.append([(change, f"bold {role}"), (" to the base", "muted")])
         else:
             lines.append([("other cases than the base", "muted")])
-    over = [row for row in rows if row.ending == "over" and _same_cases(row, current)]
+    over = [row for row in rows if row.ending == "over" and _have_same_cases(row, current)]
     alike = [(own_rate, row) for row in over if (own_rate := pass_rate(row))]
     if alike:
         best, of = max(alike, key=lambda rated: rated[0])
@@ -279,6 +279,6 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
     return lines
 
 
-def _same_cases(first: RunRow, second: RunRow) -> bool:
+def _have_same_cases(first: RunRow, second: RunRow) -> bool:
     mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (first, second))
     return mine == theirs

@@ -24,7 +24,7 @@ from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.workbench import Workbench
 
 _MAX_TOOLS = 20
-_TITLE = 24
+_TITLE_WIDTH = 24
 
 
 class Choice(NamedTuple):
@@ -84,7 +84,7 @@ def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choic
         choices.append(Choice(len(page.lines), offer.action))
         key = key_of(offer.action)
         head: Line = [(f"  {offer.number:2}", "faint"), (pad(key, 8), "bold accent")]
-        page.row(*head, (pad(offer.title, _TITLE), "bold"), (f"{offer.remark}", "muted"))
+        page.row(*head, (pad(offer.title, _TITLE_WIDTH), "bold"), (f"{offer.remark}", "muted"))
     return choices
 
 

@@ -21,12 +21,12 @@ from evaltui.workbench.chat.controller import NO_RUN
 from evaltui.workbench.messages import ChatProgressed, ResultsChanged, RunProgressed
 from evaltui.workbench.workbench import Workbench
 
-_SOURCE = 7
+_SOURCE_WIDTH = 7
 _MAX_CASE = 22
 # Narrower panes name the case in the details only.
-_WITH_CASES = 72
+_MIN_WIDTH_WITH_CASES = 72
 # No terminal is wider: what is not seen need not be made visible.
-_LONGEST = 1000
+_MAX_LINE = 1000
 
 
 class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
@@ -87,11 +87,11 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return [marker, (f"… {counted(self._log.dropped, 'earlier line')} dropped", "warning")]
         printed = self._log[number - self._above]
         role = "warning" if printed.source == "stderr" else "muted"
-        line: Line = [marker, (pad(visible(printed.source), _SOURCE), role)]
-        if self._cases and self.line_width >= _WITH_CASES:
+        line: Line = [marker, (pad(visible(printed.source), _SOURCE_WIDTH), role)]
+        if self._cases and self.line_width >= _MIN_WIDTH_WITH_CASES:
             case = visible(printed.case.eval_id) if printed.case else ""
             line += [(pad(case, self._cases), "muted"), ("  ", "")]
-        return [*line, (visible(printed.text[:_LONGEST].replace("\t", "    ")), "")]
+        return [*line, (visible(printed.text[:_MAX_LINE].replace("\t", "    ")), "")]
 
     def open_current(self) -> None:
         self.action_open_details()

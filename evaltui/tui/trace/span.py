@@ -39,7 +39,7 @@ def write_head(page: Page, span: Span, call: int) -> None:
     left += [(f"  {turn}", "muted")] if turn and span.kind != "turn" else []
     throttled = f"throttled {show_duration(span.throttled)}, " if span.throttled else ""
     page.ends(left, [(throttled + (UNKNOWN if span.is_open else show_duration(span.seconds)), "muted")])
-    facts = _facts(span)
+    facts = _span_facts(span)
     if facts:
         page.blank()
     for label, value in facts:
@@ -66,7 +66,7 @@ def _name_of(span: Span) -> str:
     return ""
 
 
-def _facts(span: Span) -> list[tuple[str, str]]:
+def _span_facts(span: Span) -> list[tuple[str, str]]:
     usage = span.usage or {}
     parts = [
         ("prompt_token_count", "in"),
@@ -83,12 +83,12 @@ def _facts(span: Span) -> list[tuple[str, str]]:
         ("agent", visible(span.agent) if span.kind != "agent" else ""),
         ("tokens", tokens),
         ("response", visible(origin)),
-        ("recording", _recording(span)),
+        ("recording", _recording_text(span)),
     ]
     return [(label, value) for label, value in facts if value]
 
 
-def _recording(span: Span) -> str:
+def _recording_text(span: Span) -> str:
     """The source of the response, live or recorded; "" where it is unknown."""
     data = {key: value for event in span.events for key, value in event.data.items()}
     if data.get("replayed"):
@@ -179,14 +179,14 @@ def _titled_texts(event: Event) -> list[tuple[str, str]]:
     return [(title, text) for title, text in texts if text]
 
 
-NO_REQUEST = "No request known: this framework, or this agent, reports none"
+NO_REQUEST_NOTE = "No request known: this framework, or this agent, reports none"
 
 
 def write_request(page: Page, request: Request | None) -> None:
     """Writes the new part since the request before, then instruction, tools and config, then the full
     text."""
     if request is None:
-        page.text([(NO_REQUEST, "muted")])
+        page.text([(NO_REQUEST_NOTE, "muted")])
         return
     page.labelled("model", [(visible(request.model), "")])
     for change in request.changes:

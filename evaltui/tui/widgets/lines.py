@@ -152,7 +152,7 @@ def _text(line: Sequence[Span]) -> str:
     return "".join(text for text, _ in line)
 
 
-_NO_LINE: tuple[int, Line, str] = (-1, [], "")
+_EMPTY_DRAWING: tuple[int, Line, str] = (-1, [], "")
 
 
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
@@ -198,7 +198,11 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         """The content of a row: the number of its line, its texts, and its role."""
         number = self.scroll_offset.y + y
         # A copy: a line may be changed in place.
-        return (number, [*self.line(number)], self.row_role(number)) if number < self.line_count else _NO_LINE
+        return (
+            (number, [*self.line(number)], self.row_role(number))
+            if number < self.line_count
+            else _EMPTY_DRAWING
+        )
 
     def on_resize(self) -> None:
         self.lines_changed(self.line_count)

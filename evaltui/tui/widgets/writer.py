@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 MAX_WIDTH = 110
 MIN_WIDTH = 24
 # Less of a line's left end says nothing.
-_MIN_LEFT = 20
+_MIN_LEFT_WIDTH = 20
 # The column that holds labels such as `user` and `answer 0.92`.
-LABEL = 12
+LABEL_WIDTH = 12
 
 
 NO_SIDES: Mapping[str, Any] = {}
@@ -87,7 +87,7 @@ class Folding:
         return (usual or self.all_open) != (key in self.toggled)
 
 
-NOT_FOLDED, ALL_OPEN = Folding(), Folding(all_open=True)
+DEFAULT_FOLDING, OPEN_FOLDING = Folding(), Folding(all_open=True)
 
 
 class Lines(MutableSequence[Line]):
@@ -221,7 +221,7 @@ class Page:
     def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
         """Writes a line with two texts; the left one is cut, the right one dropped if there is no room."""
         ending = [*right, (" ", "")] if right else []
-        self._add(join_ends(left, ending, self.width, least=min(self.width, _MIN_LEFT)), left)
+        self._add(join_ends(left, ending, self.width, least=min(self.width, _MIN_LEFT_WIDTH)), left)
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
         """Writes a wrapped text behind `first`, or below it where that leaves too little room."""
@@ -241,7 +241,7 @@ class Page:
 
     def labelled(self, label: str, spans: Sequence[Span], role: str = "muted") -> None:
         """Writes a text behind a label in the column that all labels share."""
-        self.text(spans, [("  " + pad(label, LABEL), role)])
+        self.text(spans, [("  " + pad(label, LABEL_WIDTH), role)])
 
 
 _MAX_PROBLEMS = 200
@@ -271,7 +271,9 @@ def write_sentences(page: Page, sentences: Sequence[str]) -> None:
         page.text([(visible(sentence), "")], [("  · ", "warning")])
 
 
-def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is_told: bool = False) -> None:
+def write_error(
+    page: Page, error: ErrorInfo, folding: Folding = OPEN_FOLDING, *, is_told: bool = False
+) -> None:
     """Writes an error and its place in the user's code, without the first line and the place where they are
     shown above; then the traceback, which may be folded."""
     text = error.text.partition("\n")[2] if is_told else error.text
@@ -284,7 +286,7 @@ def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is
     page.blank()
     trace = error.traceback.rstrip("\n").split("\n")
     is_open = folding.is_open("traceback", usual=False)
-    if folding is not ALL_OPEN:
+    if folding is not OPEN_FOLDING:
         frames = sum(line.lstrip().startswith('File "') for line in trace)
         head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Traceback", "bold")]
         page.fold("traceback", head, [(counted(frames, "frame"), "muted")])

@@ -300,7 +300,7 @@ def unknown_fields(holder: Any, names: Iterable[str]) -> Iterator[tuple[str, Any
             yield key, value
 
 
-def remove_at(path: JsonPath) -> Operation:
+def remove_member(path: JsonPath) -> Operation:
     return Operation(f"remove {path[-1]}", lambda eval_set: remove(eval_set.data, path))
 
 

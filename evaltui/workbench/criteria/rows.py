@@ -99,7 +99,7 @@ class ReferenceRow:
 Row = MetricRow | OptionRow | RubricRow | SettingRow | ReferenceRow
 
 # Source: google-adk 2.13, the range of a custom metric without metric_info.
-_ASSUMED: Interval = (0.0, 1.0)
+_DEFAULT_INTERVAL: Interval = (0.0, 1.0)
 
 
 # Metrics
@@ -124,8 +124,8 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
     lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
     row = MetricRow(name, "", in_use, threshold, saved_threshold, lower_is_better=lower)
     if own.exists:
-        fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]
-        interval = own.interval or (_ASSUMED if fits else None)
+        fits = threshold is None or _DEFAULT_INTERVAL[0] <= threshold <= _DEFAULT_INTERVAL[1]
+        interval = own.interval or (_DEFAULT_INTERVAL if fits else None)
         ours, assumed = own.function is not None, own.interval is None
         return replace(row, meaning=own.meaning, interval=interval, ours=ours, assumed=assumed)
     if info is None:
@@ -338,11 +338,11 @@ def value_of(row: Row, text: str) -> Any:
                 raise ValueError("must be at least 0")
             return number
         case OptionRow(option=Option(kind="whole number", least=least)):
-            return _whole(text, least or 0)
+            return _whole_number(text, least or 0)
         case OptionRow(option=Option(path=("function",))) if not text.rpartition(".")[0]:
             raise ValueError("must be the path of a function, such as my_agent.metrics.my_metric")
         case SettingRow(name="runs"):
-            return _whole(text, 1)
+            return _whole_number(text, 1)
         case SettingRow(name="pass_if"):
             if text in row.choices:
                 return text
@@ -365,7 +365,7 @@ def _number(text: str, otherwise: str = "must be a number") -> float:
     return number
 
 
-def _whole(text: str, least: int) -> int:
+def _whole_number(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise ValueError(f"must be an integer, at least {least}")
     return int(text)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Seconds in which a file that cannot be read may be finished: many editors empty it before they write it.
-MOMENT = 0.3
+MOMENT_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SavedSets:
     async def take_over(self, files: Sequence[Path]) -> TakenOver:
         """Reads the changes of other programs."""
         if any([await asyncio.to_thread(_may_be_unfinished, path) for path in files]):
-            await asyncio.sleep(MOMENT)
+            await asyncio.sleep(MOMENT_SECONDS)
         paths = {eval_set.case_path for eval_set in self._sets.listed}
         outside = [path for path in files if not await self._is_own(path)]
         if outside:
@@ -219,14 +219,14 @@ class Waiting:
     """The model calls that they made in their runs."""
 
 
-def in_short(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Joins names: `agent.py`, `agent.py and tools.py`, `agent.py and 3 more`."""
     if len(names) > 2:
         return shorten_list(names, 1)
     return " and ".join(names)
 
 
-def in_a_line(error: ErrorInfo) -> str:
+def error_line(error: ErrorInfo) -> str:
     """An error in one line: `agent.py:12: NameError: name 'tols' is not defined`."""
     where = error.where.partition(" ")[0]
     message = error.message.strip().splitlines()

@@ -83,10 +83,10 @@ class LatestScores:
     ) -> None:
         """Updates the table with the results of the cases of these sets; a config with errors is None."""
         results, configs = self._outcomes.results, (saved, edited)
-        if results is not self._results or not _are_alike(sets, self._sets):
+        if results is not self._results or not _are_same_sets(sets, self._sets):
             self._start(sets, results)
         state = results.version, self._outcomes.stale(), self._outcomes.rescorings
-        is_same = state == self._state and all(map(_decide_alike, self._configs, configs))
+        is_same = state == self._state and all(map(_have_same_limits, self._configs, configs))
         if self._configs != configs:
             is_same = is_same and not self._decided
             self._configs, self._decides_cache, self._verdicts = configs, {}, None
@@ -213,14 +213,14 @@ class LatestScores:
         return self._verdicts
 
 
-def _decide_alike(config: EvalConfig | None, other: EvalConfig | None) -> bool:
+def _have_same_limits(config: EvalConfig | None, other: EvalConfig | None) -> bool:
     """Whether the same results decide the outcomes by two configs."""
     if config is None or other is None:
         return config is other
     return scores_decide(config, other) and scores_decide(other, config)
 
 
-def _are_alike(sets: Sequence[EvalSetFile], others: Sequence[EvalSetFile]) -> bool:
+def _are_same_sets(sets: Sequence[EvalSetFile], others: Sequence[EvalSetFile]) -> bool:
     """Whether these are the same sets with the same cases."""
     return len(sets) == len(others) and all(
         eval_set.case_path == other.case_path

@@ -29,11 +29,11 @@ from evaltui.workbench.messages import Messages, RunsRead
 from evaltui.workbench.state import deciding_repeat
 
 # Of what did not change there is the most, and the least to see.
-FOLDED_AT_FIRST: frozenset[Kind] = frozenset({"unchanged", "not run"})
+FOLDED_KINDS: frozenset[Kind] = frozenset({"unchanged", "not run"})
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRuns:
     base: StoredRun
     candidate: StoredRun
     comparison: Comparison
@@ -54,10 +54,10 @@ class KindTitle:
 ComparedRow = KindTitle | CaseChange
 
 
-def compare_runs(base: Path, candidate: Path) -> Compared:
+def compare_runs(base: Path, candidate: Path) -> ComparedRuns:
     """In a thread: compares two runs. Raises OSError, and ValueError for unreadable runs."""
     before, after = open_run(base), open_run(candidate)
-    return Compared(before, after, compare(before.summary, after.summary))
+    return ComparedRuns(before, after, compare(before.summary, after.summary))
 
 
 def comparison_rows(comparison: Comparison, folded: Collection[Kind]) -> Iterator[ComparedRow]:
@@ -103,7 +103,7 @@ class Trajectories:
     """The repeat of the base and of the candidate: `repeat 2 of 3`; "" for a single one."""
 
 
-def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
+def trajectories(compared: ComparedRuns, change: CaseChange) -> Trajectories:
     """In a thread: the turns of a case in both runs."""
     base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
     candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
@@ -154,7 +154,7 @@ def _result(run: StoredRun, case: CaseId, summed: CaseSummary) -> CaseResult:
 class Reasons:
     """Why cases did not pass in one of two runs, read on demand."""
 
-    def __init__(self, compared: Compared, messages: Messages) -> None:
+    def __init__(self, compared: ComparedRuns, messages: Messages) -> None:
         self._compared = compared
         self._changes: dict[CaseId, CaseChange] = {}
         self._reasons = Lookups(self._why, messages, RunsRead)

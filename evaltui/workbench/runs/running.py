@@ -57,7 +57,7 @@ from evaltui.workbench.runs.repeats import confidence_of
 from evaltui.workbench.state import CaseOutcome, Run, Stage
 
 # Results that are read before keys are looked at again.
-_AT_ONCE = 1000
+_BATCH_SIZE = 1000
 
 
 class EditedSets:
@@ -96,7 +96,7 @@ class EditedSets:
         return by_id[0] if case_path_in_log == eval_set_id and len(by_id) == 1 else None
 
 
-async def read_rest(agent: AgentAddress, sets: OpenSets, path: Path) -> Resumption | str:
+async def read_remaining(agent: AgentAddress, sets: OpenSets, path: Path) -> Resumption | str:
     """The rest of an interrupted run; or why it cannot be resumed, as a sentence."""
     try:
         resumption = await asyncio.to_thread(read_resumption, agent, path, EditedSets(sets))
@@ -177,7 +177,7 @@ async def run_more(
 
 
 @lru_cache(1024)
-def _same_calls(calls: ModelCalls) -> ModelCalls:
+def _shared_calls(calls: ModelCalls) -> ModelCalls:
     """Returns one shared object for equal counts, to save memory for many cases."""
     return calls
 
@@ -282,7 +282,7 @@ class RunFollower:
 
     def _done(self, result: CaseResult) -> None:
         run, case = self._run, result.id
-        calls = _same_calls(sum(map(judge_calls, result.repeats), self._model_calls(case)))
+        calls = _shared_calls(sum(map(judge_calls, result.repeats), self._model_calls(case)))
         run.running.discard(case)
         figures, logged = summarize(result), None
         if self._file is not None and self._logged is not None:
@@ -334,6 +334,6 @@ class RunFollower:
         """
         file = self._file or RunResults(log, self._run.ref.name)
         cases = (await asyncio.to_thread(RunFile, log)).cases
-        while some := await asyncio.to_thread(list, islice(cases, _AT_ONCE)):
+        while some := await asyncio.to_thread(list, islice(cases, _BATCH_SIZE)):
             for case in some:
                 self._outcomes.moved_to(case.id, StoredResult(case.summary, file, case.number))

@@ -61,7 +61,7 @@ def _gaps(session: ScoredSession) -> tuple[int, int]:
 
 
 # Of those that came first, the run logs stay.
-_MOST = 500
+_MAX_SESSIONS = 500
 
 
 class ReceivedSessions:
@@ -157,7 +157,7 @@ class ReceivedSessions:
                 async for session in listener.sessions():
                     self._by_id.pop(session.id, None)
                     self._by_id[session.id] = session
-                    while len(self._by_id) > _MOST:
+                    while len(self._by_id) > _MAX_SESSIONS:
                         del self._by_id[next(iter(self._by_id))]
                     self._received()
         except (SpoolInUseError, SpoolError, MissingExtraError) as error:
