@@ -1,4 +1,4 @@
-"""A run's file while the run goes on."""
+"""Writing a run's file during the run."""
 
 from __future__ import annotations
 
@@ -59,10 +59,11 @@ CaseTexts = Iterable[tuple[CaseId, str]]
 
 
 def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunWriter:
-    """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's where that cannot be used.
+    """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's folder where that is not
+    writable.
 
-    The run has the number of its header, unless another run has that already. The rest is as in `RunWriter`.
-    Raises OSError where neither folder can be written.
+    The run gets the number in its header unless another run has it. Other behavior as in `RunWriter`. Raises
+    OSError where neither folder is writable.
     """
     try:
         return _begin_run(store, store.make(), header, cases)
@@ -75,6 +76,8 @@ def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunW
 def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts) -> RunWriter:
     with _lock_folder(folder):
         number = max(header.number or 0, next_number(store))
+        """The time stamp for the id of a new run, later than that of every other run even if the clock was
+        set back."""
         path = folder / f"{_stamp(store)}-{uuid.uuid4().hex[:6]}{SUFFIX}"
         numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
         return RunWriter(path, numbered, secrets, cases)
@@ -92,7 +95,7 @@ def _stamp(store: RunStore) -> str:
 
 
 def next_number(store: RunStore) -> int:
-    """Number of the run that begins next, from 1: one more than that of the newest run. Raises OSError."""
+    """Number of the next run, from 1. Raises OSError."""
     files = store.files()
     # Within a millisecond, ids do not tell which run came first.
     moment = files[-1].name.partition("-")[0] if files else ""
@@ -106,7 +109,7 @@ def next_number(store: RunStore) -> int:
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """One process at a time. Not every file system can lock a folder."""
+    """Locks a folder against other processes, where its file system supports that."""
     lock = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):
@@ -117,15 +120,15 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 class RunWriter:
-    """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
+    """A run's file during the run.
 
-    What was added is in the file after `commit`, or a moment later; where another process locks the file,
-    once that is over. An OSError, as on a full disk, has ended the file: it is that of a run that was
-    interrupted. Secrets are masked, except in ids of sets and cases.
+    After a kill at any moment, the file is still readable with `RunFile`. Added data is in the file after
+    `commit`, or a moment later; after the lock of another process is released. After an OSError, as on a full
+    disk, the file is that of an interrupted run. Secrets are masked, except in ids of sets and cases.
     """
 
     def __init__(self, path: Path | None, header: RunHeader, secrets: Secrets, cases: CaseTexts = ()) -> None:
-        """Creates the file; without a path, the run is in memory. Raises OSError."""
+        """Creates the file; in memory without a path. Raises OSError."""
         self.path = path or _IN_MEMORY_NAME
         self.secrets = secrets
         self.elsewhere = ""
@@ -254,29 +257,29 @@ class RunWriter:
         return self._numbers.get(case) or self._add_case(case, eval_set_id)
 
     def set_header(self, header: RunHeader) -> None:
-        """Replace the header by one that knows more of the agent's files."""
+        """Replaces the header, when more files of the agent are known."""
         self._execute("UPDATE run SET header = ?", (self._header(header),))
 
     def set_agent(self, agent: Json) -> None:
-        """Add the agent as its host imported it."""
+        """Adds the agent's metadata from its host."""
         self._execute("UPDATE run SET agent = ?", (to_json_text(self._mask_data(agent)),))
 
     def add_note(self, text: str) -> None:
-        """Add a remark on the run, a sentence."""
+        """Adds a remark on the run, a sentence."""
         self._execute("INSERT INTO notes (text) VALUES (?)", (column_value(self.secrets.in_text(text)),))
 
     def stop(self, reason: str) -> None:
-        """Add why cases have no result, a sentence."""
+        """Adds the reason why cases have no result, a sentence."""
         self._execute("UPDATE run SET stopped = ?", (column_value(self.secrets.in_text(reason)),))
 
     def start(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
-        """A repeat of a case begins, or begins anew after a crash: what came of it before is deleted."""
+        """Starts a repeat of a case; data of an earlier attempt is deleted."""
         number = self._number(case, eval_set_id)
         for table in _TABLES_OF_REPEATS:
             self._execute(f"DELETE FROM {table} WHERE case_id = ? AND repeat = ?", (number, repeat))
 
     def add_event(self, event: Event, text: str = "") -> None:
-        """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
+        """Adds an event; `text` is its JSON text if it is known. It is committed soon."""
         case = CaseId(event.path, event.case) if event.path else None
         number = self._number(case, event.set) if case else None
         text = self._mask_text(text or to_json_text(event.to_json()))
@@ -284,7 +287,7 @@ class RunWriter:
         self._commit_soon()
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
-        """Add the result of a repeat of a case."""
+        """Adds the result of a repeat of a case."""
         self._add_repeat(case, eval_set_id, repeat, REPEAT.write(result))
         self._commit_soon()
 
@@ -303,7 +306,7 @@ class RunWriter:
         )
 
     def add_case(self, summary: CaseSummary, result: CaseResult) -> int:
-        """Add the result of a case; returns its number, for `RunFile.case_at`."""
+        """Adds the result of a case and returns its number, for `RunFile.case_at`."""
         data = SUMMARY.write(summary)
         cost = summary.cost
         costs = (None,) * 4 if cost is None else (cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
@@ -328,12 +331,12 @@ class RunWriter:
         return number
 
     def add_spending(self, amount: Amount) -> None:
-        """Add what model calls have spent that no result counts."""
+        """Adds spending that is not part of a result."""
         self._execute("INSERT INTO spending VALUES (?, ?)", (amount.usd, amount.tokens))
         self._commit_soon()
 
     def copy_repeat(self, earlier: RunFile, finished: RepeatInRun) -> None:
-        """Copy the events and the result of a repeat from another run."""
+        """Copies the events and the result of a repeat from another run."""
         self.start(finished.case, finished.eval_set_id, finished.repeat)
         number = self._numbers[finished.case]
         self._execute(
@@ -348,19 +351,19 @@ class RunWriter:
         self._commit_soon()
 
     def copy_eval_cases(self, earlier: RunFile) -> None:
-        """Copy the cases, as they were when another run began."""
+        """Copies the cases of another run as they were at its start."""
         for row in self._eval_cases(earlier.eval_cases):
             self._execute(_EVAL_CASE, row)
             self._commit_soon()
 
     def end(self, ending: Ending | None, seconds: float | None = None) -> None:
-        """With an ending the run is complete, without one it was interrupted after so many seconds."""
+        """Ends the run: complete with an ending, interrupted without one, after `seconds`."""
         status, seconds = (ending.status.value, ending.seconds) if ending else (None, seconds)
         self._execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
         self.commit()
 
     def close(self, ending: Ending | None = None) -> RunFile:
-        """Close the file, and open it for reading; `ending` as in `end`, None where that was called."""
+        """Closes the file and opens it for reading; `ending` as in `end`, None after a call of `end`."""
         if ending is not None:
             self.end(ending)
         with self._translate_errors():
@@ -376,7 +379,7 @@ class RunWriter:
             self.commit()
 
     def commit(self) -> None:
-        """Put everything that was added so far into the file, unless another process locks it."""
+        """Commits everything added so far, unless another process locks the file."""
         if time.monotonic() < self._retry_at:
             return
         with self._translate_errors():
@@ -402,7 +405,7 @@ class RunWriter:
         return True
 
     def _wait_for(self, statement: str, *values: object) -> None:
-        """Executes a statement once no other process locks the file any more. Raises sqlite3.Error."""
+        """Executes a statement after locks of other processes are released. Raises sqlite3.Error."""
         end = time.monotonic() + _LAST_PATIENCE
         while time.monotonic() < end:
             if self._is_done(statement, *values):
@@ -410,7 +413,7 @@ class RunWriter:
         self._db.execute(statement, values)
 
     def _execute(self, query: str, *rows: Sequence[object]) -> None:
-        """Execute a statement, once with each of the rows."""
+        """Executes a statement once for each row."""
         self._uncommitted.append((query, rows))
         with self._translate_errors():
             self._db.executemany(query, rows)
@@ -429,7 +432,7 @@ class RunWriter:
             self._continue_in_memory()
 
     def _continue_in_memory(self) -> None:
-        """Raises OSError for a file that cannot be read either."""
+        """Continues the run in memory. Raises OSError for a file that is not readable either."""
         memory = connect_memory()
         try:
             with closing(connect(self.path)) as file:
@@ -455,15 +458,18 @@ _Stream = tuple[CaseRun, str, str]
 
 
 class SecretPieces:
-    """Holds events back whose texts end with what may be the beginning of a secret, until the texts behind
-    them in the same stream decide that: the text that an agent streams, or a stream of the console."""
+    """Masks secrets that are cut over several events of a stream.
+
+    An event whose text ends with a possible start of a secret is held back until the next texts of its stream
+    arrive; a stream is a text that the agent streams, or console output.
+    """
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
         self._held: dict[_Stream, list[Happened]] = {}
 
     def add(self, update: Happened) -> Iterator[Happened]:
-        """The updates that can be logged now, in the order of each stream."""
+        """Adds an update and returns the updates that can be logged now, in the order of each stream."""
         event = update.event
         if (stream := _stream(event)) is None:
             # A message that streamed is whole.
@@ -483,11 +489,11 @@ class SecretPieces:
         yield from held[:first]
 
     def end(self, case: CaseRun) -> Iterator[Happened]:
-        """The rest of what happened in a run of a case."""
+        """The remaining updates of a run of a case."""
         yield from self._end([stream for stream in self._held if stream[0] == case])
 
     def close(self) -> Iterator[Happened]:
-        """The rest of all that happened."""
+        """The remaining updates of all cases."""
         yield from self._end(list(self._held))
 
     def _end(self, streams: Iterable[_Stream]) -> Iterator[Happened]:
@@ -495,8 +501,8 @@ class SecretPieces:
             yield from self._mask_pieces(self._held.pop(stream))
 
     def _mask_pieces(self, held: Sequence[Happened], unsettled: int = 0) -> list[Happened]:
-        """The updates without the secrets that are cut over several of them; the last `unsettled` characters
-        stay."""
+        """The updates without secrets that are cut over several of them; the last `unsettled` characters are
+        unchanged."""
         pieces = [text for update in held for text in _texts(update.event)]
         masked = self._secrets.mask_pieces(pieces, unsettled)
         if len(pieces) < 2 or masked == pieces:
@@ -508,7 +514,7 @@ class SecretPieces:
 
 
 def _stream(event: Event) -> _Stream | None:
-    """The stream that an event is a piece of; None where it stands for itself."""
+    """The stream that an event belongs to; None for a single event."""
     case = (event.path, event.case, event.repeat)
     if event.kind == "console" and "text" in event.data:
         return case, "console", str(event.data.get("source"))

@@ -1,4 +1,4 @@
-"""Recorded conversations in the place of runs: which case each is of, and what is said of the others."""
+"""Scoring recorded conversations instead of running an agent: pairing them with cases."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ _WAL_SUFFIX = "-wal"
 
 
 def trace_files(agent_dir: Path, files: Iterable[Path]) -> dict[str, str]:
-    """The files as seen from the agent's folder, each with the SHA-256 of what it holds, of a SQLite file
-    with its write-ahead log; "" for what can be read only once, such as a pipe."""
+    """The files relative to the agent's folder, with the SHA-256 of their content.
+
+    A SQLite file includes its write-ahead log; "" for a file that can be read only once, such as a pipe.
+    """
     return {case_path(agent_dir, file): _digest(file) for file in files}
 
 
 def files_to_resume(agent_dir: Path, header: RunHeader) -> list[Path]:
-    """The files that a run scored. Raises ResumeError where they do not hold what they held."""
+    """The trace files that a run scored. Raises ResumeError where their content has changed."""
     before = header.trace_files
     if not before:
         raise ResumeError("the run log does not say which files were scored", differs=True)
@@ -76,29 +78,29 @@ _MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class TracesToScore:
-    """Conversations to be scored, and how they are paired with cases."""
+    """Conversations to score, and how they are paired with cases."""
 
     conversations: tuple[RecordedConversation, ...]
     files: tuple[str, ...]
-    """Where they are from, as the user named it."""
+    """The sources of the conversations, as the user named them."""
     case_from: str = ""
-    """The attribute that names the case of a conversation; "" for those that are known."""
+    """The attribute that names the case of a conversation; "" for the usual ones."""
     only_paired: bool = False
-    """Whether selected cases without a conversation are left out."""
+    """Whether cases without a conversation are left out."""
     warnings: tuple[str, ...] = ()
-    """Sentences on records that were skipped when they were read."""
+    """Sentences about records that were skipped."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """The files that they are from, with the SHA-256 of each: see `trace_files`."""
+    """The source files with their SHA-256; see `trace_files`."""
 
 
 @dataclass(frozen=True)
 class PairedTraces:
-    """The conversations of traces, paired with the cases of the sets."""
+    """Conversations paired with cases."""
 
     held: HeldConversations
     notes: tuple[str, ...]
     unpaired: int
-    """How many conversations no case is for."""
+    """Number of conversations without a case."""
 
 
 def pair_traces(
@@ -107,9 +109,9 @@ def pair_traces(
     selected: Collection[CaseId],
     shards: ShardsOfRun | None = None,
 ) -> PairedTraces:
-    """Pairs conversations with the cases of `sets`, which have all of theirs.
+    """Pairs conversations with the cases of `sets`, which have all of their cases.
 
-    `selected` are those that are scored, of `shards` if the cases were divided before.
+    `selected` are the cases to score, in `shards` if they were divided.
     """
     # Runs of agents do without what reads traces.
     from evaltui.traces.pairing import CaseToPair, pair
@@ -133,7 +135,7 @@ def pair_traces(
 
 
 def _pair_single(pairing: Pairing, traces: TracesToScore, selected: Collection[CaseId]) -> tuple[str, ...]:
-    """One conversation and one case are meant for each other; turns of other messages are not evaluated."""
+    """Pairs a single conversation with a single case; turns with other messages are not evaluated."""
     if len(traces.conversations) != 1 or len(selected) != 1 or not pairing.unpaired:
         return ()
     (alone,), (case,) = pairing.unpaired, selected
@@ -145,14 +147,14 @@ def _pair_single(pairing: Pairing, traces: TracesToScore, selected: Collection[C
 
 
 def messages_of(case: EvalCase) -> tuple[str, ...]:
-    """The messages of the user of a case, by turn; only the first one of a simulated user."""
+    """The user messages of a case, by turn; for a simulated user, the first one only."""
     if case.conversation is None:
         return (case.conversation_scenario.starting_prompt,) if case.conversation_scenario else ()
     return tuple(full_text(turn.user_content) for turn in case.conversation)
 
 
 def _user_contents(case: EvalCase) -> list[Json]:
-    """The contents that the user of a case sends, by turn, attachments included."""
+    """The contents that the user of a case sends, by turn, with attachments."""
     if case.conversation is None:
         return [{"role": "user", "parts": [{"text": text}]} for text in messages_of(case)]
     return [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation]
@@ -182,7 +184,7 @@ def _hold_conversation(case: EvalCase, conversation: RecordedConversation) -> He
 def changed_conversations(
     held: HeldConversations, resumes: Resumption, masked: Callable[[list[str]], list[str]]
 ) -> Iterator[str]:
-    """The cases of which the earlier run has results of other conversations than they have now."""
+    """The cases whose conversations differ from those in the earlier run."""
     for eval_set in resumes.header.sets:
         for eval_id in eval_set.eval_ids:
             case = CaseId(eval_set.path, eval_id)

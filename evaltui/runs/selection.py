@@ -1,4 +1,4 @@
-"""Selects what a run runs: which cases of which eval sets, scored by what, and how often."""
+"""Selection: the cases of a run, their config and the number of repeats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_NAMES = 3
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run as it is asked for, on the command line or on the screen."""
+    """A requested run, from the command line or the screen."""
 
     agent: AgentAddress
     cases: Mapping[Path, Collection[str] | None] = field(default_factory=dict)
@@ -48,33 +48,33 @@ class RunRequest:
     only_failed: bool = False
     """Whether cases that passed in the newest run are left out."""
     skips_invalid: bool = False
-    """Whether a set that cannot be run is a note; else it is an EvalSetError."""
+    """Whether an invalid set becomes a note; otherwise it raises EvalSetError."""
     settings: RunSettings = field(default_factory=RunSettings)
-    """How it is run, and where it is stored."""
+    """The settings for running and storing it."""
     shard: Shard | None = None
-    """The part of the cases that is run; None for all of them."""
+    """The shard of the cases to run; None for all cases."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
-    """How long a run of a case takes, as far as known: what shards are divided by."""
+    """Known seconds of a run of each case, by which shards are balanced."""
     ship_env: tuple[str, ...] = ()
-    """Names of variables that workers on other machines get with their values."""
+    """Names of environment variables that are sent to workers on other machines."""
     traces: TracesToScore | None = None
-    """Conversations that are scored instead of running the agent."""
+    """Conversations to score instead of running the agent."""
     matrix: str = ""
-    """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
+    """The id of its matrix, "" for none; its variant is in `agent`."""
     variants: tuple[Variant, ...] = ()
-    """All of the matrix, without secrets."""
+    """All variants of the matrix, with masked secrets."""
     shared: SharedByGates | None = None
-    """The limits and the budget of the matrix."""
+    """The shared limits and budget of the matrix."""
     session: str = ""
-    """The only one of them, by its id, that a listener received; it is stored apart from runs."""
+    """The id of the single received session in `traces`, whose run is stored apart; "" for none."""
     resumes: Resumption | None = None
-    """The run that this one brings to its end."""
+    """The run to resume."""
     number: int | None = None
-    """Number of the run, from 1; None for the next one."""
+    """Number of the run, from 1; None for the next number."""
     baseline: str = ""
-    """Id of the run that it is compared with; "" for none."""
+    """Id of the baseline; "" for none."""
     logs_in_use: Callable[[], Collection[Path]] = frozenset
-    """The logs of earlier runs that are still read when this one is over: they stay."""
+    """Returns logs of earlier runs that are still read afterwards and must not be deleted."""
 
     @property
     def agent_dir(self) -> Path:
@@ -89,14 +89,14 @@ class RunRequest:
 
     @property
     def store(self) -> RunStore:
-        """Where the run is stored, and those before it."""
+        """The store of this run and of earlier runs."""
         if self.session:
             return RunStore.of_sessions(self.agent_dir)
         return RunStore.of(self.agent_dir, self.settings, self.agent.module, self.agent.url)
 
 
 def resume_request(request: RunRequest, resumption: Resumption) -> RunRequest:
-    """The request with all that the earlier run was begun with."""
+    """The request with the selection and settings of the earlier run."""
     header = resumption.header
     then = header.settings
     return replace(
@@ -122,21 +122,21 @@ def resume_request(request: RunRequest, resumption: Resumption) -> RunRequest:
 
 @dataclass(frozen=True)
 class SelectedRun:
-    """A run that can begin."""
+    """A run that is ready to start."""
 
     request: RunRequest
     plan: RunPlan
     header: RunHeader
-    """The header of its file without what the plan says."""
+    """The header without the fields of the plan."""
     notes: tuple[str, ...] = ()
-    """Sentences on what of the request is left out."""
+    """Sentences about ignored parts of the request."""
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
-    """Read the sets that are asked for, and look whether their metrics can be computed here.
+    """Reads the requested sets and checks the requirements of their metrics.
 
-    The plan has no set where none of the cases is there any more. Raises EvalSetError for a set with errors,
-    SelectionError where every case passed already.
+    The plan has no sets where all requested cases are deleted. Raises EvalSetError for a set with errors,
+    SelectionError where every case has passed already.
     """
     plans: list[SetPlan] = []
     notes: list[str] = []
@@ -200,7 +200,7 @@ def _open_set(request: RunRequest, sets: SetSource, path: Path, notes: list[str]
 
 
 def _pair_traces(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> PairedTraces | None:
-    """Conversations and cases; a case that is not selected has its conversations as well."""
+    """Conversations paired with cases, including those of unselected cases."""
     if request.traces is None:
         return None
     whole = [sets.open(path) for path in request.cases]
@@ -218,7 +218,7 @@ def _pair_traces(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan])
 
 
 def _keep_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
-    """The cases that a conversation is for; how many are left out is a note."""
+    """The plans without cases that lack a conversation; their number becomes a note."""
     mine = [plan.only([case.eval_id for case in plan.case_ids if case in pairing.held]) for plan in plans]
     before, after = (sum(len(plan.cases) for plan in some) for some in (plans, mine))
     if before > after:
@@ -229,7 +229,7 @@ def _keep_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[st
 def _shard_part(
     request: RunRequest, shard: Shard, plans: Sequence[SetPlan]
 ) -> tuple[list[SetPlan], ShardsOfRun]:
-    """The cases of one shard; a set that has some in other shards only is left out."""
+    """The cases of one shard; sets without a case in it are left out."""
     # How often a case is run then is not known.
     runs = 1 if request.settings.confidence else request.settings.runs
     mine, shards = divide(plans, shard, runs, request.seconds)
@@ -237,7 +237,8 @@ def _shard_part(
 
 
 def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[str]) -> RunPlan:
-    """The plan with its limits divided by the number of shards, which run side by side; adds a note of it."""
+    """The plan with its limits divided by the number of shards, which run at the same time, and a note about
+    it."""
     if shards is None or shards.count == 1 or len(shards.numbers) > 1 or not plan.settings.limits:
         return plan
     limits = tuple(limit.divided_by(shards.count) for limit in plan.settings.limits)
@@ -308,7 +309,7 @@ def _recorded_seconds(store: RunStore, scheduler: str) -> dict[CaseId, float]:
 
 
 def _check_confidence(plan: RunPlan) -> None:
-    """Raises SelectionError where no case of a set could ever pass."""
+    """Raises SelectionError for a set whose cases could never pass."""
     for eval_set in plan.sets:
         try:
             repeat_rule(1, plan.pass_if_of(eval_set), plan.settings.confidence)
@@ -317,7 +318,7 @@ def _check_confidence(plan: RunPlan) -> None:
 
 
 def _variables(request: RunRequest) -> dict[str, str]:
-    """Raises SelectionError for one that is not set."""
+    """The environment variables to send to workers. Raises SelectionError for a variable that is not set."""
     if not request.ship_env:
         return {}
     environment = environment_of(request.agent_dir)
@@ -329,7 +330,7 @@ def _variables(request: RunRequest) -> dict[str, str]:
 def _notes_on_later_cases(
     resumption: Resumption | None, plan: SetPlan, eval_ids: Collection[str]
 ) -> Iterator[str]:
-    """The cases that a set has since a run began with all of its cases."""
+    """Notes about cases that were added to a set after the resumed run started."""
     shards = resumption.header.shards if resumption else None
     divided = shards.sets.get(plan.case_path) if shards else None
     later = dict.fromkeys(plan.eval_ids)
@@ -340,16 +341,16 @@ def _notes_on_later_cases(
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
-    """The sets of which the earlier run had all cases."""
+    """The sets of which the resumed run had all cases."""
     sets = resumption.header.sets if resumption else ()
     return frozenset(eval_set.path for eval_set in sets if eval_set.whole)
 
 
 def _passed_cases(request: RunRequest) -> frozenset[CaseId]:
-    """The cases that passed in the newest run of the kind before this matrix, for a matrix in that of each
-    variant; where that is of a matrix itself, in all of its variants.
+    """The cases that passed in the newest run of this kind outside of this matrix, in every variant if it was
+    a matrix.
 
-    Raises SelectionError where it cannot be read.
+    Raises SelectionError where it is unreadable.
     """
 
     store, kind = request.store, request.kind
