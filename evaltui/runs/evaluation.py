@@ -71,15 +71,13 @@ async def evaluate(
     results_dir: str | Path | None = None,
     on_update: OnUpdate | None = None,
 ) -> RunResult:
-    """Runs an agent with eval sets and scores its behavior.
-
-    The agent is a folder, a file, a module name or a URL, run in processes with this Python or with `python`;
-    or an object, run in this event loop, with `home` as the folder of its eval sets. Sets are files, folders,
-    ids, models or JSON data; None for all sets of the agent. A config is a model, a file or data; by default
-    each set's own. `limits` are by model: `{"gemini-*": {"rpm": 600}}`. Other arguments are as on the command
-    line. Raises EvalSetError for an invalid set, config or recording, ValueError for an empty selection,
-    invalid settings, and an agent or Python that does not exist, TypeError for wrong types.
-    """
+    """Runs an agent with eval sets and scores its behavior. The agent is a folder, a file, a module name or a
+    URL, run in processes with this Python or with `python`; or an object, run in this event loop, with `home`
+    as the folder of its eval sets. Sets are files, folders, ids, models or JSON data; None for all sets of
+    the agent. A config is a model, a file or data; by default each set's own. `limits` are by model:
+    `{"gemini-*": {"rpm": 600}}`. Other arguments are as on the command line. Raises EvalSetError for an
+    invalid set, config or recording, ValueError for an empty selection, invalid settings, and an agent or
+    Python that does not exist, TypeError for wrong types."""
     plan = plan_for(
         agent,
         eval_sets,

@@ -70,6 +70,7 @@ class RepeatInRun:
     """The result of one repeat of a case in a run's file."""
 
     case: CaseId
+    """Counted from 0."""
     eval_set_id: str
     repeat: int
     """From 0."""

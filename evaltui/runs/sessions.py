@@ -39,7 +39,7 @@ from evaltui.traces.receiver.sessions import CompletedSession, completed_session
 from evaltui.traces.receiver.spool import SPOOL, Spool, SpoolError, open_spool
 
 Pattern = tuple[str, ...]
-"""The tools that a turn calls, in order."""
+"""The tool names that a turn calls, in order."""
 
 _MAX_MESSAGE = 50
 

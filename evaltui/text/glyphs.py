@@ -111,7 +111,7 @@ def line_for_terminal(line: Sequence[Span]) -> Line:
 
 
 def text_for_terminal(text: str) -> str:
-    """A text with the glyphs that the terminal has."""
+    """A text with only such characters as the terminal can show."""
     return "".join(part for part, _ in line_for_terminal([(text, "")]))
 
 

@@ -62,7 +62,8 @@ class JudgeFindings:
 
     @property
     def head(self) -> Line:
-        """`✗ hallucinations_v1  0.67 < 0.80  2 of 3 supported`; of what passed without what it needs."""
+        """The line above the findings: `✗ hallucinations_v1 0.67 < 0.80 2 of 3 supported`; without the
+        threshold where the score passes."""
         metric, scored = self.metric, self.scored
         needs = None if scored.status is Status.PASSED else metric.threshold
         line: Line = [

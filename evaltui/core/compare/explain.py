@@ -1,4 +1,4 @@
-"""Why a case came out as it did, in words."""
+"""Reasons for the outcome of a case, in words."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Reason:
-    """One cause of an outcome."""
+    """One reason for an outcome."""
 
     text: Line
-    """The reason in full, with its values as JSON."""
+    """The reason with values as JSON."""
     short: str
-    """The same in a few words."""
+    """The reason in a few words."""
     turn: int | None = None
     """The turn, from 1; None for the whole case."""
 
@@ -54,10 +54,9 @@ def sentence(result: CaseResult | RepeatResult) -> str:
 
 
 def reason_line(result: CaseResult | RepeatResult) -> Line:
-    """Why, without a full stop: the first three reasons, their values as JSON, and how many more there are.
+    """The first three reasons for an outcome and the number of others, without a full stop.
 
-    Of a case that passed, which differences rules allow; empty where there is nothing to say, as for one
-    that passed its only metric.
+    For a passed case, the differences that rules allow; empty for a case that passed its only metric.
     """
     if result.status is Status.PASSED:
         metrics = [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
@@ -74,7 +73,7 @@ def reason_line(result: CaseResult | RepeatResult) -> Line:
 
 
 def policy_in_words(case: CaseResult) -> str:
-    """The rule that decides over the repeats: `policy majority met`, or the words of a sequential test."""
+    """The policy that decides over repeats, `policy majority met`, or the decision of a sequential test."""
     if case.decision is not None:
         return case.decision.in_words
     return f"policy {case.policy} {'met' if case.policy_met else 'not met'}"
@@ -86,9 +85,9 @@ def _repeats_text(case: CaseResult) -> str:
 
 
 def summary(result: CaseResult | RepeatResult) -> str:
-    """The reasons for the outcome, short enough for a list; "" for a case that passed without rules.
+    """The reasons for an outcome, short enough for a list; "" for a case that passed without rules.
 
-    How many repeats passed is left to the line, which has a column for it.
+    The number of passed repeats is left out, because lists have a column for it.
     """
     if result.status is Status.PASSED:
         allowed, more = _first_items(allowed_by_rules(result))
@@ -106,7 +105,7 @@ def summary(result: CaseResult | RepeatResult) -> str:
 def _join_by_turn(
     texts: Sequence[tuple[int | None, Line]], more: int, result: CaseResult | RepeatResult
 ) -> Line:
-    """`turn 1: a; b; turn 2: c; 2 more`"""
+    """Reasons joined by turn: `turn 1: a; b; turn 2: c; 2 more`."""
     parts: list[Line] = []
     last: int | None = None
     for turn, text in texts:
@@ -122,24 +121,24 @@ def _more_text(count: int) -> list[str]:
 
 
 def first_reasons(result: CaseResult | RepeatResult) -> tuple[list[Reason], int]:
-    """The first three reasons for an outcome that is not a pass, and how many more there are."""
+    """The first three reasons for an outcome other than passed, and the number of other reasons."""
     return _first_items(list(_reasons(result)))
 
 
 def describe_call(diff: CallDiff) -> str:
-    """One row of an aligned trajectory: `set_temperature: degrees is "19" (string), expected 19`."""
+    """A row of aligned calls in words: `set_temperature: degrees is "19" (string), expected 19`."""
     return draw(_call_text(call_name(diff), diff), color=False)
 
 
 def call_note(diff: CallDiff) -> str:
-    """Why a call that is on one side, or at another place, differs: `out of order, expected 2nd`; "" else."""
+    """The reason why a call without a partner differs: `out of order, expected 2nd`; "" for other calls."""
     if diff.op == "moved":
         return "out of order" if diff.place is None else f"out of order, expected {ordinal(diff.place + 1)}"
     return {"extra": "unexpected call", "missing": "missing"}.get(diff.op, "")
 
 
 def allowed_by_rules(result: CaseResult | RepeatResult) -> list[str]:
-    """The arguments whose differences rules allow, as `degrees of set_temperature`."""
+    """The arguments whose differences rules allow: `degrees of set_temperature`."""
     names = {
         f"{visible(arg.path) or 'args'} of {call_name(diff)}": None
         for turn in result.turns
@@ -152,24 +151,25 @@ def allowed_by_rules(result: CaseResult | RepeatResult) -> list[str]:
 
 
 def call_name(diff: CallDiff) -> str:
-    """The name that both sides of a row share."""
+    """The tool name of a row."""
     call = diff.actual or diff.expected
     return visible(call.name) if call else ""
 
 
 def call_args(diff: CallDiff) -> str:
-    """The arguments of a row whose sides do not differ, or has only one: `location "Kitchen", degrees 19`."""
+    """The arguments of a row with equal sides, or with one side: `location "Kitchen", degrees 19`."""
     call = diff.actual or diff.expected
     return args_in_words(call.args if call else None)
 
 
 def args_in_words(args: Mapping[str, Any] | None) -> str:
-    """`location "Kitchen", degrees 19`"""
+    """Arguments as text: `location "Kitchen", degrees 19`."""
     return ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (args or {}).items())
 
 
 def _first_items(items: list[_Item]) -> tuple[list[_Item], int]:
-    """The first three and how many are left out; "and 1 more" would take the room of the fourth itself."""
+    """The first three items and the number of others; all four of four, because a note would take the same
+    space."""
     count = MAX_REASONS if len(items) > MAX_REASONS + 1 else len(items)
     return items[:count], len(items) - count
 
@@ -216,7 +216,8 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
 
 
 def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[Reason]:
-    """Reasons in the calls of each turn; those beyond MAX_REASONS are only counted and have no text."""
+    """Reasons in the calls of each turn; those after the first `MAX_REASONS` are only counted and have no
+    text."""
     for index, turn in enumerate(turns):
         if not turn.checks_calls:
             continue
@@ -246,7 +247,7 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
 
 
 def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
-    """The faults that the judge found in the turns that failed."""
+    """The negative findings of a judge in failed turns."""
     whole = info_of(metric.name).whole_conversation
     failed = [number for number, turn in enumerate(metric.per_invocation) if turn.status is Status.FAILED]
     for number in failed or range(len(metric.per_invocation)):
@@ -262,7 +263,7 @@ def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
 
 
 def _because(text: str) -> str:
-    """`: the reason`, without the full stop of a sentence; "" where none is given."""
+    """A rationale as an appendix, `: the reason`, without its full stop; "" for none."""
     shown = visible(" ".join(text.split())).rstrip(".")
     return f": {cut(shown, MAX_MESSAGE)}" if shown else ""
 
@@ -272,7 +273,7 @@ def _votes_text(finding: Finding) -> str:
 
 
 def _finding_text(finding: Finding, metric: MetricResult) -> str:
-    """A judge's finding in words: `rubric polite: no`."""
+    """A finding in words: `rubric polite: no`."""
     match finding.subject:
         case "rubric":
             return f"rubric {finding.name}: no"
@@ -293,7 +294,7 @@ def _quoted_subject(finding: Finding) -> str:
 
 
 def _may_fail_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
-    """Whether a failed metric may have failed because of this turn; it does not always say which."""
+    """Whether a turn may be the reason why a metric failed; metrics without turn scores do not tell."""
     scored = metric.per_invocation
     return len(scored) != len(turns) or scored[index].status is Status.FAILED
 
@@ -303,7 +304,7 @@ def _plain_reason(text: str, turn: int | None = None) -> Reason:
 
 
 def _name_among(names: Mapping[str, int], diff: CallDiff) -> str:
-    """The name, with the arguments where several calls of the turn have it."""
+    """The tool name, with arguments where several calls of the turn have this name."""
     name = call_name(diff)
     args = call_args(diff) if names[name] > 1 and diff.op != "changed" else ""
     return f"{name} ({args})" if args else name
@@ -342,7 +343,7 @@ def _arg_text(arg: ArgDiff) -> Line:
 
 
 def _difference_line(expected: Any, actual: Any) -> Line:
-    """` is "19" (string), expected 19`"""
+    """The difference of two values: ` is "19" (string), expected 19`."""
     before, after = show_change(expected, actual)
     kind = type_change(expected, actual)
     return [
@@ -363,8 +364,7 @@ def _state_reason(diff: StateDiff) -> Reason:
 
 
 def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[Reason]:
-    """Reasons of metrics with an error; metrics that one judge could not judge for one cause share a
-    reason."""
+    """Reasons of metrics with an error; metrics that fail for the same cause share a reason."""
     unjudged: dict[tuple[str, str], list[str]] = {}
     for metric in metrics:
         if metric.judge is None:
@@ -398,21 +398,22 @@ def _metric_reason(metric: MetricResult) -> Reason:
 
 
 def metric_reason(metric: MetricResult) -> str:
-    """The reason of a metric's verdict on one line: the case's, else that of the first turn of its status."""
+    """The reason of a metric's verdict in one line: that of the case, else that of its first turn with this
+    status."""
     per_turn = (turn.reason for turn in metric.per_invocation if turn.status is metric.status and turn.reason)
     return cut(visible((metric.reason or next(per_turn, "")).strip()), MAX_MESSAGE)
 
 
 def error_text(error: ErrorInfo) -> str:
-    """Place, type and the first line of the message: `agent.py:12: NameError: name 'tols' is not defined`."""
+    """An error in one line: `agent.py:12: NameError: name 'tols' is not defined`."""
     message = next((line.strip() for line in error.message.splitlines() if line.strip()), "")
     shown = cut(visible(message), MAX_MESSAGE)
     return str(replace(error, type=visible(error.type), message=shown, where=visible(error.where)))
 
 
 def crash_text(error: ErrorInfo) -> str:
-    """The error that ended a case: `no response within 30 s (tools.py:41 in wait). Raise --timeout or fix
-    the tool`."""
+    """The error that ended a case: `no response within 30 s (tools.py:41 in wait). Raise --timeout or fix the
+    tool`."""
     message = error.message.partition("\n")[0]
     if error.type != "TimeoutError" or not message.startswith("no response within"):
         return error_text(error)

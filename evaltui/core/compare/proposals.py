@@ -1,8 +1,7 @@
-r"""Rules that would let a difference pass, made from its two values.
+r"""Rules that allow a difference, proposed from its two values.
 
-A regex keeps what both texts have in common: dates, times and uuids become their form, other digits `\d+`,
-other words `\w+`; of texts that are built differently, what is between their common beginning and end becomes
-`.+`.
+A regex keeps the common parts of both texts: dates, times and uuids become their formats, other digits `\d+`,
+other words `\w+`. Between the common start and end of dissimilar texts it has `.+`.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from evaltui.core.model.regexes import SlowRegexError
 
 @dataclass(frozen=True)
 class Proposal:
-    """A match as it is written in a rule, `"ignore"` or `{"regex": ...}`, and in words."""
+    """A match value of a rule, `"ignore"` or `{"regex": ...}`, with a description."""
 
     match: Any
     words: str
 
 
 def proposals(expected: Any, actual: Any) -> list[Proposal]:
-    """The ways in which two differing values can count as the same, the most specific one first.
+    """The matches under which two different values count as equal, the most specific first.
 
-    Each of them lets these two pass. A side that has no such argument is ABSENT.
+    ABSENT stands for a side without the argument.
     """
     return [
         Proposal(match, match_in_words(match))
@@ -44,7 +43,8 @@ def proposals(expected: Any, actual: Any) -> list[Proposal]:
 
 
 def arg_paths(path: JsonPath) -> list[str]:
-    """Where a rule for a difference can be put, as its `arg`: there, at any index, then ever further out."""
+    """The possible `arg` paths of a rule for a difference: its own path, with any index, then each path
+    around it."""
     anywhere: ArgPath = tuple(ANY_INDEX if isinstance(step, int) else step for step in path)
     around = [anywhere[:length] for length in range(len(path) - 1, 0, -1)]
     return list(dict.fromkeys(arg_path_text(place) for place in (path, anywhere, *around))) + (
@@ -78,7 +78,7 @@ def _candidates(expected: Any, actual: Any) -> Iterator[Any]:
 
 
 def _tolerance(expected: float, actual: float) -> float:
-    """The difference rounded up to 1, 2 or 5 and zeros: 0.3 to 0.5, 1 to 1, 1733 to 2000."""
+    """The difference of two numbers rounded up to 1, 2 or 5 with zeros: 0.3 to 0.5, 1733 to 2000."""
     difference = abs(exact_decimal(expected) - exact_decimal(actual))
     unit = Decimal(1).scaleb(difference.adjusted())
     tolerance = next(step * unit for step in (1, 2, 5, 10) if step * unit >= difference)
@@ -109,7 +109,7 @@ _MIN_COMMON = 3
 
 
 def _regex(expected: Any, actual: Any) -> str | None:
-    """A form that both values have, None where they have nothing in common."""
+    """A regex that both values match; None for values without common parts."""
     if is_number(expected) and is_number(actual):
         return None
     before, after = _as_text(expected), _as_text(actual)
@@ -132,12 +132,12 @@ def _regex_by_parts(before: str, after: str) -> str | None:
 
 
 def _parts(tokens: re.Pattern[str], text: str) -> list[tuple[str, str]]:
-    """The kind and the text of each part."""
+    """The parts of a text, each with its kind."""
     return [(str(match.lastgroup), match[0]) for match in tokens.finditer(text)]
 
 
 def _generalise(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> str | None:
-    """A regex for both, None where the texts are not built alike."""
+    """A regex for two lists of parts; None for lists of different structure."""
     if len(before) != len(after):
         return None
     regex = ""
@@ -168,7 +168,7 @@ def _regex_by_ends(before: str, after: str) -> str | None:
 
 
 def _common_length(text: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The number of equal characters at the start of both texts."""
     pairs = enumerate(zip(text, other, strict=False))
     return next((count for count, (mine, theirs) in pairs if mine != theirs), min(len(text), len(other)))
 

@@ -1,4 +1,4 @@
-"""Makes steps of google-adk's events, the JSON of its servers and files. Source: google-adk 2.13."""
+"""google-adk's events as steps, from the JSON of its servers and files. Source: google-adk 2.13."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..model.json_values import field_of
 
 
 def step_from_adk(event: Mapping[str, Any]) -> Step:
-    """A google-adk event as JSON (snake_case or camelCase keys) as a step.
+    """Converts a google-adk event as JSON, in snake_case or camelCase.
 
-    Raises ValueError where it has no author, pydantic's ValidationError for a content that genai does not
-    know.
+    Raises ValueError for an event without author, pydantic's ValidationError for a content that genai does
+    not accept.
     """
     # A host whose agent is one of google-adk has events as objects, and needs no models of ours.
     from ..model.content import GROUNDING_METADATA, Content, UsageMetadata
@@ -52,18 +52,19 @@ def step_from_adk(event: Mapping[str, Any]) -> Step:
 
 
 def is_internal(key: str) -> bool:
-    """Whether a key of the session state is one that ADK keeps for itself."""
+    """Whether a key of the session state is internal to ADK."""
     return key.removeprefix("temp:").startswith("_adk")
 
 
 def node_name(event: Mapping[str, Any]) -> str:
-    """The name of the node of a workflow that an event is from; "" where it is from none."""
+    """The name of the workflow node of an event; "" for none."""
     path = str((field_of(event, "node_info") or {}).get("path") or "")
     return path.rpartition("/")[2].partition("@")[0]
 
 
 def output_of(output: Any, node_info: Mapping[str, Any]) -> Json:
-    """The fields of a step for an output: the node that returns it, and whether the root does, too."""
+    """The fields of a step for an output: the node that returns it, and whether it is the output of the root.
+    """
     if output is None:
         return {}
     paths = field_of(node_info, "output_for") or ()
@@ -77,8 +78,8 @@ FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "en
 
 
 def _framework_data(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
-    """The data of an event that ADK needs to continue: its isolation scope, state that is ADK's own, and of
-    a workflow the node and its actions."""
+    """The data of an event that ADK needs to continue: isolation scope, internal state, and the node of a
+    workflow with its actions."""
     delta = field_of(actions, "state_delta") or {}
     node = field_of(event, "node_info") or {}
     # The path of an agent that is the root says nothing, and every event has it.
@@ -94,7 +95,7 @@ def _framework_data(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Jso
 
 
 def _filled_fields(data: Mapping[str, Any], *names: str) -> Json:
-    """The fields of these names that say something."""
+    """The fields with these names that are not empty."""
     values = {name: field_of(data, name) for name in names}
     return {name: value for name, value in values.items() if value not in (None, {}, [])}
 

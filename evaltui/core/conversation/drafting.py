@@ -1,8 +1,7 @@
-"""From a conversation to an eval case: which of what happened is expected to happen again.
+"""Drafting an eval case from a conversation: choosing what is expected.
 
-A turn is drafted from the invocation that a run would make of its events, so that a case that is run at once
-passes where the agent does the same again. What only belongs to this one run is left out: thoughts, what ran
-inside agent tools, usage, times and ids of the run.
+A turn is drafted from the invocation that a run would make of its events, so that a deterministic agent
+passes the new case. Thoughts, work inside agent tools, usage, times and ids are left out.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ _ROLES = ("user", "model", "function", "tool")
 
 @dataclass(frozen=True)
 class TurnDraft:
-    """One turn as it happened, its user message included, and what of it becomes an expectation.
+    """A turn of a conversation, the user's message included, and the choice of its expectations.
 
-    A `context` turn is run, not scored. `results` are kept only where `calls` are: a result whose call is not
-    expected keeps a case from passing.
+    A `context` turn is run but not scored. `results` need `calls`: a result whose call is not expected keeps
+    a case from passing.
     """
 
     events: Sequence[Event]
@@ -50,10 +49,11 @@ class TurnDraft:
 
 @dataclass(frozen=True)
 class CaseDraft:
-    """`case` is an EvalCase as JSON with snake_case keys.
+    """A drafted case.
 
-    `marks` are for `evaltui.turns` of the config, by turn: `context` as asked for, and for a turn of which
-    neither calls nor answer are expected; `skip` for one whose calls alone are not, or are unknown.
+    `case` is an EvalCase as JSON in snake_case. `marks` are entries for `evaltui.turns` of the config, by
+    turn: `context` where chosen, and for a turn without expectations; `skip` where only calls are not
+    expected, or are unknown.
     """
 
     case: Json
@@ -72,18 +72,15 @@ def draft_case(
     final_state: Json | None = None,
     outputs: bool = False,
 ) -> CaseDraft:
-    """A case of these turns that begins in `state`, the session state before the first of them.
+    """Drafts a case from turns that start with `state`, the session state before the first of them.
 
-    Without `state`, `app_name` and `user_id` the case has no session input. A `final_state` is expected but
-    for its `temp:` keys, which no session keeps. Run at once with everything kept, a deterministic agent
-    passes the default criteria, unless a turn has no word to compare: its answer is empty, symbols, a file.
-
-    An output is the expected response of a turn without a text, with `outputs` of every turn that has one.
-
-    Raises ValueError for a turn without events, pydantic's ValidationError for a content that genai does not
-    know.
+    Without `state`, `app_name` and `user_id`, the case has no session input. `final_state` is expected
+    without `temp:` keys, which no session keeps. An output is the expected response of a turn without a text,
+    and with `outputs` of every turn with an output. A deterministic agent passes the default criteria, unless
+    a turn has no words to compare. Raises ValueError for a turn without events, pydantic's ValidationError
+    for a content that genai does not accept.
     """
-    turns = [replace(turn, calls=turn.calls and not _keeps_calls(turn)) for turn in turns]
+    turns = [replace(turn, calls=turn.calls and not _lacks_calls(turn)) for turn in turns]
     happened = [_invocation(turn.events) for turn in turns]
     scored = [
         invocation.with_output if outputs or not _answer(invocation) else invocation
@@ -106,8 +103,8 @@ def draft_case(
 
 
 def propose_eval_id(message: str, used_ids: Collection[str]) -> str:
-    """The first words of a user message in snake_case, at most 40 characters; a number follows where that is
-    taken. `case` where the message has no words."""
+    """An id for a case: the first words of a user message in snake_case, at most 40 characters, numbered if
+    the id is used; `case` for a message without words."""
     words = _words(message) or ["case"]
     proposed = _join_words(words, _MAX_ID_LENGTH)
     number = 1
@@ -139,8 +136,8 @@ def _join_words(words: Sequence[str], limit: int) -> str:
     return text
 
 
-def _keeps_calls(turn: TurnDraft) -> bool:
-    """Whether the agent did not send the calls of a turn, so that none can be expected."""
+def _lacks_calls(turn: TurnDraft) -> bool:
+    """Whether the calls of a turn are unknown because the agent does not send them."""
     return any(CALLS in event.data.get("untold", ()) for event in turn.events)
 
 
@@ -215,14 +212,14 @@ def _events(invocation: Invocation) -> Sequence[InvocationEvent]:
 
 
 def _answers_call(response: FunctionResponse, calls: Sequence[FunctionCall]) -> bool:
-    """Whether a response is that of a call of its own turn."""
+    """Whether a response belongs to one of the calls."""
     return any(call.id == response.id if response.id else call.name == response.name for call in calls)
 
 
 def without_secrets(case: Json, secrets: Secrets) -> Json:
-    """A drafted case whose expectations have no secrets: what is compared with them then has none either.
+    """A drafted case with secrets masked in its expectations, because they are compared with masked texts.
 
-    What the user says, and where the session begins, stays: the agent is to get it.
+    The user's messages and the session input stay, because the agent needs them.
     """
     turns = [
         {name: value if name == "user_content" else secrets.masked(value) for name, value in turn.items()}

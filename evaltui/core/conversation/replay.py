@@ -1,4 +1,4 @@
-"""The past of a conversation as steps: a session can begin at its end without running any of it."""
+"""The past of a conversation as steps, so that a session can start at its end without running it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TRANSFER = "transfer_to_agent"
 
 
 def past_of_turns(turns: Iterable[Sequence[Event]]) -> list[Step]:
-    """The steps of turns as they happened, the user's messages included, `turn` counted anew from 0.
+    """The steps of finished turns, the user's messages included, with `turn` numbered from 0.
 
-    `turns` has all events of each turn. What ran inside tools, pieces of streamed text, requests to models
-    and errors of the agent's code are no part of a past.
+    `turns` are all events of each turn. Events inside tools, pieces of streamed text, model requests and
+    errors of the agent's code are left out.
     """
     past: list[Step] = []
     for turn, events in enumerate(turns):
@@ -32,13 +32,12 @@ def past_of_turns(turns: Iterable[Sequence[Event]]) -> list[Step]:
 
 
 def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection[str] = ()) -> list[Step]:
-    """An expected or recorded turn as the steps of a past: message, calls and results, texts, answer.
+    """An expected or recorded turn as steps: message, calls with results, texts, answer.
 
-    Calls and results without an id are given one that no other turn has, so that they pair: a result is that
-    of the earliest call of its tool that has none yet. Authors are kept; "" is one that the invocation does
-    not name, which is the agent talked to. Thoughts are kept. Of the three flat lists, texts come first, then
-    the calls, each followed by its result. Requests to a person wait, and so do the calls of the ids
-    `responded`, those that a later turn responds to.
+    Missing ids of calls and results are filled in uniquely: a result belongs to the earliest call of its tool
+    without a result. An author of "" is the root agent. In flat lists, the texts come first, then each call
+    with its result. Requests to a person wait for a response, and so do calls with ids in `responded`, to
+    which later turns respond.
     """
     steps = _intermediate_steps(invocation.intermediate_data, turn)
     user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
@@ -53,7 +52,7 @@ def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection
 def events_of_invocation(
     invocation: Invocation, turn: int, responded: Collection[str] = ()
 ) -> Iterator[Event]:
-    """A turn as the events of a run, as far as an invocation tells of them; `responded` as above."""
+    """A turn as events, as far as an invocation has them; `responded` as in `steps_of_invocation`."""
     user, *others = steps_of_invocation(invocation, turn, responded)
     yield Event("user", user.content, turn=turn)
     for step in others:
@@ -61,7 +60,7 @@ def events_of_invocation(
 
 
 def expected_places(turns: Sequence[Invocation]) -> dict[str, CallPlace]:
-    """Where the calls that have ids are expected."""
+    """The places of expected calls with ids."""
     calls = [tool_calls(turn.intermediate_data) for turn in turns]
     return call_places([(call.id or "", call.name or "") for call in own] for own in calls)
 
@@ -137,7 +136,7 @@ def _transfer_target(call: Json) -> str | None:
 
 
 def _pair_results(calls: Sequence[Json], results: Sequence[Json], turn: int) -> dict[int, Json]:
-    """The result of each call that has one, by the position of the call. Ids are filled in."""
+    """The result of each call by the position of the call, with missing ids filled in."""
     answers: dict[int, Json] = {}
     for result in results:
         position = _position_of_call(result, calls, answers)
@@ -164,7 +163,7 @@ def _position_of_call(result: Json, calls: Sequence[Json], answers: Mapping[int,
 
 
 def _with_answer(intermediate: Iterable[Step], answer: Json | None) -> list[Step]:
-    """The steps with the answer in its place: recorded, its event is there without its content."""
+    """The steps with the answer in its place; in a recorded turn, its event exists without content."""
     steps = list(intermediate)
     if not answer or not answer.get("parts"):
         return steps

@@ -1,4 +1,4 @@
-"""Requests of waiting calls to a person, and the responses that typed texts stand for."""
+"""Requests of waiting calls to a person, and typed responses to them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _MAX_SHOWN = 400
 
 @dataclass(frozen=True)
 class HumanRequest:
-    """A call that waits, as a person reads it.
+    """A waiting call as a person reads it.
 
-    `message` is the question, `payload` what comes with it (None for nothing), `schema` the JSON schema of
-    the response (None where anything may be), `takes` a few words on what may be typed.
+    `message` is the question, `payload` is data that comes with it (None for none), `schema` is the JSON
+    schema of the response (None for any), `accepts` describes accepted input.
     """
 
     kind: RequestKind
@@ -71,12 +71,12 @@ def request_of(call: WaitingCall) -> HumanRequest:
 
 
 def expected_call(waiting: Sequence[WaitingCall]) -> WaitingCall | None:
-    """The call that what is typed next is the response to."""
+    """The call that the next typed text responds to; None for none."""
     return next((call for call in waiting if not call.set_aside), None)
 
 
 def asker_of(call: WaitingCall) -> str:
-    """Who waits for the response: the tool that is to be confirmed or that takes longer, else the agent."""
+    """The name of the waiting tool or agent: the tool to confirm or a long-running tool, else the agent."""
     if call.name not in REQUESTS:
         return call.name
     return text_or_empty(_object(call.args.get("originalFunctionCall")).get("name")) or "The agent"
@@ -85,8 +85,8 @@ def asker_of(call: WaitingCall) -> str:
 def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
     """The typed text as a genai Content: the response to the expected call, else a message.
 
-    While calls wait, `/message TEXT` is a message, and `/respond TEXT` the response to the first of them,
-    also where it has been set aside. Raises ResponseError.
+    While calls wait, `/message TEXT` is a message, and `/respond TEXT` the response to the first call, even
+    if it was set aside. Raises ResponseError.
     """
     call = expected_call(waiting)
     if waiting and typed.startswith(MESSAGE):
@@ -109,7 +109,7 @@ def typed_text(response: Any) -> str:
 
 
 def respond(call: WaitingCall, typed: str) -> Json:
-    """The response that a text typed for a call is. Raises ResponseError."""
+    """The response to a call for a typed text. Raises ResponseError."""
     request, text = request_of(call), typed.strip()
     if not text:
         raise ResponseError("Response is empty")
@@ -188,13 +188,13 @@ def _input_response(schema: Mapping[str, Any] | None, text: str) -> Json:
 
 
 def asks_to_confirm(schema: Mapping[str, Any]) -> bool:
-    """Whether it is the schema of ADK's ToolConfirmation, by which a workflow asks to confirm a node."""
+    """Whether a schema is that of ADK's ToolConfirmation, by which a workflow asks to confirm a node."""
     properties = schema.get("properties")
     return schema.get("title") == "ToolConfirmation" and isinstance(properties, dict)
 
 
 def possible_values(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
-    """The values that a text may stand for, the likeliest first."""
+    """The possible values of a text by a schema, the most likely first."""
     parsed = _json(text)
     kind = schema.get("type")
     if kind == "boolean" and text.lower() in _YES_WORDS | _NO_WORDS:
@@ -208,7 +208,7 @@ def possible_values(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
 
 
 def _wrap_result(value: Any) -> Json:
-    """A value as ADK unwraps it: from `{"result": …}`, in which it reads a text as JSON where it can."""
+    """A value in ADK's wrapper, `{"result": …}`; ADK reads a text in it as JSON if it is valid JSON."""
     if isinstance(value, dict) and list(value) != ["result"]:
         return value
     if isinstance(value, str) and _json(value) is not _NOT_JSON:
@@ -225,7 +225,7 @@ def _accepted_input(schema: Mapping[str, Any] | None) -> str:
 
 
 def schema_in_words(schema: Any) -> str:
-    """`{name: string, age?: integer}`; what is too deep for that is shown as its JSON schema."""
+    """A schema in words: `{name: string, age?: integer}`; a deeply nested one as JSON."""
     if not isinstance(schema, Mapping):
         return "any"
     properties = schema.get("properties")

@@ -1,4 +1,4 @@
-"""Costs of model calls in words and as lines."""
+"""Costs of model calls as text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from evaltui.text.values import visible
 
 
 def may_cost(spent: Spending | None) -> bool:
-    """Whether a model was asked that costs something, or may."""
+    """Whether any model call cost something, or may have."""
     return spent is not None and any(
         spending.usd or not is_scripted(spending.model) for spending in spent.models
     )
 
 
 def estimate_note(spent: Spending) -> str:
-    """Where prices are from: `estimated from list prices of genai-prices 0.2.3`; "" where there are none."""
+    """The source of prices: `estimated from list prices of genai-prices 0.2.3`; "" for none."""
     listed = [f"list prices of {name}" for name in spent.prices if name != OWN_PRICE_SOURCE]
     sources = " and ".join(
         [*listed, *(OWN_PRICE_SOURCE for name in spent.prices if name == OWN_PRICE_SOURCE)]
@@ -29,7 +29,7 @@ def estimate_note(spent: Spending) -> str:
 
 
 def cost_lines(spent: Spending | None, width: int) -> Iterator[Line]:
-    """The sum, then a line for each payer and model; none where nothing is worth telling."""
+    """The total cost, then a line for each payer and model; none where no call can have cost anything."""
     if spent is None or not may_cost(spent):
         return
     prices = f", {estimate_note(spent)}" if estimate_note(spent) else ""
@@ -38,7 +38,7 @@ def cost_lines(spent: Spending | None, width: int) -> Iterator[Line]:
 
 
 def model_lines(spent: Spending | None, width: int) -> Iterator[Line]:
-    """A line for each payer and model; none where nothing is worth telling."""
+    """A line for each payer and model; none where no call can have cost anything."""
     if spent is None or not may_cost(spent):
         return
     table = Table(_COLUMNS, spent.models, width)
@@ -77,7 +77,7 @@ _COLUMNS: Sequence[Column[ModelSpending]] = (
 
 
 def tokens_in_words(tokens: Tokens) -> str:
-    """`9,612 → 1,038 tokens (1,200 cached, 300 thoughts)`"""
+    """Numbers of tokens as text: `9,612 → 1,038 tokens (1,200 cached, 300 thoughts)`."""
     if tokens.total is None:
         return f"{UNKNOWN} {plural(0, 'token')}"
     counts = " → ".join(map(show_number, (tokens.input, tokens.output)))

@@ -1,4 +1,4 @@
-"""The price of a model call: what the config says, else the list price in genai-prices, else unknown."""
+"""Prices of model calls: from the config, else the list price in genai-prices, else unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PRICE_TABLE = "genai-prices"
 OWN_PRICE_SOURCE = "own prices"
-"""Where prices are from that the config or the project's settings name."""
+"""The source of prices that the config or the project's settings define."""
 
 _MILLION = 1_000_000
 # `models/NAME`, `publishers/google/models/NAME`, `projects/P/locations/L/publishers/google/models/NAME`
@@ -28,15 +28,15 @@ _RESOURCE_PREFIX = re.compile(r"^(?:.*/)?models/(?=[^/]+$)")
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of models that hold in a run."""
+    """The prices of models in a run."""
 
     own: Mapping[str, OwnPrice] = field(default_factory=dict)
-    """Prices by the model's name, with or without its prefix."""
+    """Prices by name of the model, with or without prefix."""
 
     def price_of(self, model: str, tokens: Tokens | None, at: datetime) -> float | None:
-        """US dollars of a call that was made `at`; None where nobody knows.
+        """US dollars of a call at a time; None where the price is unknown.
 
-        Scripted models cost nothing, unless there are own prices for them.
+        Scripted models cost nothing unless a price is set for them.
         """
         if (own := self._find_own(model)) is not None:
             return _own_price(own, tokens)
@@ -45,13 +45,13 @@ class Prices:
         return None if tokens is None else _list_price(model, tokens, at)
 
     def source_of(self, model: str) -> str:
-        """Where the price of a model is from: `own prices`, `genai-prices 0.2.3`; "" for a scripted model."""
+        """The source of a model's price: `own prices`, `genai-prices 0.2.3`; "" for a scripted model."""
         if self._find_own(model) is not None:
             return OWN_PRICE_SOURCE
         return "" if is_scripted(model) else table_version()
 
     def need_table(self, models: Iterable[str]) -> bool:
-        """Whether the table of list prices is asked for one of them and not loaded, which takes its time."""
+        """Whether a model needs the table of list prices, which is not loaded yet."""
         if load_table.cache_info().currsize:
             return False
         return any(self._find_own(model) is None and not is_scripted(model) for model in models)
@@ -64,7 +64,7 @@ class Prices:
 
 
 def is_scripted(model: str) -> bool:
-    """Whether a model answers by rules, without network and cost."""
+    """Whether a model is scripted: it answers by rules, without network and cost."""
     return model.startswith(SCRIPTED_PREFIX)
 
 
@@ -90,7 +90,7 @@ def table_version() -> str:
 
 @cache
 def load_table() -> None:
-    """Loads the table of list prices, if it is installed: a second and more on a slow machine."""
+    """Loads the table of list prices if it is installed, which takes a second or more."""
     if table_version():
         import_module("genai_prices")
 

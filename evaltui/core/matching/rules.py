@@ -1,21 +1,26 @@
-"""When arguments of calls that differ count as the same: the rules of the `evaltui` block.
+"""Rules of the `evaltui` block for arguments that may differ.
 
-A rule only ever lets more pass: equal arguments are the same whatever it says. What it says of two values:
+Rules only allow more differences: equal arguments are always the same. The matches:
 
-- `ignore`: anything, also an argument that one side does not have; all others need a value on both sides.
-- `regex`: the whole actual value, a text or a number as JSON writes it, matches. The regexes of one scoring
-  have a few seconds together: what takes longer lets nothing pass, and a metric that needs it is an error.
-- `approx`: both are numbers, at most `abs` or `rel` times the expected one apart.
+- `ignore`: any value, also on one side only; all other matches need a value on both sides.
+
+- `regex`: the whole actual value matches, a text or a number as in JSON. The regexes of one scoring share a
+time limit of a few seconds: a slower one allows nothing, and a metric that needs it is an error.
+
+- `approx`: two numbers that differ by at most `abs`, or `rel` times the expected one.
+
 - `any_of`: the actual value equals one of these.
-- `type`: both are of the same JSON type, or a number and a text that spells one.
-- `subset`: all that an expected object or list has is in the actual one, which may have more; the order of
-  list items is free.
-- `case_insensitive`: two texts that differ in upper and lower case at most, however Unicode writes them:
-  `é` is one letter or two, `ß` is `SS`.
 
-Of several rules for a place the most specific one holds, alone: one for this case of this set before one for
-cases of this id, for this set, for everything; of these the one with the longer path, then the one with fewer
-`[*]`, then the later one. So a rule for `filter` holds for all of `filter` but what has a rule of its own.
+- `type`: two values of one JSON type, or a number and a text of a number.
+
+- `subset`: the actual object or list has all members of the expected one, perhaps more; the order of list
+items is free.
+
+- `case_insensitive`: two texts that differ in case only, in any Unicode normal form: `ß` equals `SS`.
+
+Of several rules for a place, only the most specific one applies: for this case of this set, for cases with
+this id, for this set, for all; then the longest path, the fewest `[*]`, and the last in the config. A rule
+for `filter` applies to all of `filter` except parts with their own rule.
 """
 
 from __future__ import annotations
@@ -58,7 +63,7 @@ Args = dict[str, Any] | None
 
 @dataclass(frozen=True)
 class _RankedRule:
-    """A rule, and how specific it is: of two the greater one holds."""
+    """A rule with its rank; of two rules the one with the higher rank applies."""
 
     rule: ArgRule
     path: ArgPath
@@ -66,12 +71,12 @@ class _RankedRule:
 
     @property
     def number(self) -> int:
-        """Its place in the config, from 0."""
+        """Its index in the config."""
         return self.rank[-1]
 
 
 class SlowRuleError(Exception):
-    """A rule that cannot be decided: its regex takes too long."""
+    """A rule cannot be decided because its regex takes too long."""
 
     def __init__(self, config: str, ranked: _RankedRule, slow: SlowRegexError) -> None:
         place = format_path(("evaltui", "rules", ranked.number, "match", "regex"))
@@ -85,8 +90,8 @@ class SlowRuleError(Exception):
 class ToolRules:
     """The rules for the arguments of one tool in one case.
 
-    `patience` is what their regexes have left. What takes longer is no match, or with `config`, the name of
-    the file that they are from, a SlowRuleError.
+    `patience` is the time left for their regexes. A regex that takes longer does not match, or raises
+    SlowRuleError where `config`, the name of their file, is given.
     """
 
     ranked: tuple[_RankedRule, ...]
@@ -94,7 +99,7 @@ class ToolRules:
     config: str | None = None
 
     def match(self, expected: Args, actual: Args) -> bool:
-        """Whether the arguments of two calls are the same, by the rules where they are not equal."""
+        """Whether the arguments of two calls are equal, or differ as the rules allow."""
         return all(
             self.passing(expected, actual, path) is not None
             for path, mine, theirs in arg_places(expected, actual)
@@ -102,7 +107,7 @@ class ToolRules:
         )
 
     def unruled(self, args: Args) -> Hashable:
-        """The arguments that no rule is for, as a key: calls that differ in it never `match`."""
+        """The arguments without rules, as a key: calls with different keys never `match`."""
         values = args or {}
         return hashable_value(
             without_places(
@@ -111,10 +116,7 @@ class ToolRules:
         )
 
     def passing(self, expected: Args, actual: Args, path: JsonPath) -> ArgRule | None:
-        """The rule that lets the difference at a place of two calls' arguments pass, None where none does.
-
-        The place is one that `side_by_side` gives.
-        """
+        """The rule that allows the difference at a place of `side_by_side`; None for none."""
         own = max(
             (ranked for ranked in self.ranked if covers(ranked.path, path)),
             key=lambda ranked: ranked.rank,
@@ -143,7 +145,7 @@ class ToolRules:
     def _overruled_places(
         self, own: _RankedRule, place: JsonPath, mine: Any, theirs: Any
     ) -> Iterator[JsonPath]:
-        """The places inside a rule's place, seen from there, that a more specific rule holds for."""
+        """The places inside a rule's place, relative to it, to which a more specific rule applies."""
         for ranked in self.ranked:
             if (
                 ranked.rank > own.rank
@@ -160,7 +162,7 @@ NO_RULES: CaseRules = MappingProxyType({})
 
 
 def rules_of_case(rules: Iterable[ArgRule], eval_set_id: str, eval_id: str) -> CaseRules:
-    """The rules that hold in a case, by tool."""
+    """The rules that apply in a case, by tool."""
     by_tool: dict[str, list[_RankedRule]] = {}
     for number, rule in enumerate(rules):
         if rule.set in (None, eval_set_id) and rule.case in (None, eval_id):
@@ -173,7 +175,7 @@ def rules_of_case(rules: Iterable[ArgRule], eval_set_id: str, eval_id: str) -> C
 
 
 def with_patience(rules: CaseRules, config: str | None = None) -> CaseRules:
-    """The rules for one scoring: their regexes have new patience. For `config` see `ToolRules`."""
+    """The rules for one scoring, with a new time limit for regexes; for `config` see `ToolRules`."""
     patience = Patience()
     return {tool: replace(own, patience=patience, config=config) for tool, own in rules.items()} or NO_RULES
 
@@ -194,14 +196,15 @@ def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool
 
 
 def call_keys(name: str, args: Args, rules: CaseRules) -> tuple[Hashable, Hashable]:
-    """Two keys to compare calls: different first keys mean different calls, equal second keys equal calls."""
+    """Two keys to compare calls: calls with different first keys differ, calls with equal second keys are
+    equal."""
     exact = name, hashable_value(args)
     return ((name, rules[name].unruled(args)) if name in rules else exact), exact
 
 
 def arg_places(expected: Args, actual: Args) -> Iterator[tuple[JsonPath, Any, Any]]:
-    """The differing places as `side_by_side`; missing and empty arguments differ as a whole where neither
-    side has any."""
+    """The differing places as by `side_by_side`; missing and empty arguments differ as a whole if both sides
+    have no arguments."""
     if not expected and not actual:
         yield (), expected, actual
     else:
@@ -209,7 +212,7 @@ def arg_places(expected: Args, actual: Args) -> Iterator[tuple[JsonPath, Any, An
 
 
 def _reached_places(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPath]:
-    """The places in a value that a path names."""
+    """The existing places in a value for a path."""
     if not path:
         yield place
         return
@@ -232,9 +235,9 @@ def lets_pass(
     left_out: Collection[JsonPath] = (),
     patience: Patience | None = None,
 ) -> bool:
-    """Whether two values are the same by this match; a side that has none is ABSENT.
+    """Whether two values are equal by a match; ABSENT stands for a missing value.
 
-    `left_out` are places that have been taken out of both already. Raises SlowRegexError.
+    `left_out` are places that were removed from both values before. Raises SlowRegexError.
     """
     if how == "ignore" or equal(expected, actual):
         return True
@@ -258,17 +261,17 @@ def lets_pass(
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number that has a size: no boolean, not NaN, not infinite."""
+    """Whether a value is a finite number and no boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
 def exact_decimal(number: float) -> Decimal:
-    """A number as it is written: 0.1 is a tenth."""
+    """The exact decimal of a number as written: 0.1 is a tenth."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
 def _fold_case(text: str) -> str:
-    """A text as Unicode compares it without case and without regard to how its letters are composed."""
+    """A text folded for comparison without case, in one Unicode normal form."""
     folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
     return unicodedata.normalize("NFC", folded)
 
@@ -319,15 +322,13 @@ def _is_within(expected: Any, actual: Any) -> bool:
 
 
 def match_data(match: Match) -> Any:
-    """A match as it is written in the config."""
+    """A match as in the config."""
     return match if isinstance(match, str) else match.model_dump(mode="json", exclude_unset=True)
 
 
 def match_in_words(data: Any) -> str:
-    r"""A match as the config has it, in a few words: `ignore`, `regex \d+`, `± 0.5`, `one of 19, "19"`.
-
-    What is no match is shown as it is.
-    """
+    r"""A match of the config in words: `ignore`, `regex \d+`, `± 0.5`, `one of 19, "19"`; an invalid match as
+    JSON."""
     match data:
         case str():
             return visible(data.replace("_", " "))
@@ -347,7 +348,7 @@ def _tolerance(key: Any, value: Any) -> str:
 
 
 def rule_in_words(rule: ArgRule, path: JsonPath) -> str:
-    """A rule as it is shown beside the difference that it lets pass: `ignore`, `ignore, for items[*]`."""
+    """A rule in words for the difference that it allows: `ignore`, `ignore, for items[*]`."""
     words = match_in_words(match_data(rule.match))
     if rule.arg == format_path(path):
         return words
