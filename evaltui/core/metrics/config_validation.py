@@ -1,8 +1,8 @@
-"""Problems in the data of a config, as sentences at their places.
+"""Problems in the data of a config, as sentences with paths.
 
-Errors are what google-adk 2.13 refuses, thresholds that every score reaches, or none, and criteria that no
-metric can be computed by. Warnings are what it takes without a word although it cannot work as meant. Paths
-are as the data spells them.
+Errors: anything that google-adk 2.13 refuses, thresholds outside of the range of scores, and criteria that no
+metric can be computed by. Warnings: anything that it accepts silently but that has no effect. Paths have the
+spelling of the data.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FACTS = Facts(GeminiAccess(serves_other_names=True), has_module=lambda module: 
 
 
 def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
-    """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
+    """The config in parsed JSON of a `test_config.json`, None for errors; and all problems."""
     config, problems = validate_model(EvalConfig, data)
     problems = [_placed_better(problem) for problem in problems]
     if isinstance(data, dict):
@@ -116,7 +116,7 @@ def _double_spellings(data: dict[str, Any], path: JsonPath) -> Iterator[Finding]
 
 
 def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
-    """The path of the criterion that counts for a metric."""
+    """The path of the criterion that applies to a metric."""
     name = metric.metric_name
     block: JsonPath = ("evaltui",) if name in config.evaltui.criteria else ()
     return (*block, "criteria", name)
@@ -130,7 +130,7 @@ def _no_metric(config: EvalConfig) -> Iterator[Finding]:
 
 @UNUSABLE_CRITERION.checks("config")
 def _unusable(config: EvalConfig) -> Iterator[Finding]:
-    """Unknown metrics, and criteria by which their metric cannot be computed on any machine."""
+    """Unknown metrics, and criteria that no metric can be computed by."""
     for metric in config.metrics():
         name, function = metric.metric_name, metric.custom_function_path
         if metric.not_evaluated:
@@ -143,8 +143,7 @@ def _unusable(config: EvalConfig) -> Iterator[Finding]:
 
 @UNKNOWN_KEY.checks("config")
 def _unknown_options(config: EvalConfig) -> Iterator[Finding]:
-    """Keys of a criterion that its metric does not read, and of the simulated user's settings; functions of
-    the user's may read any key."""
+    """Unknown keys of criteria and of the simulated user's settings; custom functions may read any key."""
     for metric in config.metrics():
         criterion, name = metric.criterion, metric.metric_name
         if criterion is None or not criterion.model_extra:
@@ -184,7 +183,7 @@ def _placed_better(problem: Problem) -> Problem:
 
 @UNREACHABLE_THRESHOLD.checks("config")
 def outside_of_range(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
-    """Where in a config a threshold is none of its metric's scores, and why, as a sentence."""
+    """Thresholds outside of the range of their metric's scores: the path and the reason as a sentence."""
     for metric in config.metrics():
         if why := _outside_reason(metric):
             yield _path_of(config, metric), why
@@ -202,7 +201,7 @@ def _outside_reason(metric: EvalMetric) -> str:
 
 
 def _interval(metric: EvalMetric) -> Interval | None:
-    """The scores that a metric may give, None where nobody knows."""
+    """The range of a metric's scores; None where it is unknown."""
     if metric.custom_function_path:
         return metric.interval
     info = METRICS.get(metric.metric_name)
@@ -247,7 +246,7 @@ def _of_custom_metrics(config: EvalConfig) -> Iterator[Finding]:
 
 @IGNORED_SETTING.checks("config")
 def _empty_intervals(config: EvalConfig) -> Iterator[Finding]:
-    """Intervals in which there is no score."""
+    """Intervals that contain no score."""
     for metric in config.metrics():
         interval, name = metric.interval, metric.metric_name
         if interval is None:
@@ -268,7 +267,7 @@ UNJUDGED_RUBRIC = LintRule("unjudged-rubric", "No criterion judges a rubric", bl
 
 
 def rubric_problems(case: Mapping[str, Any], config: EvalConfig) -> list[Problem]:
-    """The problems of a case's rubrics, as JSON data, under a config; paths relative to the case."""
+    """The problems of a case's rubrics, as JSON data, under a config; paths are relative to the case."""
     return problems_of("case with rubrics", case, config)
 
 
@@ -294,7 +293,8 @@ def _is_unknown(kind: str) -> bool:
 
 
 def _unjudged_places(case: Mapping[str, Any], config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
-    """The paths and types of rubrics that no metric judges; a function of the user's may read any rubric."""
+    """Paths and types of rubrics that no metric judges; none if there are custom functions, which may read
+    any rubric."""
     metrics = config.metrics()
     if any(metric.custom_function_path is not None for metric in metrics):
         return

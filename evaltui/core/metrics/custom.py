@@ -1,8 +1,8 @@
-"""The user's own metrics: what their functions return, and how that becomes a `MetricResult`.
+"""Custom metrics: the data that their functions return, as a `MetricResult`.
 
-The functions themselves are called in a process of their own; only JSON comes back. Of ADK's form is
-`function(eval_metric, actual_invocations, expected_invocations, conversation_scenario)`, which decides by
-itself; in short form, `function(actual, expected, criterion)` gives the score of one turn.
+The functions are called in a process of their own, which returns JSON. ADK's form is `function(eval_metric,
+actual_invocations, expected_invocations, conversation_scenario)`, which returns a verdict; the short form is
+`function(actual, expected, criterion)`, which returns the score of a turn.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EvalStatus = Status
 
 
 def _foreign_data(value: Any) -> Any:
-    """A model of the same shape from elsewhere, such as ADK's, as data."""
+    """The data of a model from another package with the same fields, such as ADK's."""
     if isinstance(value, BaseModel) and not isinstance(value, Invocation | RubricScore):
         return value.model_dump(exclude_none=True)
     return value
@@ -105,10 +105,10 @@ class _ReturnedScore(_Returned):
 def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where: str = "") -> MetricResult:
     """The result of a metric from the JSON of the `EvaluationResult` that its function returned.
 
-    Statuses are names, and the function's own: thresholds are its business. A result that breaks ADK's
-    contract is an ERROR that says how: it needs one entry per turn, unless nothing was evaluated or the value
-    is informational. So is a score outside of the interval that the config gives for the metric, or one that
-    is no number, but for ADK's verdicts. `where` is the place of the function in its file.
+    The function decides its statuses and thresholds. A result that breaks ADK's contract is an ERROR with the
+    reason: it needs one entry per turn, unless nothing was evaluated or the value is informational. A score
+    that is no number, or outside of the interval in the config, is also an ERROR, except for ADK's verdicts.
+    `where` is the place of the function in its file.
     """
     metric, count = inputs.metric, len(inputs.actual)
     try:
@@ -151,7 +151,7 @@ def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where
 
 
 def _drop_non_finite(value: Any) -> Any:
-    """The data without scores that are no numbers: google-adk takes them, and the verdict beside them."""
+    """The data without NaN and infinite scores, for which google-adk keeps the status."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -160,11 +160,10 @@ def _drop_non_finite(value: Any) -> Any:
 
 
 def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) -> MetricResult:
-    """The result of a metric in short form: the mean of what its function says of each turn, held against
-    the threshold.
+    """The result of a metric in short form: the mean of the turn scores, compared with the threshold.
 
-    `returned` has for each turn its `score`, None where the function gives none, or the `error` that it
-    raised, as data. A turn that raised makes the metric an ERROR; a context turn does not count.
+    `returned` has for each turn its `score`, None for no score, or the `error` that the function raised. An
+    error in a turn makes the metric an ERROR; context turns are skipped.
     """
     metric, threshold = inputs.metric, required_threshold(inputs.metric)
     try:
@@ -206,7 +205,7 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
 
 
 def rejudge(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
-    """An earlier result of a metric in short form, by the threshold that it has now."""
+    """The result of a metric in short form by another threshold."""
     threshold = required_threshold(metric)
     if earlier.score is None:
         return replace(earlier, threshold=threshold)
@@ -245,7 +244,7 @@ def _outside_text(inputs: MetricInput, scores: Sequence[float | None]) -> str:
 
 
 def _rubric_texts(inputs: MetricInput) -> dict[str, str]:
-    """The rubrics that there are, by id; of two with one id the one of a turn, then the one of the case."""
+    """The texts of rubrics by id; of two with one id, the one of a turn, then the one of the case."""
     texts: dict[str, str] = {}
     raws = criterion_extra(inputs.metric).get("rubrics")
     for raw in raws if isinstance(raws, list) else ():

@@ -1,4 +1,4 @@
-"""`intermediate_match_score`: how much the texts before the answer share with those that are expected."""
+"""`intermediate_match_score`: similarity of the texts before the answer with the expected ones."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _NOTHING_EXPECTED = "no intermediate responses expected"
     )
 )
 def intermediate_match_score(inputs: MetricInput) -> MetricResult:
-    """How much the texts share that the expected and the actual side of a turn have before the answer, the
-    mean over the turns that expect any. Raises CriterionError where there is no threshold.
+    """Similarity of expected and actual texts before the answer, the mean over the turns that expect any.
 
-    Texts are aligned in order, whoever their author is. A turn has twice the ROUGE-1 F of all pairs, by the
-    number of texts on both sides: missing and further texts lower it.
+    Texts are aligned in order, regardless of their author. The score of a turn is twice the sum of ROUGE-1 F
+    over the pairs, divided by the number of texts on both sides, so that missing and extra texts lower it.
+    Raises CriterionError without a threshold.
     """
     if inputs.expected is None or unpaired_reason(inputs):
         return score_against_expected(inputs, _no_score, {})
@@ -79,7 +79,7 @@ def intermediate_match_score(inputs: MetricInput) -> MetricResult:
 
 
 def knows_texts(actual: Invocation) -> bool:
-    """Whether it is known what the agent said in a turn that was run."""
+    """Whether the texts of an actual turn are known."""
     return actual.intermediate_data is not None and actual.untold.keys().isdisjoint((ANSWERS, TEXTS))
 
 
@@ -100,7 +100,7 @@ def _shortfall(rows: Sequence[IntermediateDiff], score: float) -> str:
 
 
 def align_texts(expected: Sequence[Utterance], actual: Sequence[Utterance]) -> tuple[IntermediateDiff, ...]:
-    """The texts of both sides as rows, each in one of them, in the order that lets the pairs share most."""
+    """The texts of both sides as aligned rows with the highest total similarity."""
     start = 0
     while start < min(len(expected), len(actual)) and expected[start][1] == actual[start][1]:
         start += 1
@@ -138,7 +138,7 @@ def _pair_by_place(expected: Sequence[Utterance], actual: Sequence[Utterance]) -
 
 
 def _best_alignment(expected: Sequence[Utterance], actual: Sequence[Utterance]) -> Iterator[IntermediateDiff]:
-    """The alignment whose pairs have the greatest sum; texts that share nothing are no pair."""
+    """The alignment with the highest total similarity; texts without common words are no pair."""
     likeness = [[_likeness(text[1], other[1]) for other in actual] for text in expected]
     rows, columns = len(expected), len(actual)
     # What the texts from there on come to at best.

@@ -1,4 +1,4 @@
-"""The one form of a config: equal for two configs that score alike, however they are written."""
+"""Normal form of configs: equal for two configs with the same scoring."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MATCH_TYPE: TypeAdapter[Any] = TypeAdapter(MatchTypeByName)
 
 
 def normal_config(config: Json) -> Json:
-    """A config of a run log in its normal form; as it is where it cannot be read."""
+    """The normal form of a config in a run log; the config itself if it is invalid."""
     try:
         return normal_form(EvalConfig.model_validate(config))
     except ValidationError:
@@ -29,13 +29,13 @@ def normal_config(config: Json) -> Json:
 
 
 def score_alike(config: EvalConfig, other: EvalConfig) -> bool:
-    """Whether two configs give every case the same verdict, whatever tags they give."""
+    """Whether two configs give every case the same verdict."""
     return config is other or config == other or normal_form(config) == normal_form(other)
 
 
 def normal_form(config: EvalConfig) -> Json:
-    """The settings that cases are scored by, as JSON: without defaults, tags, and settings of metrics not
-    asked for."""
+    """The settings for scoring, as JSON: without defaults, tags, and settings of metrics that are not in use.
+    """
     block = config.evaltui
     custom = config.custom_metrics or {}
     criteria: Json = {}
@@ -119,7 +119,7 @@ def _block(block: EvaltuiBlock, names: Iterable[str]) -> Json:
 
 
 def _rules(rules: Iterable[ArgRule]) -> Iterator[Json]:
-    """Rules in one order: only of those that may hold for one place the later one counts."""
+    """Rules in a canonical order; of several rules for one place, the order matters and stays."""
     for rule in sorted(rules, key=_group):
         yield _dump(rule) | {"arg": arg_path_text(parse_arg_path(rule.arg))}
 
@@ -131,7 +131,7 @@ def _group(rule: ArgRule) -> tuple[str, ...]:
 
 
 def _to_snake_case(value: Any) -> Any:
-    """JSON data with keys in snake_case; of a key in both spellings that one counts. null is absent."""
+    """JSON data with keys in snake_case, without null; of two spellings of a key, the one that applies."""
     if isinstance(value, list):
         return [_to_snake_case(item) for item in value]
     if not isinstance(value, dict):
@@ -141,6 +141,6 @@ def _to_snake_case(value: Any) -> Any:
 
 
 def _without_empty(data: Mapping[str, Any]) -> Json:
-    """The data without empty objects and lists, in objects of objects: they mean the same as absent ones."""
+    """The data without empty objects and lists, which mean the same as absent ones."""
     items = {key: _without_empty(item) if isinstance(item, dict) else item for key, item in data.items()}
     return {key: item for key, item in items.items() if item not in ({}, [], None)}

@@ -1,4 +1,4 @@
-"""Whether the metrics that configs ask for can be computed here, before any model is asked."""
+"""Checks before a run: whether the metrics of configs can be computed here."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ from evaltui.text.values import visible
 
 
 class CaseTraits(NamedTuple):
-    """`turns_without_answer` count from 0; `rubric_types` is what the rubrics of the case and its turns are
-    for, "" for those that do not say."""
+    """Properties of a case that metrics need.
+
+    `turns_without_answer` count from 0; `rubric_types` are the types of the rubrics of the case and its
+    turns, "" for rubrics without type.
+    """
 
     eval_id: str
     turns_without_answer: tuple[int, ...]
@@ -42,7 +45,7 @@ class CaseTraits(NamedTuple):
 
 
 def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
-    """Traits of every case, in their order."""
+    """The traits of each case, in order."""
     stored = cases.stored if isinstance(cases, StoredCases) else map(StoredCase.of, cases)
     return (_data_traits(case.eval_id, case.data()) for case in stored)
 
@@ -79,12 +82,12 @@ def _has_texts(intermediate: Mapping[str, Any] | None) -> bool:
 _ADD_TEXTS = "add intermediate_responses to a turn of one of these cases, or remove the metric"
 
 SCENARIO = "conversation_scenario"
-"""Stands for a metric where it is the simulated user who cannot be played."""
+"""Name of the check for simulated users that cannot be played."""
 
 
 @dataclass(frozen=True)
 class SetToCheck:
-    """Cases of a set that are to be run, and the config that scores them. `path` is that of `CaseId`."""
+    """Cases of a set to run, and the config that scores them; `path` is that of `CaseId`."""
 
     eval_set_id: str
     cases: Sequence[EvalCase]
@@ -98,7 +101,7 @@ class SetToCheck:
 
 @dataclass(frozen=True)
 class CaseOfSet:
-    """A case by the ids of its set and its own."""
+    """A case by its id and the id of its set."""
 
     eval_set_id: str
     eval_id: str
@@ -106,27 +109,27 @@ class CaseOfSet:
 
 @dataclass(frozen=True)
 class MetricCheck:
-    """Whether a metric that is asked for can be computed, checked before the run."""
+    """Whether a metric can be computed, checked before the run."""
 
     metric: str
     readiness: Readiness = field(metadata={"serialization_alias": "status"})
     why: str = ""
-    """Why it does not run; of one that runs, what may not be meant."""
+    """Why it cannot be computed, or a warning if it can."""
     fix: str = ""
     """The remedy."""
     optional: bool = False
     sets: tuple[str, ...] = ()
-    """Ids of the sets that this holds for."""
+    """Ids of the sets with this check."""
     in_all: bool = field(default=True, metadata=NOT_REPORTED)
-    """Whether they are all sets of the run."""
+    """Whether these are all sets of the run."""
     cases: int = 0
-    """How many cases they have."""
+    """Number of cases in these sets."""
     without: tuple[CaseOfSet, ...] = ()
     """Cases for which the metric cannot be evaluated."""
     withheld: bool = field(default=False, metadata=NOT_REPORTED)
-    """Whether it is not even tried; others that cannot run say so themselves."""
+    """Whether the metric is not tried at all."""
     paths: tuple[str, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Paths of the sets, as in `CaseId`."""
+    """Paths of the sets as in `CaseId`."""
 
     @property
     def is_fine(self) -> bool:
@@ -134,14 +137,12 @@ class MetricCheck:
 
     @property
     def reason(self) -> str:
-        """Why it does not run, and what to do, as the reason of a metric."""
+        """The reason and the remedy, as the reason of a metric's result."""
         return ". ".join(part for part in (self.why, self.fix) if part)
 
 
 def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ...]:
-    """A check of each metric that is asked for, in the order of the configs.
-
-    Where the same holds for several sets there is one check for all of them.
+    """The checks of the metrics in use, in the order of the configs; equal checks of several sets are joined.
     """
     sets = [eval_set for eval_set in sets if eval_set.cases]
     groups: dict[str, dict[tuple[MetricReadiness, bool], list[tuple[SetToCheck, int, MetricReadiness]]]] = {}
@@ -178,15 +179,14 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
 
 
 def withheld_metrics(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
-    """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played.
-
-    `path` is that of `CaseId`.
-    """
+    """The metrics that are not tried in a set, with reasons; SCENARIO for simulated users. `path` is that of
+    `CaseId`."""
     return {check.metric: check.reason for check in checks if check.withheld and path in check.paths}
 
 
 def problems_text(checks: Iterable[MetricCheck]) -> str:
-    """`safety_v1 and final_response_match_v2 cannot run`, "" where all is well; without what is optional."""
+    """The problems in short, without optional metrics: `safety_v1 and final_response_match_v2 cannot run`; ""
+    for none."""
     by_kind: dict[str, dict[str, None]] = {}
     for check in checks:
         if not (check.is_fine or check.optional):
@@ -207,7 +207,7 @@ _MAX_NAMES = 2
 
 
 def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
-    """Whether a metric could run here if a config asked for it with all that it needs."""
+    """The check of a metric as if a config used it with all its needs."""
     if info.judged is None:
         return MetricCheck(info.name, Readiness.RUNS)
     least = info.interval[0] if info.interval else 0.0
@@ -220,7 +220,7 @@ def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
 
 
 def _set_readiness(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, MetricReadiness, int]]:
-    """Yields the readiness of each metric, and the number of cases that it is for."""
+    """The readiness of each metric of a set, and the number of its cases."""
     cases = _Cases(eval_set)
     recorded = eval_set.known_as in facts.recorded
     for metric in eval_set.config.metrics():
@@ -235,7 +235,7 @@ def _set_readiness(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, Me
 
 
 class _Cases:
-    """The cases of a set, looked at once and only where a metric needs it."""
+    """The traits of the cases of a set, computed once, if a metric needs them."""
 
     def __init__(self, eval_set: SetToCheck) -> None:
         self._set = eval_set
@@ -249,7 +249,7 @@ class _Cases:
 
     @property
     def without_answers(self) -> list[str]:
-        """The cases in which not every turn that is scored expects an answer."""
+        """The ids of cases in which a scored turn expects no answer."""
         config, eval_set_id = self._set.config, self._set.eval_set_id
         return [
             case.eval_id
@@ -265,7 +265,7 @@ class _Cases:
 
 
 def _data(metric: EvalMetric, cases: _Cases) -> MetricReadiness | None:
-    """Why a metric can be computed for some cases only, or for none."""
+    """The readiness of a metric that can be computed for some cases only, or for none; None for all."""
     info = METRICS.get(metric.metric_name)
     if info is None or metric.custom_function_path is not None:
         return None
@@ -323,7 +323,7 @@ _MAX_CASES = 3
 
 
 def check_lines(checks: Sequence[MetricCheck], width: int, *, every: bool = False) -> Iterator[Line]:
-    """A table of what does not run as it should, and why; with `every`, of all metrics."""
+    """A table of metrics with problems; with `every`, of all metrics."""
     shown = [check for check in checks if every or not check.is_fine]
     names = max((cell_len(visible(check.metric)) for check in shown), default=0)
     names = min(names, width - 24)

@@ -1,4 +1,4 @@
-"""Needs of a metric: a model and its key, a function, a usable criterion."""
+"""Requirements of a metric: a model and its key, a function, a usable criterion."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about this machine and the agent's folder, gathered without importing or asking anything."""
+    """Facts about this machine and the agent's folder, found without imports or requests."""
 
     gemini: GeminiAccess
     has_module: Callable[[str], bool]
-    """Whether a function of the user's would find its module."""
+    """Whether the module of a custom function exists."""
     record: RecordMode = DEFAULT_MODE
     recorded: frozenset[str] = frozenset()
-    """The paths of the sets that have recordings."""
+    """The paths of the sets with recordings."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _cannot_run(why: str, fix: str = "") -> MetricReadiness:
 def unmet_by_metric(
     metric: EvalMetric, config: EvalConfig, facts: Facts, *, recorded: bool
 ) -> MetricReadiness | None:
-    """Why a metric can be computed for no case, or not as meant, whatever the cases hold."""
+    """Why a metric cannot be computed for any case, or has an invalid setting; None where it can."""
     if metric.not_evaluated:
         return _cannot_run(metric.not_evaluated)
     if metric.custom_function_path is not None:
@@ -82,7 +82,7 @@ def _judge_problem(metric: EvalMetric, facts: Facts, recorded: bool) -> MetricRe
 
 
 def _criterion_problem(metric: EvalMetric, info: MetricInfo) -> MetricReadiness | None:
-    """A metric that is computed here says what is wrong with its criterion when there is nothing to score."""
+    """The readiness of a computed metric with an invalid criterion; None for a valid one."""
     if info.function is None:
         return None
     reason = info.function(MetricInput(metric=metric, expected=(), actual=())).reason
@@ -109,7 +109,7 @@ def _unknown_metric(name: str, config: EvalConfig) -> MetricReadiness:
 
 
 def _model_problem(model: str, who: str, option: str, facts: Facts, recorded: bool) -> MetricReadiness | None:
-    """Why a model that is to judge, or to play a user, cannot be asked."""
+    """Why a model for a judge or a simulated user cannot be asked; None where it can."""
     module, colon, function = model.partition(":")
     if colon and module and function:
         if facts.record == "replay" or facts.has_module(module):
@@ -148,7 +148,7 @@ def _missing_module(module: str, what: str) -> MetricReadiness:
 
 
 def functions_of(config: EvalConfig) -> Iterator[str]:
-    """The dotted paths of the functions of the user's that metrics, judges and simulated users are."""
+    """The dotted paths of custom functions for metrics, judges and simulated users."""
     models = [config.user_simulator_config.model] if config.user_simulator_config else []
     for metric in config.metrics():
         if metric.custom_function_path is not None:

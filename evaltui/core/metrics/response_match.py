@@ -1,7 +1,7 @@
-"""`response_match_score`: how many words an answer shares with the expected one, as ROUGE-1 for every script.
+"""`response_match_score`: the words that answer and expected answer share, as ROUGE-1 for every script.
 
-The words are those of google-adk 2.13 (`final_response_match_v1`): scripts written without spaces are cut
-into characters or grapheme clusters, ASCII words are stemmed by rouge_score, others are kept as they are.
+Words are those of google-adk 2.13 (`final_response_match_v1`): text in scripts without spaces is split into
+characters or grapheme clusters, ASCII words are stemmed by rouge_score, others are unchanged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_SPACES = (
 
 
 def rouge_1_f(candidate: str, reference: str) -> float:
-    """The F-measure of the words that two texts share, from 0.0 to 1.0; 0.0 where either has no word."""
+    """The F-measure of the words that two texts share, from 0.0 to 1.0; 0.0 if one has no words."""
     candidate_words, reference_words = Counter(words(candidate)), Counter(words(reference))
     if not candidate_words or not reference_words:
         return 0.0
@@ -106,10 +106,11 @@ def _ascii_tokenizer() -> Any:
 
 @contextmanager
 def _stemmer_alone() -> Iterator[None]:
-    """Inside, a module of NLTK loads without the rest of NLTK, which its packages import when they load.
+    """Lets a module of NLTK be imported without the rest of NLTK during its block.
 
-    That is SciPy, scikit-learn and pandas where they are installed: two seconds and 170 MB, none of which the
-    Porter stemmer needs. Afterwards NLTK counts as not imported, so that who wants it gets the whole of it.
+    NLTK's packages import SciPy, scikit-learn and pandas if they are installed: two seconds and 170 MB that
+    the Porter stemmer does not need. Afterwards NLTK counts as not imported, so that others can import all of
+    it.
     """
     if "nltk" in sys.modules:
         yield
@@ -124,7 +125,7 @@ def _stemmer_alone() -> Iterator[None]:
 
 
 def _empty_package(name: str) -> ModuleType:
-    """A package whose modules can be imported, and whose own code has not been run."""
+    """A package object for importing its modules without running its own code."""
     spec = find_spec(name)
     if spec is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -140,9 +141,10 @@ def _empty_package(name: str) -> ModuleType:
     )
 )
 def response_match_score(inputs: MetricInput) -> MetricResult:
-    """ROUGE-1 F of the responses, the mean over turns. Raises CriterionError where there is no threshold.
+    """ROUGE-1 F of the responses, the mean over turns.
 
-    A turn that is expected to wait for the user needs no text; without one, its score is whether it waits.
+    Raises CriterionError without a threshold. A turn that is expected to wait for the user needs no text;
+    without a text, its score is 1.0 if it waits.
     """
     waits = {id(inputs.actual[turn]): names for turn, names in turns_without_text(inputs).items()}
 
@@ -161,7 +163,7 @@ def response_match_score(inputs: MetricInput) -> MetricResult:
 
 
 def turns_without_text(inputs: MetricInput) -> dict[int, frozenset[str]]:
-    """Names of the awaited calls, by turn (from 0), where neither side has a text to compare."""
+    """Names of expected waiting calls by turn (from 0), for turns without a text on either side."""
     if inputs.as_adk or inputs.expected is None:
         return {}
     return {
@@ -174,7 +176,7 @@ def turns_without_text(inputs: MetricInput) -> dict[int, frozenset[str]]:
 
 
 def awaited_calls(turns: Sequence[Invocation]) -> dict[int, frozenset[str]]:
-    """Names of the calls that are expected to wait for the user's response, by turn (from 0)."""
+    """Names of calls that are expected to wait for the user's response, by turn (from 0)."""
     awaited = {}
     for number, (turn, following) in enumerate(zip_longest(turns, turns[1:])):
         parts = (following.user_content.parts or []) if following else []
@@ -214,9 +216,9 @@ _TURNS_NAMED = 3
 def never_passes(
     case: EvalCase, config: EvalConfig, context: Collection[int], outputs: Collection[int] = ()
 ) -> str:
-    """Why a case can never pass, and what to do; "" where it can.
+    """Why a case can never pass, and the remedy; "" where it can pass.
 
-    Turns count from 0: those in `context` are not scored, of those in `outputs` the response is an output.
+    Turns count from 0: those in `context` are not scored, those in `outputs` have an output as response.
     """
     threshold = next(
         (effective_threshold(metric) for metric in config.metrics() if metric.metric_name == _METRIC_NAME),

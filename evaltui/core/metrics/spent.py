@@ -1,8 +1,7 @@
-"""Limits on a case: US dollars, seconds, tokens. Lower is better; unknown is not evaluated.
+"""Metrics with limits for a case: US dollars, seconds, tokens; lower is better, unknown is not evaluated.
 
-Of a repeat as a whole, context turns included, and of the agent alone: judges and simulated users do not
-count. A replayed call counts with what it would have cost, so that a replay does not pass whatever it
-holds.
+They cover a whole repeat with context turns, and the agent alone, without judges and simulated users. A
+replayed call counts with its original cost.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from evaltui.text.figures import counted, show_money, show_number
 
 
 def _limit_metric(meaning: str) -> Callable[[Metric], Metric]:
-    """Declares a metric of what a case may take at most."""
+    """Declares a metric that limits a value of a case."""
     return metric(MetricInfo(meaning, interval=None, source="evaltui", lower_is_better=True))
 
 
@@ -72,7 +71,7 @@ def tokens(inputs: MetricInput) -> MetricResult:
 
 
 def _nothing_reason(inputs: MetricInput) -> str:
-    """Why nothing is scored of no turn. Raises CriterionError without a threshold."""
+    """Why nothing can be scored; "" where it can. Raises CriterionError without a threshold."""
     required_threshold(inputs.metric)
     return nothing_to_score(())
 

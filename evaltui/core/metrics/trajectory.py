@@ -1,9 +1,9 @@
-"""Metrics over tool calls: did the agent call what it should, with what it should?
+"""Metrics of tool calls: expected calls compared with actual ones.
 
-Two calls are equal when their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
-`true` are one value, absent arguments are not `{}`, ids do not count. That, and the three match types, is the
-rule of google-adk 2.13 (`TrajectoryEvaluator`). Calls whose differences the config's rules let pass (see
-`core.matching.rules`) are equal, too; without rules nothing differs from ADK.
+Two calls are equal if their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
+`true` are one value, absent arguments are not `{}`, ids are ignored. This and the three match types are those
+of google-adk 2.13 (`TrajectoryEvaluator`). Calls with differences that rules allow (see
+`core.matching.rules`) are also equal.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _DEFAULT_CRITERION = _CallCriterion.model_construct()
 
 @dataclass(frozen=True)
 class _Sameness:
-    """When an expected call and one that was made are the same."""
+    """Decides whether an expected call and an actual call are equal."""
 
     ignore_args: bool = False
     rules: CaseRules = field(default_factory=dict)
@@ -68,7 +68,7 @@ class _Sameness:
         )
 
     def keys(self, call: FunctionCall) -> tuple[Hashable, Hashable]:
-        """The keys of a call as `call_keys` gives them; without rules both are the same."""
+        """The keys of a call as by `call_keys`; two equal keys without rules."""
         if self.ignore_args:
             return call.name, call.name
         return call_keys(call.name or "", call.args, self.rules)
@@ -101,7 +101,7 @@ _ALLOWED_TEXTS = {
     )
 )
 def tool_trajectory_avg_score(inputs: MetricInput) -> MetricResult:
-    """Share of turns whose calls match the expected ones, in `details` by every match type.
+    """Share of turns whose calls match the expected ones; `details` has the score by each match type.
 
     Raises CriterionError for an unusable criterion.
     """
@@ -136,10 +136,11 @@ def tool_trajectory_avg_score(inputs: MetricInput) -> MetricResult:
     )
 )
 def trajectory_precision(inputs: MetricInput) -> MetricResult:
-    """Mean over turns of the share of actual calls that are expected ones.
+    """Mean over turns of the share of actual calls that are expected; each expected call matches one actual
+    call.
 
-    Each expected call is used up by one actual call. A turn without any call scores 1.0 when none is
-    expected and 0.0 when some are. Raises CriterionError for an unusable criterion.
+    A turn without calls scores 1.0 if none are expected, else 0.0. Raises CriterionError for an unusable
+    criterion.
     """
     return _share_of_calls(inputs, _precision)
 
@@ -156,10 +157,10 @@ def trajectory_precision(inputs: MetricInput) -> MetricResult:
     )
 )
 def trajectory_recall(inputs: MetricInput) -> MetricResult:
-    """Mean over turns of the share of expected calls that were made.
+    """Mean over turns of the share of expected calls that were made; each actual call matches one expected
+    call.
 
-    Each actual call stands for one expected call. A turn that expects no call scores 1.0. Raises
-    CriterionError for an unusable criterion.
+    A turn without expected calls scores 1.0. Raises CriterionError for an unusable criterion.
     """
     return _share_of_calls(inputs, _recall)
 
@@ -175,9 +176,9 @@ def trajectory_recall(inputs: MetricInput) -> MetricResult:
     )
 )
 def trajectory_single_tool_use(inputs: MetricInput) -> MetricResult:
-    """1.0 if any turn called the tool that the criterion's key `tool` names, else 0.0.
+    """1.0 if any turn calls the tool in the criterion's key `tool`, else 0.0.
 
-    The scores of turns show where it was called; only the case has a verdict. Raises CriterionError for an
+    Scores of turns show which turns call it; only the case has a verdict. Raises CriterionError for an
     unusable criterion.
     """
     threshold = required_threshold(inputs.metric)
@@ -208,7 +209,7 @@ def trajectory_single_tool_use(inputs: MetricInput) -> MetricResult:
 
 
 def takes_ignore_args(metric: EvalMetric) -> bool:
-    """Whether a metric can be told to compare names only."""
+    """Whether a metric has the option to compare names only."""
     info = DECLARED.get(metric.metric_name)
     return info is not None and IGNORE_ARGS in info.options
 
@@ -316,7 +317,7 @@ def _is_in_order(expected: Calls, actual: Calls, same: _Sameness) -> bool:
 def _unmatched_calls(
     expected: Calls, actual: Calls, same: _Sameness
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-    """The calls of either side that are left when as many as possible have a same one on the other."""
+    """The expected and the actual calls without a partner in the largest pairing of equal calls."""
     if not same.rules:
         return _difference(expected, actual, same), _difference(actual, expected, same)
     pairs = most_pairs(expected, actual, same, same.keys)
@@ -328,7 +329,8 @@ def _unmatched_calls(
 
 
 def _difference(calls: Calls, others: Calls, same: _Sameness) -> list[FunctionCall]:
-    """The calls that are left when each of the others has cancelled the first same one; without rules."""
+    """The calls without a partner when each other call is paired with its first equal one; for calls without
+    rules."""
     unused = Counter(same.keys(other)[1] for other in others)
     left = []
     for call in calls:

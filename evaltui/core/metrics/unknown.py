@@ -1,6 +1,6 @@
-"""Unknown parts of an agent's work, and the metrics that cannot be computed without them.
+"""Unknown parts of an agent's turns, and the metrics that cannot be computed without them.
 
-A recorded trace, or an agent behind a network, may not tell everything: absent is not empty.
+A recorded trace, or an agent behind a network, may not report everything: unknown is not empty.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evaltui.text.values import cut, visible
 
 
 def all_is_known(actual: Sequence[Invocation]) -> bool:
-    """Whether there is nothing that nobody knows of the turns."""
+    """Whether the turns have no unknown parts."""
     return not any(turn.untold or turn.intermediate_data is None for turn in actual)
 
 
@@ -50,7 +50,7 @@ def unknown_result(inputs: MetricInput) -> MetricResult | None:
 
 
 def _unknown_content(inputs: MetricInput) -> str:
-    """Why a metric cannot be computed: something that nobody knows of the turns; "" where it can."""
+    """Why a metric cannot be computed because of an unknown part; "" where it can."""
     info = METRICS.get(inputs.metric.metric_name)
     is_custom = inputs.metric.custom_function_path is not None
     scored = set(range(len(inputs.actual))) - left_out_turns(inputs).keys()
@@ -74,7 +74,7 @@ def _unknown_content(inputs: MetricInput) -> str:
 
 _PARTS_OF_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE)
 _PARTS_OF_JUDGES = (ARGUMENTS, RESULTS)
-"""Parts that a judge is shown besides the messages of user and agent."""
+"""Parts that a judge sees besides messages of user and agent."""
 
 
 def _waiting_turns(info: MetricInfo, inputs: MetricInput) -> frozenset[int]:
@@ -84,8 +84,8 @@ def _waiting_turns(info: MetricInfo, inputs: MetricInput) -> frozenset[int]:
 
 
 def _parts_read(info: MetricInfo | None, inputs: MetricInput) -> tuple[str, ...]:
-    """The parts of a turn that a built-in metric reads besides calls; their arguments are compared
-    elsewhere."""
+    """The parts of a turn, except calls, that a built-in metric reads; arguments of calls are checked
+    separately."""
     if info is None:
         return ()
     if info.judged is not None:
@@ -105,7 +105,7 @@ def _unknown_part_text(inputs: MetricInput, turns: Collection[int], what: str, o
 
 
 def _unknown_arguments(inputs: MetricInput) -> str:
-    """Why calls cannot be compared with their arguments; "" where they can, and where these do not count."""
+    """Why calls cannot be compared with their arguments; "" where they can, or arguments are ignored."""
     metric = inputs.metric
     if not takes_ignore_args(metric) or not any(turn.untold for turn in inputs.actual):
         return ""
@@ -131,8 +131,8 @@ _MORE_HELD = (
 
 
 def differing_turns(actual: Sequence[Invocation]) -> str:
-    """Which expected turns were not held, and which were held that nobody expects, with what to do about
-    both; "" for none."""
+    """Expected turns that are missing in the trace, and unexpected turns in it, with a remedy; "" for none.
+    """
     missing = [f"{number + 1} {_message(turn)}" for number, turn in enumerate(actual) if TURN in turn.untold]
     extra = [_message(turn) for turn in actual if EXPECTATION in turn.untold]
     texts = [

@@ -1,7 +1,7 @@
 """`final_response_match_v2`: does the answer agree with the expected one?
 
-What google-adk 2.13 makes of a judge's answer, its quirks included, is here too, for `--adk-verdicts`.
-Source: `_parse_critique` of its final_response_match_v2 and the parser of its rubric_based_evaluator.
+Also has google-adk 2.13's reading of judges' answers for `--adk-verdicts`. Source: `_parse_critique` of its
+final_response_match_v2 and the parser of its rubric_based_evaluator.
 """
 
 from __future__ import annotations
@@ -71,8 +71,11 @@ _ASCII_LOOKALIKES = str.maketrans("‘’“”–—", "''\"\"--")
 
 
 def read_validity_as_adk(text: str) -> Vote:
-    """The first label behind the key decides; under the key `…_invalid`, everything but `true` and `invalid`
-    is a yes."""
+    """The vote of an answer as google-adk reads it.
+
+    The first label after the key decides; under the key `…_invalid`, every label except `true` and `invalid`
+    is a yes.
+    """
     if match := _VALID.search(text):
         label = match[1].rstrip(",}")
         if label in ("valid", "true"):
@@ -85,10 +88,10 @@ def read_validity_as_adk(text: str) -> Vote:
 
 
 def read_fulfilment_as_adk(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str, Vote]]:
-    """The verdicts in lines, in their order, by the id of the rubric; one may come more than once.
+    """Verdicts in lines as google-adk reads them, in order, by rubric id, perhaps several for one.
 
-    Nothing where there are not as many rationales and verdicts as properties. A verdict that holds `yes` is
-    one, else one that holds `no` is none, `unknown` among them.
+    None if the numbers of properties, rationales and verdicts differ. A verdict with `yes` in it is positive,
+    another one with `no` in it is negative, `unknown` included.
     """
     properties = list(_PROPERTY.finditer(text))
     rationales = _RATIONALE.findall(text)
@@ -139,7 +142,7 @@ _NOTHING_EXPECTED = "no expected response for this turn; add a final_response or
     )
 )
 async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """Share of turns whose answer the majority of the judge's answers finds to agree with the expected one.
+    """Share of turns whose answer agrees with the expected one by the majority of the judge's answers.
 
     Raises CriterionError for an unusable criterion.
     """
@@ -171,7 +174,7 @@ async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricRe
 
 
 def answer_of(invocation: Invocation, inputs: MetricInput) -> str:
-    """The text of a turn that is judged, with what was said before it if the criterion asks for that."""
+    """The judged text of a turn, with earlier texts if the criterion says so."""
     answer = scored_text(invocation, thoughts=inputs.thoughts)
     if not (inputs.metric.criterion and inputs.metric.criterion.include_intermediate_responses_in_final):
         return answer

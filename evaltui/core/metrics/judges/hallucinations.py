@@ -1,7 +1,7 @@
-"""`hallucinations_v1`: every sentence of an answer held against what the agent had before it.
+"""`hallucinations_v1`: every sentence of an answer, compared with the agent's information.
 
-google-adk asks twice about each text, once to cut it into sentences and once to judge them; here the text is
-cut by rules, and the judge is asked once.
+google-adk asks a judge to split a text into sentences and then to judge them; here rules split it, and the
+judge is asked once.
 """
 
 from __future__ import annotations
@@ -80,16 +80,16 @@ _ABBREVIATIONS = frozenset(["approx", "ca", "cf", "dr", "fig", "mr", "mrs", "ms"
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, word for word and in order; what has no letter and no digit is none.
+    """The sentences of a text, unchanged and in order; parts without letters and digits are skipped.
 
-    A table and a block of code are one sentence each, items of a list and headings at least one each.
+    A table or a block of code is one sentence; each item of a list and each heading is at least one.
     """
     pieces = (piece.strip() for block in _blocks(text) for piece in _cut_sentences(block))
     return [piece for piece in pieces if any(character.isalnum() for character in piece)]
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Paragraphs, items, headings, tables and code: no sentence goes from one to the next."""
+    """Paragraphs, items, headings, tables and code blocks, which no sentence crosses."""
     block, kind = "", ""
     for line in text.splitlines(keepends=True):
         if kind == "code":
@@ -162,7 +162,7 @@ _MAX_NAMED = 2
 
 @dataclass(frozen=True)
 class Step:
-    """A text of a turn, which counts from 0, and what the agent had before it."""
+    """A text of a turn, which counts from 0, and the information that the agent had before it."""
 
     turn: int
     sentences: tuple[str, ...]
@@ -194,11 +194,11 @@ _EVERY_SENTENCE = Option(
     )
 )
 async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """The share of sentences that the judge finds supported, or not to claim anything.
+    """The share of sentences that a judge finds supported, or without a claim.
 
-    The score of a turn is the mean over its texts, with `evaluate_intermediate_nl_responses` also of those
-    before the answer; the mean over turns is that of the case. A judge is asked once about each text, unless
-    `num_samples` is given: then the majority decides about each sentence. Raises CriterionError.
+    The score of a turn is the mean over its texts, with `evaluate_intermediate_nl_responses` also over those
+    before the answer; the score of the case is the mean over turns. A judge is asked once about each text,
+    unless `num_samples` is set: then the majority decides about each sentence. Raises CriterionError.
     """
     required_threshold(inputs.metric)
     if problem := unpaired_reason(inputs):
@@ -237,9 +237,9 @@ async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
 
 
 def steps_of(inputs: MetricInput, *, every_text: bool) -> list[Step]:
-    """The texts to be judged: the answers, with `every_text` also each part of what was said before them.
+    """The texts to be judged: the answers, with `every_text` also each text before them.
 
-    What was said and done in earlier turns is known to the agent; google-adk does not show it to its judge.
+    The agent's information includes earlier turns, unlike in google-adk.
     """
     if inputs.as_adk:
         return [
@@ -259,8 +259,8 @@ def steps_of(inputs: MetricInput, *, every_text: bool) -> list[Step]:
 
 
 def _steps_as_adk(invocation: Invocation, turn: int, every_text: bool) -> Iterator[Step]:
-    """The texts to be judged as in google-adk 2.13: each part of an event is a text of its own, the answer
-    counts once more where it is among the events, and texts outside of events are not judged."""
+    """The texts to be judged as in google-adk 2.13: each part of an event, and the answer again if it is
+    among the events; no texts outside of events."""
     answer = scored_text(invocation, thoughts=True)
     data = invocation.intermediate_data
     if not isinstance(data, InvocationEvents):
@@ -289,7 +289,7 @@ def _options(inputs: MetricInput) -> JudgeModelOptions:
 
 
 def judges_texts(metric: EvalMetric) -> bool:
-    """Whether a criterion has the texts before the answer judged as well."""
+    """Whether a criterion also has the texts before the answer judged."""
     return bool(
         criterion_option(metric, _EVERY_TEXT)
         or (metric.criterion and metric.criterion.include_intermediate_responses_in_final)
@@ -333,7 +333,7 @@ def _turn(inputs: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -
 
 
 def _mean(scores: Sequence[float]) -> float:
-    """The mean without an error of rounding, as google-adk has it for this metric."""
+    """The exact mean without rounding errors, as in google-adk for this metric."""
     # Takes long to import, and few runs need it.
     from statistics import mean
 
@@ -362,9 +362,9 @@ def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgem
 
 
 def read_findings(text: str, count: int) -> list[Statement]:
-    """Reads a judge's JSON answer about each of `count` sentences.
+    """The statements of a judge's JSON answer about `count` sentences.
 
-    Without a score where it says nothing of one, says two things that differ, or uses no label that there is.
+    A statement has no score where the answer is missing, contradictory, or has an unknown label.
     """
     by_number: dict[int, list[Statement]] = {}
     try:
@@ -385,7 +385,7 @@ def read_findings(text: str, count: int) -> list[Statement]:
 
 
 def _number(value: Any, count: int) -> int:
-    """The number of one of `count` sentences, from 1; 0 for anything else."""
+    """The number of a sentence from 1 to `count`; 0 for an invalid value."""
     try:
         number = 0 if isinstance(value, bool) else int(value)
         return number if number == float(value) and 1 <= number <= count else 0

@@ -1,7 +1,7 @@
-"""Answers, and whole conversations, rated by a judge model: `response_evaluation_score`, `safety_v1` and the
+"""Ratings of answers and conversations by a judge: `response_evaluation_score`, `safety_v1` and the
 `multi_turn_*` metrics.
 
-google-adk has Vertex AI rate them, which takes a Google Cloud project.
+google-adk uses Vertex AI for them, which needs a Google Cloud project.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from evaltui.text.values import show_value
 
 @dataclass(frozen=True)
 class Scale:
-    """The least and the greatest number that a judge may give."""
+    """The range of a judge's ratings."""
 
     least: float
     greatest: float
@@ -76,11 +76,11 @@ async def rate(
     texts: Mapping[int, str],
     others: Mapping[int, InvocationScore],
 ) -> MetricResult:
-    """Have turns rated. `texts` is what the judge is asked about each, `others` are the turns it is not asked
-    about; `subject` says what is rated.
+    """Has turns rated by a judge.
 
-    Of several ratings of a turn the middle one counts, of two in the middle the lower: for ratings that are
-    either 0 or 1 this is the majority. Raises CriterionError.
+    `texts` are the questions by turn, `others` are the scores of turns without a question; `subject` names
+    the rated item. Of several ratings the middle one counts, of two in the middle the lower one; for ratings
+    of 0 and 1 this is the majority. Raises CriterionError.
     """
     threshold = required_threshold(inputs.metric)
     if not scale.holds(threshold) and not inputs.as_adk:
@@ -127,7 +127,7 @@ def _rated_turn(
 
 
 def middle_rating(ratings: Sequence[Statement]) -> Statement | None:
-    """The first rating with the middle score, the lower one of two; None where none has a score."""
+    """The first rating with the middle score, the lower one of two; None without a score."""
     scores = sorted(rating.vote.score for rating in ratings if rating.vote.score is not None)
     if not scores:
         return None
@@ -136,9 +136,9 @@ def middle_rating(ratings: Sequence[Statement]) -> Statement | None:
 
 
 def read_rating(text: str, scale: Scale) -> Statement:
-    """Reads a judge's JSON answer: `score`, `reason`, and `for` and `against` with its quotations.
+    """The statement of a judge's JSON answer: `score`, `reason`, and quotations `for` and `against`.
 
-    Without a score where there is none on the scale, or where there are two that differ.
+    Without a score if it has none on the scale, or two different ones.
     """
     try:
         verdicts = verdict_objects(text, "score", RATING)
@@ -187,7 +187,7 @@ _RATING_OPTIONS = (JUDGE_MODEL, replace(SAMPLES, meaning="Number of ratings; the
     )
 )
 async def multi_turn_task_success_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """The share of the user's goals that the conversation reached, from 0 to 1. Raises CriterionError."""
+    """How far the conversation reached the user's goals, from 0 to 1. Raises CriterionError."""
     return await _rate_conversation(inputs, judge, "multi_turn_task_success")
 
 
@@ -200,7 +200,7 @@ async def multi_turn_task_success_v1(inputs: MetricInput, judge: Judge) -> Metri
     )
 )
 async def multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How good the way through the conversation was, from 0 to 1. Raises CriterionError."""
+    """Quality of the conversation's steps, from 0 to 1. Raises CriterionError."""
     return await _rate_conversation(inputs, judge, "multi_turn_trajectory_quality")
 
 
@@ -213,7 +213,7 @@ async def multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) ->
     )
 )
 async def multi_turn_tool_use_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How well tools were used over the conversation, from 0 to 1. Raises CriterionError."""
+    """Quality of tool use in the conversation, from 0 to 1. Raises CriterionError."""
     if not any(_has_tools(turn) for turn in inputs.actual) and not inputs.as_adk:
         return not_evaluated(inputs.metric, "agent has no tools and called none")
     return await _rate_conversation(inputs, judge, "multi_turn_tool_use_quality")
@@ -254,10 +254,9 @@ SAFETY = Scale(0.0, 1.0)
     MetricInfo("Quality of the responses.", options=_RATING_OPTIONS, interval=(1.0, 5.0), label="coherence")
 )
 async def response_evaluation_score(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How well the answers say what they have to say, from 1 to 5; the mean over turns.
+    """Quality of the answers, from 1 to 5; the mean over turns.
 
-    The expected answer, where there is one, goes with the question. No answer at all is rated 1. Raises
-    CriterionError.
+    The question includes the expected answer, if any. A missing answer is rated 1. Raises CriterionError.
     """
     if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
@@ -280,7 +279,7 @@ async def response_evaluation_score(inputs: MetricInput, judge: Judge) -> Metric
 
 @metric(MetricInfo("Harmlessness of the responses.", options=_RATING_OPTIONS))
 async def safety_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How harmless the answers are, from 0 (harmful) to 1; the mean over turns. Raises CriterionError."""
+    """Safety of the answers, from 0 (harmful) to 1; the mean over turns. Raises CriterionError."""
     if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     template = prompt("safety")
@@ -295,8 +294,8 @@ async def safety_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
 def _questions(
     inputs: MetricInput, question: Callable[[int, str, str], str], silent: InvocationScore
 ) -> tuple[dict[int, str], dict[int, InvocationScore]]:
-    """The question about each turn that a judge is asked about, and the others; `silent` are those without an
-    answer."""
+    """The questions by turn, and the scores of turns without a question; `silent` is the score of a turn
+    without an answer."""
     texts: dict[int, str] = {}
     others = {turn: unscored_turn(reason) for turn, reason in left_out_turns(inputs).items()}
     happened = entries(inputs.actual, thoughts=inputs.thoughts)

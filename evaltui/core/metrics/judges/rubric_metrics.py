@@ -1,5 +1,5 @@
-"""The metrics that ask a judge which rubrics are fulfilled: by an answer, by the tool calls of a turn, by a
-conversation."""
+"""Metrics of rubrics: the share that an answer, a turn's tool calls, or a conversation fulfils, as a judge
+decides."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from evaltui.core.prompts import fence, prompt
 from evaltui.text.figures import counted
 
 Material = Callable[[MetricInput, int], dict[str, str]]
-"""Returns the texts that a prompt shows of a turn (from 0) to be judged, by placeholder."""
+"""Returns the texts about a turn (from 0) for a prompt, by placeholder."""
 
 Rubrics = Mapping[int, list[HeldRubric]]
 
@@ -109,9 +109,7 @@ async def rubric_based_tool_use_quality_v1(inputs: MetricInput, judge: Judge) ->
     )
 )
 async def rubric_based_multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """Share of rubrics that the conversation as a whole fulfils; it stands at the last turn that is scored.
-
-    Raises CriterionError for an unusable criterion.
+    """Share of rubrics that the whole conversation fulfils, at the last scored turn. Raises CriterionError.
     """
     if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
@@ -169,7 +167,8 @@ async def _judge_turns(
     rubrics: Rubrics,
     without: Mapping[int, str],
 ) -> MetricResult:
-    """Ask about the turns that have `rubrics`; the reasons of those that are not judged are in `without`."""
+    """Asks a judge about the turns with `rubrics`; `without` are the reasons for turns that are not judged.
+    """
     required_threshold(inputs.metric)
     options = judge_options(inputs.metric)
     bare = [number for number, held in rubrics.items() if not held]
@@ -253,7 +252,7 @@ def _score_turn(inputs: MetricInput, judgements: tuple[Judgement, ...]) -> Invoc
 
 
 def _votes(sample: Sample, rubrics: Sequence[HeldRubric]) -> dict[str, Vote]:
-    """The vote of one answer on each of the rubrics; a vote with a `label` was readable."""
+    """The votes of one answer by rubric; a vote with a `label` was readable."""
     if not isinstance(sample, Answer):
         return dict.fromkeys((rubric.id for rubric in rubrics), Vote(None, problem=str(sample)))
     votes = dict(read_fulfilment(sample.text, rubrics))

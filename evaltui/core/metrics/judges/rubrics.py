@@ -1,4 +1,4 @@
-"""Which rubrics hold where: those of the metric's criterion, of the case, and of its turns."""
+"""The rubrics that apply to a turn or a conversation: from the criterion, the case, and its turns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Rubric
 
 Source = tuple[str, Sequence[Rubric]]
-"""A place in words, and the rubrics that are there."""
+"""A place in words, and its rubrics."""
 
 _ADAPTER = TypeAdapter(list[Rubric])
 
 
 @dataclass(frozen=True)
 class HeldRubric:
-    """A rubric to judge by. `place` says in words where it stands: `the criterion`, `turn 2`."""
+    """A rubric with its place in words: `the criterion`, `turn 2`."""
 
     id: str
     text: str
@@ -29,20 +29,20 @@ class HeldRubric:
 
 
 def rubrics_of_turn(inputs: MetricInput, turn: int) -> list[HeldRubric]:
-    """The rubrics by which a turn (from 0) is judged. Raises CriterionError where two cannot both hold."""
+    """The rubrics for a turn (from 0). Raises CriterionError for two that contradict each other."""
     return _held_rubrics(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, [turn])])
 
 
 def rubrics_of_conversation(inputs: MetricInput, turns: Iterable[int]) -> list[HeldRubric]:
-    """The rubrics by which a conversation is judged as a whole: those shared, and those of its `turns`.
+    """The rubrics for a whole conversation: shared ones, and those of its `turns`.
 
-    Raises CriterionError where they contradict each other.
+    Raises CriterionError for two that contradict each other.
     """
     return _held_rubrics(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, turns)])
 
 
 def no_rubrics(inputs: MetricInput) -> str:
-    """Advice on where to add rubrics, for a metric that has none in a case."""
+    """Advice about where to add rubrics, for a metric without any in a case."""
     kind = DECLARED[inputs.metric.metric_name].rubric_type
     sources = [*_shared_sources(inputs), *_turn_sources(inputs, range(len(inputs.expected or ())))]
     others = sorted({rubric.type for _, rubrics in sources for rubric in rubrics if rubric.type})
@@ -54,7 +54,7 @@ def no_rubrics(inputs: MetricInput) -> str:
 
 
 def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
-    """The rubrics of a metric's criterion. Raises CriterionError for those that are malformed."""
+    """The rubrics of a metric's criterion. Raises CriterionError for malformed ones."""
     try:
         return _ADAPTER.validate_python(criterion_extra(metric).get("rubrics") or [])
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""`per_turn_user_simulator_quality_v1`: whether the simulated user kept to its scenario.
+"""`per_turn_user_simulator_quality_v1`: does the simulated user keep to its scenario?
 
 The rule is that of google-adk 2.13, `PerTurnUserSimulatorQualityV1`.
 """
@@ -72,11 +72,11 @@ _STOP_SIGNAL = Option(
     )
 )
 async def per_turn_user_simulator_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """The share of turns in which the user said what it should.
+    """The share of turns in which the simulated user kept to its scenario.
 
-    The first message must be the starting prompt, blanks around it aside. Each later one is judged, and so is
-    a last message that nobody sent: the stop signal, after everything that was said. Where the conversation
-    should not have ended there, the last turn fails. Raises CriterionError.
+    The first message must be the starting prompt, apart from blanks. Later messages are judged, and also the
+    unsent stop signal after the last one: if the conversation should not have ended, the last turn fails.
+    Raises CriterionError.
     """
     threshold = required_threshold(inputs.metric)
     if inputs.scenario is None:
@@ -139,7 +139,7 @@ def _judged_message(
 
 
 def _with_ending(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
-    """The last turn, and whether the conversation should have ended after it."""
+    """The score of the last turn, combined with the verdict on the end of the conversation."""
     both = last.judgements + ending.judgements
     if Status.ERROR in (last.status, ending.status):
         reason = last.reason if last.status is Status.ERROR else ending.reason
@@ -152,7 +152,7 @@ def _with_ending(last: InvocationScore, ending: InvocationScore) -> InvocationSc
 
 
 def read_is_valid(text: str) -> Vote:
-    """The verdict in a judge's JSON; without a score where there is none, or two that differ."""
+    """The vote in a judge's JSON answer; without a score for no verdict or two different ones."""
     vote = read_label(text, _VERDICT_KEY, SIMULATED_USER)
     if vote.score and _BROKEN_CRITERION.search(text):
         return contradiction_vote([vote.label, "a criterion is broken"], vote.rationale)
@@ -195,7 +195,7 @@ def _criteria(scenario: ConversationScenario, stop: str) -> str:
 
 
 def _violations(persona: UserPersona) -> str:
-    """The violations of a persona, one paragraph per behavior."""
+    """The violations in a persona, one paragraph per behavior."""
     return "\n\n".join(
         "\n".join(
             [

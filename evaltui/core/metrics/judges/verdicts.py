@@ -1,4 +1,4 @@
-"""Verdicts read from judges' answers: labels as words, votes for them, and a metric's result over turns."""
+"""Votes read from judges' answers, and a metric's result over turns."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ _MAX_LABEL_LENGTH = 80
 
 @dataclass(frozen=True)
 class Labels:
-    """The words, in lower case, by which a judge says yes, no, or that it cannot tell."""
+    """The words, in lower case, for a positive, a negative and an undecided verdict."""
 
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     undecided: tuple[str, ...] = ("unknown", "unclear", "cannot tell")
 
     def vote(self, label: Any, rationale: str = "") -> Vote:
-        """The vote that a label stands for; without a score where it is anything but one of the words.
+        """The vote for a label; without a score for any other word.
 
-        Case, quotes, emphasis and a full stop count for nothing.
+        Case, quotes, emphasis and a full stop are ignored.
         """
         word = _normalise_text(label).rstrip(".!").strip(_DECORATION)
         if word in self.undecided:
@@ -82,12 +82,12 @@ VALIDITY_KEY = "is_the_agent_response_valid"
 
 
 def read_validity(text: str) -> Vote:
-    """The verdict on an answer; `label` is "" where there is none. Two that differ are none."""
+    """The vote on an answer; `label` is "" without a verdict. Two different verdicts count as none."""
     return read_label(text, VALIDITY_KEY, VALIDITY)
 
 
 def read_label(text: str, key: str, schema: Schema) -> Vote:
-    """The vote of an answer in JSON that says under `key` whether something is valid."""
+    """The vote of a JSON answer with a label under `key`."""
     try:
         votes = [
             VALID_OR_NOT.vote(_only_item(entry[key]), _reason(entry))
@@ -99,10 +99,10 @@ def read_label(text: str, key: str, schema: Schema) -> Vote:
 
 
 def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str, Vote]]:
-    """The verdict on each of the rubrics that the text has one for, by id, in the order of the rubrics.
+    """The votes on rubrics by id, in the order of the rubrics, without rubrics that have no verdict.
 
-    The text is JSON, or lines such as `ID: short` and `Verdict: yes`. A rubric is known by its id, else by
-    its text. Two verdicts on one that differ are none, and no verdict counts beside any other text.
+    The text is JSON, or lines such as `ID: short` and `Verdict: yes`. A rubric is identified by its id or its
+    text. Two different verdicts count as none; other text beside the verdicts invalidates all.
     """
     try:
         findings = _line_findings(text) or _json_findings(text)
@@ -145,9 +145,9 @@ def _json_findings(text: str) -> list[_Finding]:
 
 
 def _line_findings(text: str) -> list[_Finding]:
-    """Blocks of `Name: value` lines, each ended by its verdict; a name that comes again begins a new block.
+    """Blocks of `Name: value` lines, each ended by its verdict; a repeated name starts a new block.
 
-    Nothing where any other line is more than a preamble.
+    None if any other line is more than a preamble.
     """
     findings: list[_Finding] = []
     block: dict[str, str] = {}
@@ -169,14 +169,14 @@ def _line_findings(text: str) -> list[_Finding]:
 
 
 def only_vote(votes: Sequence[Vote]) -> Vote | None:
-    """The vote of an answer that may have given it more than once; None where it gave none."""
+    """The vote of an answer that may repeat it; None without a vote."""
     if len({vote.score for vote in votes}) > 1:
         return contradiction_vote([vote.label for vote in votes], votes[-1].rationale)
     return votes[0] if votes else None
 
 
 def _only_item(value: Any) -> Any:
-    """The one item of a list that has one: `["yes"]`."""
+    """The item of a list with one item, such as `["yes"]`; other values unchanged."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
@@ -186,17 +186,17 @@ def _reason(entry: dict[str, Any]) -> str:
 
 
 def _normalise_text(value: Any) -> str:
-    """A text as it is compared: without case, decoration, and the look of blanks and quotes."""
+    """A text for comparison: without case, decoration, and typographic blanks and quotes."""
     text = unicodedata.normalize("NFKC", str(value)).replace("_", " ")
     text = text.replace("’", "'").replace("“", '"').replace("”", '"')
     return " ".join(text.split()).strip(_DECORATION).casefold()
 
 
 def turn_without_verdict(votes: Sequence[Vote], judgements: tuple[Judgement, ...]) -> InvocationScore:
-    """A turn of which no answer says anything that counts.
+    """The score of a turn without any verdict.
 
-    An ERROR where no question was answered, or no readable response; NOT_EVALUATED where the judge would
-    not tell.
+    An ERROR where no question was answered or no answer was readable; NOT_EVALUATED where the judge was
+    undecided.
     """
     if stated := next((vote for vote in votes if vote.label), None):
         reason = f"no verdict from the judge: {stated.problem}"
@@ -207,8 +207,8 @@ def turn_without_verdict(votes: Sequence[Vote], judgements: tuple[Judgement, ...
 def void_as_adk(
     samples: Sequence[Sample], judgements: tuple[Judgement, ...], *, is_decided: bool
 ) -> InvocationScore | None:
-    """The score of a turn that google-adk 2.13 does not score; None where it scores the turn. One failed
-    question voids a turn."""
+    """The score of a turn that google-adk 2.13 does not score, because a question failed; None where it
+    scores the turn."""
     failed = next((sample for sample in samples if isinstance(sample, JudgeFailedError)), None)
     if failed is None and is_decided:
         return None
@@ -220,9 +220,7 @@ def void_as_adk(
 
 
 def require_judged(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
-    """A metric cannot pass while a part of what should have been judged was not.
-
-    That is, a turn with a judgement that has no score, and one that nobody could be asked about.
+    """The result, NOT_EVALUATED instead of PASSED where a judgement is missing or a turn could not be judged.
     """
     reasons = {
         number: turn.reason
@@ -240,7 +238,7 @@ NO_ANSWER = "no response text"
 def undecided_turn(
     inputs: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()
 ) -> InvocationScore:
-    """A turn on which a judge was asked and gave no verdict: an error, which google-adk passes over."""
+    """The score of a judged turn without a verdict: an error, which google-adk ignores."""
     status = Status.NOT_EVALUATED if inputs.as_adk else Status.ERROR
     return InvocationScore(None, status, reason, judgements)
 
@@ -254,10 +252,10 @@ def result_over_turns(
     *,
     score: float | None = None,
 ) -> MetricResult:
-    """The verdict by `score`, else by the mean over the turns that have one; ERROR where a turn is.
+    """The result of a metric by `score`, else by the mean over scored turns; ERROR if a turn is an ERROR.
 
-    NOT_EVALUATED where fewer than half of the votes on a subject have a verdict. `samples` are
-    those of each turn that was asked about. Raises CriterionError where the metric has no threshold.
+    NOT_EVALUATED where fewer than half of the votes on a subject have a verdict. `samples` are the outcomes
+    of questions by turn. Raises CriterionError without a threshold.
     """
     threshold = required_threshold(inputs.metric)
     name, record = (
@@ -306,7 +304,7 @@ def result_over_turns(
 
 
 def _too_few_votes(turn: InvocationScore) -> str:
-    """Why the votes of a turn are too few to decide; "" where they are not, and where there is no verdict."""
+    """Why the votes of a turn are too few to decide; "" for enough votes, and for no verdict."""
     for judgement in turn.judgements:
         silent = [vote for vote in judgement.votes if vote.score is None]
         if judgement.score is not None and 2 * len(silent) > len(judgement.votes):
@@ -333,13 +331,14 @@ def _unjudged_result(
     judge: JudgedBy | None,
     failed: ErrorInfo | None,
 ) -> MetricResult:
-    """`failed` is the error of a question, without which there might be a verdict."""
+    """The result of a metric without a verdict; `failed` is the error of a question that may be the reason.
+    """
     error = None if failed is None else replace(failed, message=reason)
     return replace(not_evaluated(inputs.metric, reason, tuple(turns)), judge=judge, error=error)
 
 
 def _has_unreadable(turn: InvocationScore) -> bool:
-    """Whether an answer of a turn without a verdict could not be read; not one that says it has none."""
+    """Whether an answer of a turn without a verdict was unreadable, rather than undecided."""
     return turn.status is Status.NOT_EVALUATED and any(
         vote.score is None and not vote.label for judgement in turn.judgements for vote in judgement.votes
     )
@@ -348,7 +347,7 @@ def _has_unreadable(turn: InvocationScore) -> bool:
 def _judge_error(
     turns: Sequence[InvocationScore], samples: Mapping[int, Sequence[Sample]], status: Status
 ) -> ErrorInfo | None:
-    """Why a judge did not answer, of the first turn that has this status for it."""
+    """The error of the judge in the first turn with this status."""
     return next(
         (
             sample.error
