@@ -82,7 +82,7 @@ def criterion_option(metric: EvalMetric, name: str, default: Any = None) -> Any:
 
 
 def validation_text(error: ValidationError, as_a_whole: str = "") -> str:
-    """The first error in words: `num_samples: Input should be a valid integer`."""
+    """The errors in words: `num_samples: Input should be a valid integer`."""
     return "; ".join(
         f"{'.'.join(str(step) for step in problem['loc']) or as_a_whole}: {problem['msg']}"
         for problem in error.errors(include_url=False)

@@ -1,4 +1,4 @@
-"""Kinds of files beside eval sets, recognized by their data, and advice for each."""
+"""Kinds of files other than eval sets, recognized by their data, with advice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FileKind:
     name: str
     """Name of the kind with its article: `an ADK session`."""
     recognises: Callable[[Any], bool]
-    """Whether JSON or YAML data is of this kind, right or wrong."""
+    """Tells whether JSON or YAML data is of this kind, valid or not."""
     advice: str
     """Advice for such a file, as a sentence without its period."""
 
@@ -27,7 +27,7 @@ class FileKind:
 
 
 def file_kind(data: Any) -> FileKind | None:
-    """The first kind that recognises the data; None for an eval set, and for what is of no kind."""
+    """The first kind that recognises the data; None for an eval set and for unknown data."""
     return next((kind for kind in _KINDS if kind.recognises(data)), None)
 
 

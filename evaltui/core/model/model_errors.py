@@ -1,4 +1,4 @@
-"""A pydantic model from JSON data, or why not, in sentences at the place where something is wrong."""
+"""Pydantic models from JSON data, with errors as sentences at their places."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validate_model(model: type[Model], data: Any) -> tuple[Model | None, list[Problem]]:
-    """The model, or None and every error, at paths as the data spells them. Never raises."""
+    """The model, or None and every error, with paths in the spelling of the data. Never raises."""
     try:
         # From JSON text, because only then are bytes read as base64.
         return model.model_validate_json(json.dumps(data)), []
@@ -36,7 +36,7 @@ def validate_model(model: type[Model], data: Any) -> tuple[Model | None, list[Pr
 
 @dataclass(frozen=True)
 class _FoundError:
-    """One of pydantic's errors at a path that exists in the data, or is missing from it."""
+    """An error of pydantic at a path of the data, or of a missing key."""
 
     path: JsonPath
     details: ErrorDetails
@@ -68,7 +68,7 @@ def _errors(model: type[BaseModel], data: Any, error: ValidationError) -> list[P
 
 
 def _locate(data: Any, details: ErrorDetails) -> _FoundError:
-    """Leave out of pydantic's location what is not in the data: the tags of union members."""
+    """The error with pydantic's location reduced to the data, without tags of union members."""
     path: JsonPath = ()
     value = data
     location = details["loc"]
@@ -161,7 +161,7 @@ def _unknown_key(model: type[BaseModel], data: Any, path: JsonPath) -> str:
 
 
 def _unreadable_text(data: Any, reason: str) -> Problem:
-    """Python reads JSON that ADK's reader refuses: half a surrogate pair, or too many levels."""
+    """The problem of JSON that Python reads but ADK refuses: a lone surrogate, or too many levels."""
     for path, text in _texts(data):
         if re.search("[\ud800-\udfff]", text):
             half = "has half of a surrogate pair (such as \\ud83d), which is not a character"
@@ -192,7 +192,7 @@ def spellings(model: type[BaseModel]) -> list[tuple[str, ...]]:
 
 
 def _spell_like_siblings(data: Any, parent: JsonPath, alias: str) -> str:
-    """The name of a missing key as the keys around it are spelt, snake_case where they do not tell."""
+    """The name of a missing key in the spelling of the keys around it, else in snake_case."""
     snake = re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", alias)
     around = [data]
     for step in parent:
@@ -207,7 +207,7 @@ def _spell_like_siblings(data: Any, parent: JsonPath, alias: str) -> str:
 
 
 def _models_at(annotation: Any, path: JsonPath) -> list[type[BaseModel]]:
-    """The models that may stand at a path, going by annotations."""
+    """The models that annotations allow at a path."""
     candidates = [annotation]
     for step in path:
         candidates = [inner for candidate in candidates for inner in _member_annotations(candidate, step)]

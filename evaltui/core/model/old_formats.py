@@ -1,9 +1,9 @@
-"""The two formats that came before the EvalSet schema, as EvalSet data.
+"""The two formats before the EvalSet schema, as EvalSet data.
 
-An *old test* is a list of turns that make one session; an *old eval set* is a list of such sessions. Both
-become JSON data in the shape of the EvalSet schema rather than models, so that a list of cases can be shown
-without loading any. What a key becomes is as in google-adk 2.13, with two differences, so that reading a
-file twice gives the same data: invocation ids are empty instead of random, and creation times are left out.
+An *old test* is a list of turns of one session; an *old eval set* is a list of such sessions. They become
+JSON data of the EvalSet schema, not models, so that many cases can be listed quickly. The conversion is that
+of google-adk 2.13, except that invocation ids are empty and creation times are omitted, so that reading a
+file twice gives the same data.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORMATS: Mapping[Format, str] = {
     "old test": "of an old format",
     "old eval set": "of an old format",
 }
-"""The name of a format, to follow "is"."""
+"""Words for a format, to follow "is"."""
 
 _CALLS_KEY, _RESPONSES_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
 _TURN_KEYS = ("query", _CALLS_KEY, _RESPONSES_KEY, "reference")
@@ -47,9 +47,9 @@ _SESSION_KEYS = ("name", "data", "initial_session")
 
 
 def kind_of(data: Any) -> Format | None:
-    """The format that a document is meant to be in, whether or not it is right; None for none of them.
+    """The intended format of a document, valid or not; None for none of them.
 
-    Only the outline decides, so that a mistake in a file is never reported as a lack of another format.
+    Only the outline decides, so that a mistake in a file is not reported as a problem of another format.
     """
     if isinstance(data, dict):
         if is_dataset(data):
@@ -66,10 +66,10 @@ def kind_of(data: Any) -> Format | None:
 def from_old_test(
     data: list[Any], name: str, session: Json | None = None
 ) -> tuple[Json | None, list[Problem]]:
-    """A list of turns as an eval set with one case; None where there are errors.
+    """A list of turns as an eval set with one case; None for errors.
 
-    `name` becomes the id of the set and of the case: ADK takes a random id and the file's path, neither of
-    which can be typed. `session` is what `session_input` makes of the initial session.
+    `name` becomes the id of the set and of the case, where ADK uses a random id and the file's path.
+    `session` is the result of `session_input`.
     """
     turns, problems = _convert_each(data, (), _turn)
     if has_error(problems):
@@ -78,7 +78,7 @@ def from_old_test(
 
 
 def from_old_eval_set(data: list[Any], name: str) -> tuple[Json | None, list[Problem]]:
-    """A list of named sessions as an eval set called `name`; None where there are errors."""
+    """A list of named sessions as an eval set with the id `name`; None for errors."""
     cases, problems = _convert_each(data, (), _old_case)
     problems += _repeated_names(data)
     if has_error(problems):
@@ -115,8 +115,11 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
 
 
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
-    """An initial session as a case's session input; None where it is empty. Other keys are ignored, but a
-    misspelt one is an error: without it the agent would begin with another state."""
+    """An initial session as a case's session input; None for an empty one.
+
+    Unknown keys are ignored, but a likely misspelling is an error, because the agent would start in another
+    state.
+    """
     if data is None or data == {}:
         return None, []
     if not isinstance(data, dict):
@@ -173,9 +176,9 @@ def _intermediate_response(item: Json, path: JsonPath) -> tuple[list[Any], list[
 
 
 def with_authors(data: Any) -> Any:
-    """The data of an old format, in which each intermediate response that is a text has an author, `agent`.
+    """The data with the author `agent` for each intermediate response without one.
 
-    google-adk refuses such texts, and yet they are found in files.
+    google-adk refuses such texts, but files have them.
     """
     for turn, _ in _turns(data):
         responses = turn.get(_RESPONSES_KEY)
@@ -188,7 +191,7 @@ def with_authors(data: Any) -> Any:
 
 
 def texts_without_author(data: Any) -> Iterator[Problem]:
-    """Warnings for what `with_authors` changes."""
+    """Warnings about the changes of `with_authors`."""
     for turn, path in _turns(data):
         responses = turn.get(_RESPONSES_KEY)
         for index, response in enumerate(responses if isinstance(responses, list) else ()):
@@ -197,7 +200,7 @@ def texts_without_author(data: Any) -> Iterator[Problem]:
 
 
 def left_out_warnings(data: Any) -> Iterator[Problem]:
-    """Warnings for the keys of an old format that an eval set has no place for, with their values."""
+    """Warnings about keys of an old format, with their values, that an eval set does not have."""
     objects: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
     if kind_of(data) == "old eval set":
         objects += [(session, (index,), _SESSION_KEYS) for index, session in indexed_objects(data)]

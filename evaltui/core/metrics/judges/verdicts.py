@@ -207,8 +207,8 @@ def turn_without_verdict(votes: Sequence[Vote], judgements: tuple[Judgement, ...
 def void_as_adk(
     samples: Sequence[Sample], judgements: tuple[Judgement, ...], *, is_decided: bool
 ) -> InvocationScore | None:
-    """The score of a turn that google-adk 2.13 does not score, because a question failed; None where it
-    scores the turn."""
+    """The score of a turn that google-adk 2.13 does not score, because a question failed or no answer was
+    readable; None where it scores the turn."""
     failed = next((sample for sample in samples if isinstance(sample, JudgeFailedError)), None)
     if failed is None and is_decided:
         return None
