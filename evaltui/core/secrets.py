@@ -1,4 +1,4 @@
-"""Keys and passwords do not get into anything that is written or reported, whatever text they stand in."""
+"""Masking of keys and passwords in every text that is stored or reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BASE64_OFFSETS = (0, 2, 3)
 def spellings(secret: str) -> tuple[str, ...]:
     """The secret and its other spellings, the shortest first.
 
-    Escapes may be within each other: JSON in JSON up to three times, and any two of the others.
+    Escapes may be nested: JSON in JSON up to three times, and any two others.
     """
     once = _escape_all([secret], _ESCAPES)
     twice = _escape_all(once, _ESCAPES)
@@ -37,7 +37,7 @@ def spellings(secret: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def signs(secret: str) -> tuple[str, ...]:
-    """Texts of which one is in every text, and in all JSON, that holds a spelling of the secret."""
+    """Texts of which at least one is in every text or JSON with a spelling of the secret."""
     texts = (
         (secret, *_encodings(secret)) if len(_longest_run(secret)) >= _MIN_SIGN_LENGTH else spellings(secret)
     )
@@ -58,7 +58,7 @@ def _longest_run(text: str) -> str:
 
 
 def _encodings(secret: str) -> set[str]:
-    """The secret, and the secret in JSON, in base64 and in hexadecimal digits."""
+    """The secret, also in JSON, in base64 and in hexadecimal digits."""
     encoded: set[str] = set()
     for text in {secret, *_escape_all([secret], _JSON_ESCAPES)}:
         data = text.encode("utf-8", "surrogatepass")
@@ -79,7 +79,7 @@ def _ascii_json(text: str) -> str:
 
 
 def _repr(text: str) -> str:
-    """The text as repr writes it where it has both kinds of quotes; else the single ones are bare."""
+    """The text in repr's spelling with both kinds of quotes, else with bare single quotes."""
     return repr(f'"{text}')[2:-1]
 
 
@@ -129,7 +129,7 @@ _ESCAPES: tuple[Callable[[str], str], ...] = (
 
 
 def _base64_texts(data: bytes) -> Iterator[str]:
-    """The characters that depend on `data` alone, wherever it begins in what is encoded."""
+    """The characters of a base64 text that depend on `data` only, for each offset."""
     for before, shared in enumerate(_BASE64_OFFSETS):
         whole = (before + len(data)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
@@ -202,12 +202,11 @@ def _has_sign(text: str) -> bool:
 
 
 class Secrets:
-    """Replaces what environments hold under a name such as GOOGLE_API_KEY by `<NAME>`, and what looks like
-    nothing but a key or a password by `<key>`, `<private key>` or `<password>`.
+    """Masks secrets: values of variables such as GOOGLE_API_KEY become `<NAME>`; texts with the form of a key
+    or password become `<key>`, `<private key>` or `<password>`.
 
-    Values of variables that are `named` are secrets whatever the name, also behind a scheme: of
-    `Bearer abcd`, also `abcd` by itself. They are masked in all their `spellings`. What is masked already
-    stays as it is.
+    Values of variables in `named` are secrets with any name, also without their scheme: for `Bearer abcd`,
+    also `abcd`. Values are masked in all their `spellings`. Masks stay unchanged.
     """
 
     _masks_shapes = True
@@ -233,7 +232,7 @@ class Secrets:
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        """The name of each spelling, the longest first: one may be the beginning of another."""
+        """The name of each spelling, the longest first, because one may be the start of another."""
         # A value is called by its own name where it is also how another one is spelled.
         names = {
             text: name for value, name in self._names_by_value.items() for text in spellings(value)
@@ -253,17 +252,17 @@ class Secrets:
 
     @cached_property
     def named(self) -> Secrets:
-        """Masks only what `masked` replaces by a name of its own: one `<key>` is like another."""
+        """Masks only known values, each with its own name, because one `<key>` is like another."""
         named = copy.copy(self)
         named._masks_shapes = False
         return named
 
     def has_marks(self, text: str) -> bool:
-        """Whether something may have been masked in a text."""
+        """Whether a text may contain a mask."""
         return "<" in text and self._marks.search(text) is not None
 
     def in_text(self, text: str) -> str:
-        """The text itself where it holds no secret."""
+        """The text with secrets masked; the same object for a text without secrets."""
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
         if self._masks_shapes and _has_sign(text):
@@ -271,9 +270,9 @@ class Secrets:
         return text
 
     def mask_pieces(self, pieces: Sequence[str], unsettled: int = 0) -> list[str]:
-        """Texts that follow each other, without the secrets that are cut over several of them, too.
+        """Consecutive texts with secrets masked, including secrets that are cut over several of them.
 
-        The mark of a secret is in the piece that it begins in. The last `unsettled` characters stay.
+        The mask is in the text in which the secret starts. The last `unsettled` characters are unchanged.
         """
         masked = list(pieces)
         if (values := self._values_in("".join(masked))) is not None:
@@ -283,7 +282,7 @@ class Secrets:
         return masked
 
     def open_tail(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a secret: of a known value or a
+        """Number of characters at the end of a text that may be the start of a secret: a known value or a
         private key."""
         key_start = text.rfind("-----BEGIN ") if "PRIVATE KEY-----" in text else -1
         if (
@@ -306,13 +305,13 @@ class Secrets:
         return 0
 
     def secrets_in(self, text: str) -> tuple[str, ...]:
-        """The secrets in a text, in its order."""
+        """The secrets in a text, in order."""
         values = self._values_in(text)
         known_values = values.findall(text) if values is not None else []
         return (*known_values, *(match.group() for match in _SHAPES.finditer(text)))
 
     def _values_in(self, text: str) -> re.Pattern[str] | None:
-        """The pattern of the spellings that are in a text; None where there are none."""
+        """The pattern of the spellings in a text; None for none."""
         for sign in self._signs:
             if sign in text:
                 there = [re.escape(spelling) for spelling in self._spellings if spelling in text]
@@ -331,7 +330,7 @@ class Secrets:
         return _has_sign(text) and _MAYBE.search(_ESCAPE.sub("_", text)) is not None
 
     def mask_json(self, text: str, write: Callable[[Any], str]) -> str:
-        """The text of JSON data, written anew by `write` where it holds a secret."""
+        """The text of JSON data with secrets masked; `write` serializes changed data."""
         if not self.may_be_in(text):
             return text
         data = json.loads(text)
@@ -339,15 +338,16 @@ class Secrets:
         return text if masked is data else write(masked)
 
     def without(self, data: Any) -> Any:
-        """The JSON data itself where it holds no secret. Raises TypeError or ValueError for no JSON."""
+        """JSON data with secrets masked; the same object without secrets. Raises TypeError or ValueError for
+        other data."""
         text = json.dumps(data, ensure_ascii=False)
         clean = self.mask_json(text, json.dumps)
         return data if clean is text else json.loads(clean)
 
     def masked(self, data: T) -> T:
-        """Texts in JSON data, dataclasses and models without secrets; the data itself where it holds none.
+        """Data with secrets masked in texts of JSON, dataclasses and models; the same object without secrets.
 
-        Fields of dataclasses and models that are ids of cases and sets, or paths, stay what they are.
+        Fields of dataclasses and models with ids of cases and sets, or paths, are not masked.
         """
         masked: T = self._masked(data)
         return masked
@@ -385,7 +385,7 @@ class Secrets:
         }
 
     def _changes(self, data: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The values that are otherwise without secrets."""
+        """The values of a mapping that change when they are masked."""
         new = {name: self._masked(value) for name, value in data.items()}
         return {name: value for name, value in new.items() if value is not data[name]}
 
@@ -395,13 +395,13 @@ _WITHOUT_TEXT = (bool, int, float)
 
 @cache
 def _names_in(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass that may hold secrets."""
+    """The fields of a dataclass that may contain secrets."""
     fields = (field for field in dataclasses.fields(kind) if field.init)
     return tuple(field.name for field in fields if field.name not in _NAMES or field.metadata == HOLDS_TEXT)
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable of an environment looks like a secret, going by its name."""
+    """Whether the name of an environment variable looks like that of a secret."""
     return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.search(name) and len(value) >= _MIN_SECRET
 
 
@@ -417,7 +417,7 @@ def _masked_pieces(
     instead: Callable[[re.Match[str]], str],
     unsettled: int,
 ) -> list[str]:
-    """The pieces with something else instead of what matches in the text that they make up."""
+    """The pieces with matches of a pattern replaced in the text that they make up."""
     text = "".join(pieces)
     matches = [
         (match.span(), instead(match))

@@ -1,4 +1,4 @@
-"""Names in custom instructions of a simulated user, written as in Jinja: `{{ conversation_plan }}`."""
+"""Placeholders in custom instructions of a simulated user, in Jinja's form: `{{ conversation_plan }}`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _KNOWN_NAMES = (
 
 
 def placeholders(template: str) -> set[str]:
-    """The names in a text. Raises ValueError for any other markup: it would reach the model as it stands."""
+    """The placeholder names in a text. Raises ValueError for other markup, which the model would see
+    unchanged."""
     names = set()
     for markup in _MARKUP.finditer(template):
         placeholder = _PLACEHOLDER.fullmatch(markup[0])
@@ -34,5 +35,5 @@ def placeholders(template: str) -> set[str]:
 
 
 def fill_placeholders(template: str, values: Mapping[str, str]) -> str:
-    """The text with these names replaced; what a value holds is inserted as it is, and other names stay."""
+    """The text with these names replaced by values; other names and markup inside values are unchanged."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)

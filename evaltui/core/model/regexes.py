@@ -1,7 +1,7 @@
-"""Regular expressions of the user's, run such that none of them hangs anything.
+"""Regular expressions of users, run with a time limit.
 
-The `regex` package runs them with a time-out, and lets other threads go on meanwhile. What it takes for a
-regular expression is what Python's `re` takes.
+The `regex` package runs them with a time-out, without blocking other threads. Accepted are the regular
+expressions of Python's `re`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _slow_matches: dict[tuple[str, str], None] = {}
 
 
 class SlowRegexError(Exception):
-    """A regular expression that took too long."""
+    """A regular expression took too long."""
 
 
 @dataclass
 class Patience:
-    """How long the regular expressions of one scoring may still take, in seconds."""
+    """The remaining time for the regular expressions of one scoring, in seconds."""
 
     left: float = PATIENCE
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Whether the whole text matches. Raises SlowRegexError where that takes too long."""
+        """Whether the whole text matches. Raises SlowRegexError for too long a time."""
         # Takes its time to be imported, and few configs need it.
         import regex
 
@@ -63,7 +63,7 @@ def _remember(pattern: str, text: str) -> None:
 
 
 def check_regex(text: str) -> None:
-    """Raises ValueError where a text is not a regular expression, or too large for one."""
+    """Raises ValueError for an invalid or too large regular expression."""
     if (copies := _copies(text)) > _MAX_COPIES:
         most = show_number(_MAX_COPIES)
         raise ValueError(f"is too large: its repeats make {show_number(copies)} copies, at most {most}")
@@ -77,8 +77,8 @@ def check_regex(text: str) -> None:
 
 
 def is_slow(pattern: str) -> bool:
-    """Whether it takes very long on a short text: a few dozen times one of its letters, then what it cannot
-    have, and the pattern itself: what it looks for first is in there."""
+    """Whether a pattern takes very long on short texts: repeated letters of the pattern with a mismatch at
+    the end, and the pattern itself."""
     letters = dict.fromkeys(
         _KIND_SAMPLES[match["kind"]] if match["kind"] else match["plain"]
         for match in _PLAIN.finditer(pattern)
@@ -92,7 +92,7 @@ def is_slow(pattern: str) -> bool:
 
 
 def _copies(pattern: str) -> int:
-    """How many single pieces a pattern has once its counted repeats are written out, at most."""
+    """An upper bound for the number of single pieces in a pattern with its counted repeats expanded."""
     sizes, last = [0], 0
     for piece in _PIECE.finditer(pattern):
         if piece[0] == "(":

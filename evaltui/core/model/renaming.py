@@ -1,7 +1,7 @@
-"""Names of tools, arguments and agents in JSON data: where they stand, and another name in their places.
+"""Names of tools, arguments and agents in JSON data: finding and replacing them.
 
-The data are eval sets, and requests and responses of models as recordings have them. A user's own data
-(arguments, results, session state) have no names in them.
+The data are eval sets, and model requests and responses in recordings. User data in them (arguments, results,
+session state) is not changed.
 """
 
 from __future__ import annotations
@@ -20,48 +20,48 @@ from .problems import JsonPath
 
 NameKind = Literal["tool", "argument", "agent"]
 TRANSFER = "transfer_to_agent"
-"""The tool by which ADK's agents hand over."""
+"""The tool by which ADK's agents transfer."""
 _HANDOFF = "transfer_to_"
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """A tool, an argument or an agent that gets another name."""
+    """A renaming of a tool, an argument or an agent."""
 
     what: NameKind
     old: str
     new: str
     tool: str = ""
-    """The tool of an argument; "" for anything else."""
+    """The tool of an argument; "" for others."""
 
     @classmethod
     def of(cls, what: NameKind, old: str, new: str) -> Renaming:
-        """The renaming of a full name; the new name may have the tool of an argument, too."""
+        """The renaming of a full name; the new name of an argument may include the tool."""
         tool, _, name = old.rpartition(".") if what == "argument" else ("", "", old)
         return cls(what, name, new.removeprefix(f"{tool}.") if tool else new, tool)
 
     @property
     def reverse(self) -> Renaming:
-        """The renaming that takes this one back."""
+        """The inverse renaming."""
         return Renaming(self.what, self.new, self.old, self.tool)
 
     @property
     def full_name(self) -> str:
-        """The old name; of an argument with its tool: `find_order.id`."""
+        """The old name, for an argument with its tool: `find_order.id`."""
         return f"{self.tool}.{self.old}" if self.tool else self.old
 
     @property
     def words(self) -> str:
-        """`tool find_order to get_order`"""
+        """The renaming in words: `tool find_order to get_order`."""
         return f"{self.what} {self.full_name} to {self.new}"
 
     def is_in(self, text: str) -> bool:
-        """Whether a JSON text may have the name in it."""
+        """Whether a JSON text may contain the old name."""
         return self.old in text or json.dumps(self.old)[1:-1] in text
 
 
 def new_name_problem(what: NameKind, old: str, new: str) -> str:
-    """Why a name cannot be given, as a sentence; "" where it can."""
+    """Why a name cannot be used, as a sentence; "" where it can."""
     if not new:
         return "The new name is empty"
     if new == old:
@@ -73,25 +73,25 @@ def new_name_problem(what: NameKind, old: str, new: str) -> str:
 
 @dataclass(frozen=True)
 class NamePlace:
-    """A place where a name stands."""
+    """A name at a place in the data."""
 
     kind: NameKind
     name: str
     path: JsonPath
     put: Callable[[str], None]
-    """Puts another name in its place."""
+    """Replaces the name."""
     tool: str = ""
-    """The tool of an argument."""
+    """The tool of an argument; "" for others."""
     others: Collection[str] = ()
-    """The names beside it, none of which it can get."""
+    """The names beside it, which it must not get."""
 
     def fits(self, renaming: Renaming) -> bool:
-        """Whether it is the name that is changed."""
+        """Whether it is the name to change."""
         return (self.kind, self.name, self.tool) == (renaming.what, renaming.old, renaming.tool)
 
 
 class NameTakenError(ValueError):
-    """A name that cannot be given, since something else has it at this path."""
+    """The new name is already used at a path."""
 
     def __init__(self, path: JsonPath, message: str) -> None:
         self.path = path
@@ -99,7 +99,7 @@ class NameTakenError(ValueError):
 
 
 def rename_places(places: Iterator[NamePlace], renaming: Renaming) -> Iterator[JsonPath]:
-    """Renames in these places; yields the path of each as it was before. Raises NameTakenError."""
+    """Renames at these places; yields the path of each from before. Raises NameTakenError."""
     fitting = [place for place in places if place.fits(renaming)]
     for place in fitting:
         if renaming.new in place.others:
@@ -113,10 +113,10 @@ def rename_places(places: Iterator[NamePlace], renaming: Renaming) -> Iterator[J
 
 
 def renamed_text(text: str, renaming: Renaming, *, quoted: bool | None = None) -> str:
-    """A text with another name for whole words.
+    """The text with the name replaced as a whole word.
 
-    With `quoted`, only in quotes or backticks; by default so where the name is a plain word such as `id`. An
-    argument is renamed in texts that name its tool.
+    With `quoted`, only in quotes or backticks; this is the default for plain words such as `id`. An argument
+    is renamed only in texts that name its tool.
     """
     if renaming.old not in text or (renaming.tool and not _words(renaming.tool, False).search(text)):
         return text
@@ -138,7 +138,7 @@ def _words(name: str, quoted: bool) -> re.Pattern[str]:
 
 
 def names_in(value: Any, path: JsonPath = ()) -> Iterator[NamePlace]:
-    """The names in a case, a content, a recorded response, or anything that holds such."""
+    """The names in a case, a content, a recorded response, or data that contains these."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from names_in(item, (*path, index))
@@ -159,7 +159,7 @@ _ARGUMENTS = ("args", "arguments", "input")
 
 
 def value_place(holder: Any, key: Any) -> Callable[[str], None]:
-    """Puts another value in the place of a value."""
+    """A function that replaces the value of a key."""
 
     def put(name: str) -> None:
         holder[key] = name
@@ -168,7 +168,7 @@ def value_place(holder: Any, key: Any) -> Callable[[str], None]:
 
 
 def key_place(holder: dict[str, Any], key: str) -> Callable[[str], None]:
-    """Puts another key in the place of a key, which keeps its value."""
+    """A function that replaces a key and keeps its value."""
 
     def put(name: str) -> None:
         members = [(name if other == key else other, value) for other, value in holder.items()]
@@ -179,7 +179,7 @@ def key_place(holder: dict[str, Any], key: str) -> Callable[[str], None]:
 
 
 def _each_item(reader: Callable[[Any, JsonPath], Iterator[NamePlace]]) -> _Reader:
-    """A reader of a list."""
+    """A reader of each item of a list."""
 
     def read(items: Any, path: JsonPath) -> Iterator[NamePlace]:
         for index, item in enumerate(items) if isinstance(items, list) else ():
@@ -192,7 +192,7 @@ _Reader = Callable[[Any, JsonPath], Iterator[NamePlace]]
 
 
 def _tool_name(holder: dict[str, Any], key: str, path: JsonPath) -> Iterator[NamePlace]:
-    """A tool's name, which tells an agent, too: one that is called, or one that a handoff leads to."""
+    """The name of a tool, and of the agent in a handoff tool's name."""
     name, put = holder.get(key), value_place(holder, key)
     if not isinstance(name, str):
         return
@@ -206,7 +206,7 @@ def _tool_name(holder: dict[str, Any], key: str, path: JsonPath) -> Iterator[Nam
 def call_names(
     call: Any, path: JsonPath, name_key: str = "name", args_key: str = "args"
 ) -> Iterator[NamePlace]:
-    """The names in a call of a tool."""
+    """The names in a tool call."""
     if not isinstance(call, dict):
         return
     yield from _tool_name(call, name_key, path)
@@ -226,7 +226,7 @@ def _args(args: dict[str, Any], tool: str, path: JsonPath) -> Iterator[NamePlace
 
 
 def _written_args(call: dict[str, Any], key: str, tool: str, path: JsonPath) -> Iterator[NamePlace]:
-    """Arguments that are a text of JSON; what is not renamed stays as it is written."""
+    """The names in arguments that are JSON text; the text is rewritten only where a name changes."""
     try:
         args = json.loads(call[key])
     except ValueError:
@@ -248,7 +248,7 @@ def _response(response: Any, path: JsonPath) -> Iterator[NamePlace]:
 
 
 def _declaration(declared: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """A tool that is declared to a model, or a set of such."""
+    """The names in a tool declaration, or in a group of declarations."""
     if not isinstance(declared, dict):
         return
     if not isinstance(tool := declared.get("name"), str):
@@ -289,7 +289,7 @@ def _texts_of(items: Any, path: JsonPath, kind: NameKind, tool: str) -> Iterator
 
 
 def _title_of_name(name: str) -> str:
-    """The title that pydantic makes of a name."""
+    """The title that pydantic makes for a name."""
     return name.replace("_", " ").title()
 
 
@@ -298,7 +298,7 @@ def _titles(member: dict[str, Any]) -> Callable[[str], None]:
 
 
 def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """Declarations side by side, of which no two can have one name."""
+    """The names in declarations of a list, which must be distinct."""
     names = {item.get("name") for item in items if isinstance(item, dict)} if isinstance(items, list) else ()
     for place in _each_item(_declaration)(items, path):
         beside = {name for name in names if isinstance(name, str)} - {place.name}
@@ -306,7 +306,7 @@ def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
 
 
 def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """Details of agents by name."""
+    """The names in details of agents, by name."""
     for name, details in list(agents.items()) if isinstance(agents, dict) else ():
         yield from names_in(details, (*path, name))
         if isinstance(details, dict) and details.get("name") == name:
@@ -315,7 +315,7 @@ def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
 
 
 def _author_names(pair: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """An author with parts."""
+    """The names in a pair of an author and parts."""
     if isinstance(pair, list) and pair and isinstance(pair[0], str):
         yield NamePlace("agent", pair[0], (*path, 0), value_place(pair, 0))
     yield from names_in(pair, path)
@@ -352,13 +352,13 @@ _OPAQUE = frozenset(
 # Requests to models
 
 Texts = Literal["words", "quoted", "none"]
-"""Which texts of a request have the other name as well: with whole words, in quotes only, or none."""
+"""The texts of a request that also get the new name: whole words, quoted words only, or none."""
 
 
 def renamed_request(
     contents: Sequence[Any], tools: Sequence[Any], instruction: Any, renaming: Renaming, texts: Texts
 ) -> tuple[list[Any], list[Any], Any]:
-    """The contents, tools and instruction of a request with another name. Raises NameTakenError."""
+    """The contents, tools and instruction of a request with a new name. Raises NameTakenError."""
     copies: list[list[Any]] = json.loads(json.dumps([list(contents), list(tools)]))
     contents, tools = copies
     for _ in rename_places(chain(names_in(contents), declared_names(tools, ())), renaming):
@@ -395,7 +395,8 @@ def _rename_in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "t
 
 
 def _sort_arguments(before: str, after: str) -> str:
-    """A line with arguments that were sorted by name, as ADK quotes calls of other agents, sorted again."""
+    """A line with arguments in ADK's quotes of other agents' calls, with the arguments sorted by name again.
+    """
     if before == after or not before.startswith("{"):
         return after
     try:

@@ -1,7 +1,7 @@
-"""Checks of expected tool calls against the declarations of the agent's tools.
+"""Checks of expected tool calls by the tools' declarations.
 
-Schemas are JSON schemas, in lower case as JSON schema has its types or in upper case as genai has them. A
-keyword that is not known here, and a reference that leads nowhere, allows everything.
+Schemas are JSON schemas with types in lower case, or in upper case as in genai. Unknown keywords and invalid
+references allow every value.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as an agent declares it."""
+    """A tool as declared by an agent."""
 
     name: str
     parameters: Schema | None = None
-    """The JSON schema of its arguments, None where that is not known."""
+    """The JSON schema of its arguments; None where it is unknown."""
 
     @cached_property
     def check(self) -> _Check:
@@ -62,10 +62,10 @@ class Tool:
 
 
 def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
-    """Every problem of a call, at paths from its arguments; `()` is the call itself.
+    """The problems of a call, with paths from its arguments; `()` is the call itself.
 
-    Without any tools nothing is known, so nothing is wrong. An argument that the schema does not know is a
-    warning where further ones are not forbidden: most tools do without it or fail.
+    Without any tools there are no problems. An argument that the schema does not have is a warning unless the
+    schema forbids further arguments, because most tools ignore it or fail.
     """
     if not tools or name in _FRAMEWORK_TOOLS:
         return []
@@ -86,7 +86,7 @@ def check_value(schema: Schema, value: Any) -> list[Problem]:
 
 
 def check_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Problem]:
-    """Warnings for keys of the state whose value is of another JSON type afterwards; null is of any."""
+    """Warnings for keys of the state whose value changed its JSON type; null matches every type."""
     return [
         Problem.warning(
             path, f"becomes {_article(kind)}, was {_article(type_change(new, old))}: {show_value(old)}"
@@ -106,7 +106,7 @@ def _unknown_tool(name: str, tool_names: Sequence[str]) -> str:
 
 
 class _Check:
-    """A schema of a tool as JSON schema has it, and what it finds, in words."""
+    """A tool's schema in JSON schema's spelling, with descriptions for sentences."""
 
     def __init__(self, schema: Schema, *, warns: bool = False) -> None:
         from jsonschema import Draft202012Validator
@@ -127,10 +127,10 @@ class _Check:
     def _translate(
         self, schema: Any, *, warns: bool, is_root: bool = False, depth: int = 0
     ) -> dict[str, Any]:
-        """The schema in JSON schema's own spelling, what is not known here left out.
+        """The schema in JSON schema's own spelling, without unknown keywords.
 
-        Each part says in its `description` what a value must be. With `warns`, members are found that it
-        neither knows nor forbids, too.
+        The `description` of each part is the expected value in words. With `warns`, unknown members are also
+        found where they are allowed.
         """
         schema, reference = self._resolve(schema)
         described = {"description": _expected_value(schema)}
@@ -174,14 +174,14 @@ class _Check:
         return members
 
     def _define(self, schema: Schema, reference: str, *, warns: bool) -> str:
-        """The name under which what a reference points to is among the definitions."""
+        """The name of the definition for a reference."""
         if (reference, warns) not in self._numbers:
             number = self._numbers[reference, warns] = str(len(self._numbers))
             self._definitions[number] = self._translate(schema, warns=warns, is_root=schema is self._root)
         return self._numbers[reference, warns]
 
     def _resolve(self, schema: Any) -> tuple[Schema, str]:
-        """A schema with its reference followed, and the reference; {} where it cannot be read."""
+        """A schema with its reference resolved, and the reference; {} for an unreadable schema."""
         last_reference = ""
         for _ in range(_MAX_DEPTH):
             if not isinstance(schema, Mapping):
@@ -201,8 +201,7 @@ _RANKS = {"type": 0, "enum": 1}
 
 
 def _problems(errors: Sequence[ValidationError]) -> Iterator[Problem]:
-    """The errors of jsonschema as problems, at paths from the value or, inside alternatives, from their
-    place."""
+    """The errors of jsonschema as problems, with paths from the value."""
     ranks: dict[JsonPath, int] = {}
     for error in errors:
         path = tuple(error.relative_path)
@@ -219,7 +218,7 @@ def _rank(error: ValidationError) -> int:
 
 
 def _error_problems(error: ValidationError) -> Iterator[Problem]:
-    """The problems of one error, at paths from its place."""
+    """The problems of one error, with paths from its place."""
     schema: Any = error.schema
     value: Any = error.instance
     members = _object(schema, "properties")
@@ -245,7 +244,7 @@ def _error_problems(error: ValidationError) -> Iterator[Problem]:
 
 
 def _unquote_advice(error: ValidationError) -> str:
-    """`. Change "19" to 19`, where a string has in it what is expected; "" elsewhere."""
+    """Advice for a string that contains the expected value: `. Change "19" to 19`; "" for others."""
     from jsonschema import Draft202012Validator
 
     if error.validator != "type" or not isinstance(error.instance, str):
@@ -278,7 +277,7 @@ def _no_alternative(error: ValidationError) -> Iterator[Problem]:
 
 
 def _kinds(schema: Schema) -> list[str]:
-    """The types that a schema allows; none where it does not say, or says what is not known here."""
+    """The types that a schema allows; [] where it allows all, or has unknown ones."""
     declared = schema.get("type")
     kinds = [str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])]
     return kinds if all(kind in _TYPES for kind in kinds) else []
@@ -296,7 +295,7 @@ def _kinds_and_choices(schema: Schema) -> dict[str, Any]:
 
 
 def _expected_value(schema: Schema) -> str:
-    """The expected value in words; "" where any value is allowed."""
+    """The expected value in words; "" for any value."""
     choices, kinds = _choices(schema), _kinds(schema)
     if choices:
         shown = [show_value(choice) for choice in choices[:_MAX_CHOICES]]
@@ -333,7 +332,7 @@ _EMPTY: dict[str, Any] = {
 
 
 def inline_references(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
-    """A schema with what its references in `root` stand for in their place; {} where it goes too deep."""
+    """A schema with its references replaced by their targets in `root`; {} beyond a maximum depth."""
     if isinstance(schema, list):
         return [inline_references(subschema, root, depth) for subschema in schema]
     if not isinstance(schema, Mapping):
@@ -347,7 +346,7 @@ def inline_references(schema: Any, root: Mapping[str, Any], depth: int = 0) -> A
 
 
 def _target(root: Any, reference: str) -> Any:
-    """The target of a reference within a schema; None where it leads nowhere."""
+    """The target of a reference in a schema; None for an invalid reference."""
     for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
         name = step.replace("~1", "/").replace("~0", "~")
         root = root.get(name) if isinstance(root, Mapping) else None
@@ -355,7 +354,7 @@ def _target(root: Any, reference: str) -> Any:
 
 
 def kinds_of(schema: Any) -> set[str]:
-    """The JSON types that a schema allows, as far as it says so at its top."""
+    """The JSON types that a schema allows at its top level."""
     if not isinstance(schema, Mapping):
         return set()
     declared = schema.get("type")
@@ -370,7 +369,7 @@ def _alternatives(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def member_schema(schema: Any, step: str | int) -> Any:
-    """The schema of a member of what a schema describes; None where it says nothing of it."""
+    """The schema of a member of an object or array; None where it is unknown."""
     if not isinstance(schema, Mapping):
         return None
     if isinstance(step, int) and schema.get("items") is not None:
@@ -388,7 +387,7 @@ def member_schema(schema: Any, step: str | int) -> Any:
 
 
 def properties_of(schema: Any) -> Mapping[str, Any]:
-    """The members that an object may have, by name, as far as that is known."""
+    """The known members of an object by name."""
     if not isinstance(schema, Mapping):
         return {}
     if isinstance(members := schema.get("properties"), Mapping):
@@ -399,8 +398,8 @@ def properties_of(schema: Any) -> Mapping[str, Any]:
 
 
 def first_value(schema: Any, depth: int = 0) -> Any:
-    """The initial value by a schema: its default, its first choice, or the empty value of its type; an
-    object with its required members."""
+    """An initial value by a schema: its default, its first choice, or an empty value of its type; an object
+    gets its required members."""
     if isinstance(schema, Mapping):
         if schema.get("default") is not None:
             return schema["default"]
@@ -417,12 +416,12 @@ def first_value(schema: Any, depth: int = 0) -> Any:
 
 @dataclass(frozen=True)
 class DeclaredTool:
-    """A tool of the agent as its host describes it."""
+    """A tool of an agent, from the metadata of its host."""
 
     name: str
     description: str = ""
     parameters: Mapping[str, Any] | None = None
-    """The schema of its arguments; None where it has none."""
+    """The schema of its arguments; None without one."""
 
     @property
     def schema(self) -> Tool:
@@ -430,7 +429,7 @@ class DeclaredTool:
 
     @cached_property
     def properties(self) -> Mapping[str, Any]:
-        """The schema of each argument, without references."""
+        """The schema of each argument, with references replaced."""
         members = (self.parameters or {}).get("properties")
         if not isinstance(members, Mapping):
             return {}
@@ -443,7 +442,7 @@ class DeclaredTool:
 
 
 def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:
-    """The tools of an agent as its host describes it."""
+    """The tools in an agent's metadata from its host."""
     return [
         DeclaredTool(str(tool["name"]), str(tool.get("description") or ""), tool.get("parameters"))
         for tool in (agent or {}).get("tools") or ()

@@ -1,7 +1,7 @@
-"""Problems in the data of an eval set, as sentences at their places.
+"""Problems in the data of an eval set, as sentences with paths.
 
-Errors are what google-adk 2.13 refuses, and ids and keys that are used twice. Warnings are what it takes
-without a word although it cannot work as meant. Paths are as the data spells them (snake_case or camelCase).
+Errors: anything that google-adk 2.13 refuses, and duplicate ids and keys. Warnings: anything that it accepts
+silently but that has no effect. Paths have the spelling of the data (snake_case or camelCase).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ORPHAN_RESPONSE = LintRule("orphan-response", "A tool response has no call", blo
 
 
 def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
-    """Parsed JSON of the EvalSet schema as a model, None where there is an error; and every problem."""
+    """The eval set in parsed JSON, None for errors; and all problems."""
     eval_set, problems = validate_set_level(data)
     if not isinstance(data, dict):
         return None, problems
@@ -75,7 +75,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 
 
 def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
-    """Validates as `validate_eval_set`, but of the cases only their ids; the set has no cases."""
+    """Validates as `validate_eval_set`, but checks only the ids of cases; the returned set has no cases."""
     if not isinstance(data, dict):
         message = f"must be an object with eval_set_id and eval_cases, is {value_in_words(data)}"
         return None, [NOT_AN_EVAL_SET.at((), message)]
@@ -90,7 +90,7 @@ def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 
 
 def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
-    """One case of an eval set as a model, None where there is an error; paths are relative to the case."""
+    """A case in parsed JSON, None for errors; and its problems, with paths relative to the case."""
     in_data = problems_of("case data", data)
     case, errors = validate_model(EvalCase, data)
     if case is None:
@@ -100,7 +100,7 @@ def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
 
 
 def case_warnings(case: EvalCase) -> list[Problem]:
-    """Problems that keep a case from ever passing although ADK reads it; snake_case paths relative to the
+    """Problems because of which a case can never pass although ADK reads it; snake_case paths relative to the
     case."""
     return problems_of("case", case)
 
@@ -146,7 +146,7 @@ def _duplicate_ids(data: dict[str, Any]) -> Iterator[Finding]:
 
 @UNKNOWN_KEY.checks("case data")
 def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
-    """Unknown keys where ADK keeps or drops them without a word; of recorded events only likely mistakes."""
+    """Unknown keys that ADK silently keeps or drops; in recorded events, only likely misspellings."""
     for model, values, path in _open_objects(data):
         keys = likely_typos if model is InvocationEvent else unknown_keys
         own = {key: value for key, value in values.items() if key != OWN_KEY or model is not EvalCase}
@@ -162,7 +162,7 @@ def _duplicate_keys_of_case(data: Any) -> Iterator[Finding]:
 
 
 def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], JsonPath]]:
-    """The objects of a case in which ADK takes any key, with their models and paths."""
+    """The objects of a case in which ADK accepts any key, with their models and paths."""
     objects: list[tuple[type[BaseModel], Any, JsonPath]] = [
         (EvalCase, case, ()),
         (SessionInput, *_child(case, (), "session_input")),
@@ -175,7 +175,7 @@ def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], 
 
 
 def _other_spellings(model: type[BaseModel]) -> list[tuple[str, str]]:
-    """The fields of a model whose camelCase name is another, with that name."""
+    """The fields of a model whose camelCase name differs, with that name."""
     return [(name, other) for name in model.model_fields if (other := camel(name)) != name]
 
 
@@ -242,7 +242,7 @@ def _orphan_responses(case: EvalCase) -> Iterator[Finding]:
 
 
 def _calls(turn: Invocation) -> list[FunctionCall]:
-    """The calls of a turn, one that ends the turn included."""
+    """The calls of a turn, including calls that end the turn."""
     parts = (turn.final_response.parts or []) if turn.final_response else []
     return [
         *tool_calls(turn.intermediate_data),

@@ -1,6 +1,6 @@
-"""Variants: the same agent with another model, prompt, environment or code, run on the same cases.
+"""Variants of an agent: another model, prompt, environment or code, run with the same cases.
 
-Users write them as `NAME:KEY=VALUE,KEY=VALUE` of an option, or as a table of settings.
+Users write them as `NAME:KEY=VALUE,KEY=VALUE` in an option, or as a table in the settings.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ...text.values import did_you_mean, show_value
 from .json_values import member
 
 BASE = "base"
-"""The variant that is the agent as it is, unless the settings say otherwise."""
+"""The variant of the unchanged agent, unless the settings define another one with this name."""
 VARIANT_ERROR = "VariantError"
-"""The type of the error of a host whose agent a variant does not fit."""
+"""The error type of a host whose agent does not fit a variant."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that a variant changes, such as the model of an agent."""
+    """A change that a variant makes, such as another model."""
 
     key: str
-    """The kind, and after a dot what of it: `model`, `model.root_agent`, `config.temperature`, `env.NAME`,
-    `instruction`, `git`, `agent`."""
+    """The kind of change, for some with a name after a dot: `model`, `model.root_agent`,
+    `config.temperature`, `env.NAME`, `instruction`, `git`, `agent`."""
     value: Any
-    """JSON: the new value; of `instruction` a file, of `git` a commit, of `agent` a folder."""
+    """The new value as JSON: a file for `instruction`, a commit for `git`, a folder for `agent`."""
 
     @property
     def kind(self) -> str:
@@ -36,24 +36,24 @@ class Change:
 
     @property
     def name(self) -> str:
-        """The agent, field or variable that it is of; "" for all agents."""
+        """The name of the agent, field or variable; "" for all agents."""
         return self.key.partition(".")[2]
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to run an agent, by the name of its column in a matrix."""
+    """A variant, named by its column in a matrix."""
 
     name: str
     changes: tuple[Change, ...] = ()
-    """Changes of the agent; none: the agent as it is."""
+    """The changes; empty for the unchanged agent."""
     commit: str = ""
-    """The one that `git` stands for, as far as it has been looked up."""
+    """The commit of `git`; "" before it is looked up."""
     places: tuple[tuple[str, str], ...] = ()
-    """Paths of changes that name a file or folder, by key, as seen from the agent's folder."""
+    """Paths of changes with a file or folder, by key, relative to the agent's folder."""
 
     def place(self, change: Change) -> str:
-        """The file or folder of a change, as seen from the agent's folder."""
+        """The file or folder of a change, relative to the agent's folder."""
         return dict(self.places).get(change.key, str(change.value))
 
     @property
@@ -72,7 +72,7 @@ class Variant:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Variant:
-        """Raises ValueError for what is no variant."""
+        """The variant in JSON data. Raises ValueError for other data."""
         changes = member(data, "changes", dict, {})
         named = tuple(Change(key, value) for key, value in changes.items())
         places = {key: str(place) for key, place in member(data, "places", dict, {}).items()}
@@ -80,7 +80,7 @@ class Variant:
 
 
 ALL_VARIANTS = "all"
-"""The name for the unchanged agent and every variant of the settings."""
+"""The name for the unchanged agent and all variants of the settings."""
 VARIANT_FORM = "NAME:KEY=VALUE,…"
 _VARIANT_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
 # Where the next change begins; any other comma is part of a value.
@@ -93,16 +93,14 @@ _KINDS = (*_NAMED_KINDS, *_NAMELESS_KINDS)
 
 
 class VariantTextError(ValueError):
-    """The sentence why a text or table is no variant."""
+    """A text or table is no valid variant; the message is a sentence."""
 
     page = "variants"
-    """The page of the guide that helps."""
+    """The page of the guide about it."""
 
 
 def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
-    """The variant of an option. A name alone means a defined variant, or `base`.
-
-    Raises VariantTextError.
+    """The variant in an option's text; a name alone is a defined variant or `base`. Raises VariantTextError.
     """
     name, colon, changes = (part.strip() for part in text.partition(":"))
     if not colon and "=" in name:
@@ -140,7 +138,7 @@ def _change(text: str) -> Change:
 
 
 def _value(key: str, text: str) -> Any:
-    """The value of a change: JSON for a config field where the text is JSON, else the text."""
+    """The value of a change: for a config field the parsed JSON if it is valid, else the text."""
     if key.partition(".")[0] != "config":
         return text
     try:
@@ -179,7 +177,7 @@ def _check_variant(variant: Variant) -> Variant:
 
 
 def variant_of_table(name: str, table: object) -> Variant:
-    """The variant of a table: `{"model": "…", "env": {"NAME": "…"}}`. Raises VariantTextError."""
+    """The variant in a table: `{"model": "…", "env": {"NAME": "…"}}`. Raises VariantTextError."""
     _check_name(name)
     if not isinstance(table, dict):
         raise VariantTextError(f'{name} is {show_value(table)}. Give a table, such as {{model = "…"}}')
@@ -217,7 +215,7 @@ def _table_change(key: str, value: Any) -> Change:
 
 
 def variants_of(tables: object) -> dict[str, Variant]:
-    """The variants of `[tool.evaltui.variants]`, by name. Raises VariantTextError."""
+    """The variants in `[tool.evaltui.variants]`, by name. Raises VariantTextError."""
     if not isinstance(tables, dict):
         raise VariantTextError(f"is {show_value(tables)}. Give a table for each variant")
     return {name: variant_of_table(name, table) for name, table in tables.items()}

@@ -1,4 +1,4 @@
-"""The parts of a case that the agent gets: everything else of it says what is expected."""
+"""The agent's input in a case: the parts that it receives, without expectations."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _INPUT_FIELDS: dict[str, Any] = {
 
 
 def agent_input_fingerprint(case: EvalCase, modes: Modes) -> str:
-    """Fingerprint of the session, the user's messages or scenario, and the tool results that the case stubs.
+    """Fingerprint of the agent's input: session, user messages or scenario, and stubbed tool results.
 
-    The spelling of keys in its file makes no difference.
+    The spelling of keys is ignored.
     """
     data = case.model_dump(mode="json", exclude_defaults=True, include=_INPUT_FIELDS)
     calls = stubs_of_case(case) if modes.stubs else ()
@@ -30,7 +30,7 @@ def agent_input_fingerprint(case: EvalCase, modes: Modes) -> str:
 
 
 def stubs_of_case(case: EvalCase) -> list[ToolCall]:
-    """The calls that a case expects and has a response for, in order."""
+    """The expected calls with a response in a case, in order."""
     return [
         ToolCall(case.eval_id, 0, turn, call.name or "", call.args or {}, response.response)
         for turn, invocation in enumerate(case.conversation or [])

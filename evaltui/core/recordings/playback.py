@@ -1,6 +1,6 @@
-"""Playback of a recorded repeat of a case: the n-th time a request is made, it gets its n-th answer.
+"""Replaying a recorded repeat of a case: the n-th equal request gets the n-th answer.
 
-A request that was not recorded differs from those that were: in what, in words.
+A request without a recorded answer is compared with the recorded ones.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MAX_SETTINGS = 3
 
 
 def nearest_call(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]) -> ModelCall:
-    """The recorded call that differs least: in as few respects, and as late, as possible. There is at least
-    one."""
+    """The recorded call that differs least from a request: in the fewest parts, as late as possible.
+    `recorded` must not be empty."""
     return max(recorded, key=lambda entry: _likeness(prints, agent, entry))
 
 
@@ -55,7 +55,8 @@ def _tools_id(prints: Fingerprints) -> str:
 def differences(
     prints: Fingerprints, entry: ModelCall, shared: Mapping[str, Shared], beginnings: Mapping[str, str]
 ) -> Iterator[str]:
-    """Everything that differs, a phrase each. `said` has how recorded contents begin, by fingerprint."""
+    """The differences between a request and a recorded call, each a phrase. `beginnings` are those of
+    recorded contents, by fingerprint."""
     now, before = prints.request, request_of(entry, shared)
     if now.model != before.model:
         yield f"model is {now.model}, was {before.model}"
@@ -103,7 +104,7 @@ def _settings_changes(now: Json, before: Json) -> Iterator[str]:
 
 
 def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Mapping[str, str]) -> str:
-    """The first content that differs, counted from 1."""
+    """The first differing content in words, counted from 1."""
     first = _common_length(prints.contents, before)
     if first == len(before):
         return f"content {first + 1} is new: {_cut_quote(describe(prints.request.contents[first]))}"
@@ -128,7 +129,7 @@ def _common_length(mine: Sequence[str], theirs: Sequence[str]) -> int:
 
 
 def _has_failed(entry: Entry) -> bool:
-    """Whether a model was recorded that raised, or gave nothing but an error code."""
+    """Whether an entry is a model call that raised, or returned only an error code."""
     if entry.error is not None or isinstance(entry, ToolCall):
         return entry.error is not None
     last = entry.responses[-1] if entry.responses else {}
@@ -139,7 +140,7 @@ def _has_failed(entry: Entry) -> bool:
 
 
 class Playback:
-    """The entries of one case and repeat. Each is handed out once, and known by its number in `entries`."""
+    """The entries of a case and repeat. Each is returned once, by its index in `entries`."""
 
     def __init__(self, entries: Sequence[Entry], shared: Mapping[str, Shared]) -> None:
         self.entries = entries
@@ -151,7 +152,8 @@ class Playback:
         self._used: set[int] = set()
 
     def model_call(self, prints: Fingerprints, *, errors: bool) -> int | None:
-        """The next recorded answer to a request; one that was an error only with `errors`."""
+        """The index of the next recorded answer to a request; `errors` includes recorded errors. None for
+        none."""
         number = self._next(prints.keys)
         if number is None:
             return None
@@ -159,7 +161,8 @@ class Playback:
         return number if errors or not _has_failed(entry) else None
 
     def tool_call(self, tool: str, *args: Json) -> int | None:
-        """The next recorded result of a call, whose arguments may have been kept in any of these ways."""
+        """The index of the next recorded result of a call; `args` are the possible spellings of its
+        arguments. None for none."""
         return self._next([call_key(tool, variant) for variant in args])
 
     def _next(self, keys: Sequence[str]) -> int | None:
@@ -173,7 +176,7 @@ class Playback:
     def why_no_answer(self, prints: Fingerprints, agent: str, earlier: Sequence[Fingerprints] = ()) -> str:
         """The differences between a request and the nearest recorded one, in words.
 
-        `earlier` are those of the request under the names that it had before.
+        `earlier` are fingerprints of the request with earlier names.
         """
         recorded = [entry for entry in self.entries if isinstance(entry, ModelCall)]
         if not recorded:
@@ -191,7 +194,7 @@ class Playback:
         return "; ".join(differences(prints, entry, self._shared, beginnings))
 
     def why_no_result(self, tool: str, args: Json) -> str:
-        """The recorded calls of a tool, in words, for a call that is not recorded."""
+        """The recorded calls of a tool in words, for a call that is not recorded."""
         key = call_key(tool, args)
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)
@@ -204,5 +207,5 @@ class Playback:
 
 
 def _times_text(number: int) -> str:
-    """`once`, `2 times`"""
+    """A number of times in words: `once`, `2 times`."""
     return plural(number, "once", counted(number, "time"))

@@ -1,4 +1,4 @@
-"""The JSON Schemas of eval sets and of configs, whose metrics and options are proposed."""
+"""The JSON Schemas of eval sets and configs, with proposals for metrics, options and tools."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ALTERNATIVES = ("allOf", "anyOf", "any_of", "oneOf")
 
 
 def proposed_names(tools: Sequence[DeclaredTool]) -> list[Schema]:
-    """The names of tools as alternatives of a text."""
+    """The names of tools as alternatives in a schema."""
     return [{"const": tool.name, **_description(tool.description)} for tool in tools]
 
 
 def propose_calls(call: Schema, tools: Sequence[DeclaredTool]) -> None:
-    """Adds tools to the schema of a call: their names, and the arguments that go with a name."""
+    """Adds the names of tools to the schema of a call, with the arguments of each."""
     name = call["properties"]["name"]
     call["properties"]["name"] = {**name, "anyOf": [*proposed_names(tools), *name["anyOf"]]}
     call["allOf"] = [
@@ -36,9 +36,10 @@ def propose_calls(call: Schema, tools: Sequence[DeclaredTool]) -> None:
 
 
 def proposal(schema: Any) -> Schema:
-    """A schema that any value fits, with the keys, choices and types of another one for editors to propose.
+    """A schema that allows every value but has the keys, choices and types of another schema, for proposals
+    of editors.
 
-    The other one is without references.
+    The other schema must have no references.
     """
     if not isinstance(schema, Mapping):
         return {}
@@ -85,7 +86,7 @@ _OPTION_TYPES = {"flag": "boolean", "text": "string", "whole number": "integer",
 
 
 def eval_set_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
-    """The schema of eval sets, with the names and arguments of these tools as proposals."""
+    """The schema of eval sets, with proposals for names and arguments of these tools."""
     schema = schema_of(EvalSet, "Eval set")
     if tools:
         propose_calls(schema["definitions"]["FunctionCall"], tools)
@@ -101,7 +102,7 @@ def eval_set_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
 
 
 def config_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
-    """The schema of configs, with the names of these tools as proposals."""
+    """The schema of configs, with proposals for names of these tools."""
     schema = schema_of(EvalConfig, "Eval config")
     block = schema["definitions"]["EvaltuiBlock"]["properties"]
     names = proposed_names(tools)
@@ -121,7 +122,7 @@ def config_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
 
 
 def _criterion(info: MetricInfo, anything: Schema, tools: list[Schema]) -> Schema:
-    """Schema of a metric in a config: a threshold or an object, for which the known options are proposed."""
+    """Schema of a metric in a config: a threshold, or an object with proposed options."""
     schema = {"description": info.meaning, **anything}
     options: Schema = {}
     for option in info.options:

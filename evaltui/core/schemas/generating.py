@@ -1,7 +1,7 @@
-"""A JSON Schema (draft-07) of what a pydantic model reads from JSON.
+"""JSON Schemas (draft-07, known to every editor) for pydantic models.
 
-A schema refuses nothing that the model accepts: keys in both spellings, numbers in quotes, enums with members
-of a later version. It is draft-07, which every editor knows.
+A schema accepts everything that the model accepts: keys in both spellings, numbers in quotes, later members
+of enums.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ _TRUTH = (
 
 
 def schema_of(kind: Any, title: str, use: Literal["read", "event", "report"] = "read") -> Schema:
-    """The schema of a type that pydantic knows, with its docs: of what evaltui reads, or of what it writes
-    into events, which lack what is not set, or into reports, which have every key."""
+    """The schema of a type that pydantic knows, with its docs.
+
+    `use` is reading, writing events, which lack unset fields, or writing reports, which have every key.
+    """
     generated = TypeAdapter(kind).json_schema(
         mode="validation" if use == "read" else "serialization",
         ref_template="#/definitions/{model}",
@@ -104,7 +106,7 @@ class _Generator(GenerateJsonSchema):
         return {**generated, "properties": properties}
 
     def _lenient(self, schema: Any, generated: JsonSchemaValue, *also: Schema) -> JsonSchemaValue:
-        """Adds the further values that pydantic accepts for a number or a boolean where it is not strict."""
+        """The schema with the further values that pydantic accepts in lax mode for a number or a boolean."""
         is_strict = schema.get("strict") or self.mode == "serialization"
         return generated if is_strict else {"anyOf": [generated, *also]}
 
@@ -128,7 +130,7 @@ class _ReportGenerator(_Generator):
 
 
 def _null_for_none(schema: Schema) -> Schema:
-    """The schema of what is only written, with `null` for `None` in its description."""
+    """A schema of written data, with `null` for `None` in descriptions."""
     written = {name: value for name, value in schema.items() if name != "readOnly"}
     if text := written.get("description"):
         written["description"] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
@@ -140,7 +142,7 @@ def _description(doc: str | None) -> Schema:
 
 
 def _add_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of a model with each key in snake_case, too, where the model reads it; and with its docs."""
+    """The schema of a model with keys also in snake_case where the model reads them, and with its docs."""
     both = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
     docs, declared = field_docs(model), generated.get("properties", {})
     properties: Schema = {}
@@ -164,7 +166,7 @@ def _add_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> J
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """The documentation below the fields of a class and of its bases, as one line each."""
+    """The docs below the fields of a class and its bases, each as one line."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.partition(".")[0] == __name__.partition(".")[0]:

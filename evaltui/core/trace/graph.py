@@ -1,4 +1,4 @@
-"""Agents and their tools, which of them were called, and in what order."""
+"""Agents and their tools, with their calls in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evaltui.core.trace.spans import Span, ancestors
 
 @dataclass
 class ToolUse:
-    """A tool that an agent may call; `steps` are the places in the path at which it did."""
+    """A tool of an agent; `steps` are the path positions of its calls."""
 
     name: str
     steps: list[int] = field(default_factory=list)
@@ -20,9 +20,10 @@ class ToolUse:
 
 @dataclass
 class AgentUse:
-    """An agent, and what it had. `inside` names the tool that it worked in, "" for one that the user met.
+    """An agent with its tools and calls.
 
-    `handed_over` are the agents that took over from it, each with its place in the path.
+    `inside` is the tool around it, "" for an agent that talks to the user. `handed_over` are the agents that
+    took over from it, each with its path position.
     """
 
     name: str
@@ -41,7 +42,7 @@ StepKind = Literal["agent", "tool", "transfer"]
 
 @dataclass(frozen=True)
 class PathStep:
-    """One step of the path, its place counted from 1. `depth` is 0 outside of tools."""
+    """A step of the path. `place` counts from 1; `depth` is 0 outside of tools."""
 
     place: int
     kind: StepKind
@@ -58,8 +59,7 @@ class Graph:
 
 
 def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
-    """The agents and tools of a turn, with their steps. The tools of an agent are those that its requests
-    declare."""
+    """The agents and tools of a turn, with their steps; the tools of an agent come from its requests."""
     agents: dict[tuple[str, str], AgentUse] = {}
     path: list[PathStep] = []
 
@@ -102,7 +102,7 @@ def _called_tool(span: Span) -> str:
 
 
 def _spans_in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:
-    """The spans of a turn, each before those inside of it, those beside each other as they began."""
+    """The spans of a turn, each before the spans inside it, others by start."""
     ordered: list[Span] = []
     stack = [span.number for span in reversed(spans) if span.kind == "turn" and span.turn == turn]
     while stack:

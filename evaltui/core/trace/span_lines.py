@@ -1,4 +1,4 @@
-"""Spans as lines: what each of them was, its tokens, and the time that all of a case took."""
+"""Spans as lines of text: their content, tokens and time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, visible
 
 TIMED_KINDS: Mapping[str, str] = {"agent": "agent", "model": "model", "tool": "tool"}
-"""The kinds of spans that take time, each with the role of its name and its bar."""
+"""The kinds of spans with a duration, each with the role of its name and bar."""
 KIND_ROLES: Mapping[str, str] = {**TIMED_KINDS, "state": "warning"}
 # Cells without which the response of a tool is left to the inspector.
 _MIN_RESPONSE = 16
@@ -22,15 +22,14 @@ _MAX_LINE = 300
 
 
 class Scale(NamedTuple):
-    """The time that the bars of a case are parts of, in seconds since the run began."""
+    """The time range of the bars of a case, in seconds since the start of the run."""
 
     start: float
     end: float
 
     @classmethod
     def of(cls, spans: Sequence[Span], turns: Iterable[Span]) -> Scale:
-        """One for all turns, so that their bars can be compared. It begins with the first agent at work: an
-        import before it has no bar."""
+        """The scale for all turns, so that their bars are comparable, from the first agent span on."""
         timed = [
             spans[number]
             for turn in turns
@@ -44,14 +43,16 @@ class Scale(NamedTuple):
 
 
 def model_of(span: Span) -> str:
-    """The name of the model that was asked; "" where it is not known."""
+    """The name of a span's model; "" where it is unknown."""
     event = span.event("model_request") or span.event("model_response")
     return str((event.data if event else {}).get("model") or "")
 
 
 def span_body_line(span: Span, room: int, *, named: bool = True) -> Line:
-    """The line of a span that is no turn, without its kind; the response of a tool only where `room` cells
-    hold some of it, the name of a model only where it is `named`."""
+    """The text of a span other than a turn, without its kind.
+
+    The response of a tool is shown only where `room` cells are enough, the name of a model only if `named`.
+    """
     if span.kind == "agent":
         return [(visible(span.agent), "bold error" if span.failed else "bold")]
     event = span.events[-1]
@@ -93,7 +94,7 @@ def _model(span: Span, name: str) -> Line:
 
 
 def answer_summary(content: Json) -> str:
-    """The answer of a model in a word: the tools that it calls, else `text`."""
+    """The answer of a model in a word: the called tools, else `text`."""
     calls = [part["function_call"].get("name", "") for part in content.get("parts") or () if _calls(part)]
     if len(calls) > 1:
         return f"{calls[0]} and {show_number(len(calls) - 1)} more"
@@ -120,7 +121,7 @@ def _error(data: Json) -> Line:
 
 
 def tokens_of(usage: Json | None) -> str:
-    """`612 → 38` for the tokens asked and answered."""
+    """Input and output tokens: `612 → 38`."""
     counts = usage or {}
     input_tokens, output_tokens = counts.get("prompt_token_count"), counts.get("candidates_token_count")
     if input_tokens is None and output_tokens is None:
@@ -130,13 +131,13 @@ def tokens_of(usage: Json | None) -> str:
 
 
 def part_of(event: Event | None, name: str) -> Mapping[str, Any]:
-    """The first part of an event's content of a name, such as `function_call`; empty without one."""
+    """The first part with a name in an event's content, such as `function_call`; empty for none."""
     parts = (event.content or {}).get("parts") or [] if event else []
     return next((part[name] for part in parts if name in part), {})
 
 
 def text_of(content: Json | None) -> str:
-    """The texts of a content, and in words what else is in it."""
+    """The texts of a content, and its other parts in words."""
     return " ".join(_texts((content or {}).get("parts") or []))
 
 
