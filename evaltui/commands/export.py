@@ -22,7 +22,7 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.export import ConversationTraces, traces_of
 from evaltui.runs.history import StoredRun, find_run, open_run
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.writing.otlp import otlp_json
 
@@ -44,7 +44,7 @@ def export(options: argparse.Namespace) -> int:
         return complain("export", error)
     if left_out:
         cases = (
-            f"{counted(len(left_out), 'case')} without a result or events left out: {shorten_list(left_out)}"
+            f"{counted(len(left_out), 'case')} without a result or events left out: {short_list(left_out)}"
         )
         write_stderr(f"evaltui export: {visible(cases)}")
     return code

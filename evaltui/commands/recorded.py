@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from evaltui.commands.output import UsageError
-from evaltui.text.figures import shorten_list
+from evaltui.text.figures import short_list
 from evaltui.traces.conversations import Conversations, conversations_in
 from evaltui.traces.reading import read_files
 from evaltui.traces.span import Recorded, UnreadableTraceError
@@ -30,4 +30,4 @@ def some_conversations(paths: Sequence[Path]) -> Conversations:
 def require_some(read: Conversations, named: Sequence[str]) -> None:
     """Raises UsageError where there is no conversation; `named` are the searched places."""
     if not read.conversations:
-        raise UsageError("\n".join((f"no conversation of an agent in {shorten_list(named)}", *read.warnings)))
+        raise UsageError("\n".join((f"no conversation of an agent in {short_list(named)}", *read.warnings)))

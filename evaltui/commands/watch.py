@@ -114,7 +114,7 @@ class _Lines:
         return self._code
 
     def _plain(self, text: str) -> str:
-        return self._workbench.agent.secrets.in_text(text)
+        return self._workbench.agent.secrets.mask_text(text)
 
     def _counts(self, case: CaseId) -> bool:
         ids = self._chosen.get(case.path)

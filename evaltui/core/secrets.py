@@ -261,7 +261,7 @@ class Secrets:
         """Whether a text may contain a mask."""
         return "<" in text and self._marks.search(text) is not None
 
-    def in_text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """The text with secrets masked; the same object for a text without secrets."""
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
@@ -321,8 +321,8 @@ class Secrets:
     def _name(self, match: re.Match[str]) -> str:
         return f"<{self._spellings[match.group()]}>"
 
-    def may_be_in(self, text: str) -> bool:
-        """Whether JSON text may hold a secret; fast, and wrong in one direction only."""
+    def may_hold_secret(self, text: str) -> bool:
+        """Whether JSON text may contain a secret; fast, with false positives but without false negatives."""
         # Every line of a log comes by: a loop takes half as long as a generator.
         for sign in self._signs:
             if sign in text:
@@ -331,7 +331,7 @@ class Secrets:
 
     def mask_json(self, text: str, write: Callable[[Any], str]) -> str:
         """The text of JSON data with secrets masked; `write` serializes changed data."""
-        if not self.may_be_in(text):
+        if not self.may_hold_secret(text):
             return text
         data = json.loads(text)
         masked = self.masked(data)
@@ -355,11 +355,11 @@ class Secrets:
     def _masked(self, data: Any) -> Any:
         # A report of many cases asks for little else.
         if type(data) is str:
-            return self.in_text(data)
+            return self.mask_text(data)
         if data is None or type(data) in _WITHOUT_TEXT or isinstance(data, Enum):
             return data
         if isinstance(data, str):
-            return self.in_text(data)
+            return self.mask_text(data)
         if isinstance(data, Mapping):
             return self._masked_mapping(data)
         if isinstance(data, list | tuple):
@@ -380,7 +380,7 @@ class Secrets:
         if not changes and all(self._masked(key) is key for key in data if isinstance(key, str)):
             return data
         return {
-            (self.in_text(key) if isinstance(key, str) else key): changes.get(key, value)
+            (self.mask_text(key) if isinstance(key, str) else key): changes.get(key, value)
             for key, value in data.items()
         }
 

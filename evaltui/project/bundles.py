@@ -17,7 +17,7 @@ from evaltui.project.folders import RECORDINGS, agent_folder, project_root
 from evaltui.project.import_names import import_name, import_root
 from evaltui.project.modules import ImportedFiles
 from evaltui.project.run_settings import PROJECT_FILE
-from evaltui.text.figures import shorten_list, show_size
+from evaltui.text.figures import short_list, show_size
 
 # Bytes of a file: such are models and data, which machines have by other ways; and of all files.
 LARGE = 50_000_000
@@ -81,7 +81,7 @@ def _notes(root: Path, sent: Mapping[str, int], too_large: list[str], elsewhere:
     if too_large:
         yield f"not sent to workers, larger than {LARGE // 1_000_000} MB: {', '.join(too_large)}"
     if elsewhere:
-        yield f"not sent to workers, outside of the project: {shorten_list(elsewhere)}"
+        yield f"not sent to workers, outside of the project: {short_list(elsewhere)}"
     if (total := sum(sent.values())) > MUCH:
         yield (
             f"sent to each worker: {show_size(total)}, most of it in {root.name / _fullest_folder(sent)}. "

@@ -18,7 +18,7 @@ from evaltui.project.agents import agents_in, workspace_members
 from evaltui.project.folders import agent_folder, is_entered, project_root, subfolders
 from evaltui.project.import_names import full_name, import_name
 from evaltui.project.packages import site_packages
-from evaltui.text.figures import shorten_list
+from evaltui.text.figures import short_list
 from evaltui.text.values import did_you_mean
 
 _DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
@@ -57,7 +57,7 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
         path = _located_by_python(executable, parts)
     if path is not None:
         return path
-    searched = shorten_list([_shown(root, here) for root in roots], 4)
+    searched = short_list([_shown(root, here) for root in roots], 4)
     module = ".".join(parts)
     hint = did_you_mean(module, _near([*roots, *installed], parts)) or did_you_mean(module, _agents(here))
     raise ModuleNotThereError(

@@ -99,4 +99,4 @@ def _shown(variable: str) -> str:
     from evaltui.core.secrets import Secrets
 
     # Somebody may have typed the value instead.
-    return Secrets().in_text(variable)
+    return Secrets().mask_text(variable)

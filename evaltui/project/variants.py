@@ -18,7 +18,7 @@ from evaltui.core.secrets import is_secret
 from evaltui.project.agent_files import changed_files, files_of
 from evaltui.project.folders import ENV_NAME, agent_folder, may_be_agent, seen_from_here
 from evaltui.project.settings import keep_secret_values
-from evaltui.text.figures import shorten_list
+from evaltui.text.figures import short_list
 
 # Of the hash in the name of a folder.
 _SHORT = 8
@@ -122,7 +122,7 @@ def _notes(variant: Variant, agent_dir: Path) -> Iterator[str]:
     own = files_of(agent_dir)
     changed = [Path(os.path.relpath(file, folder)).as_posix() for file in uncommitted_files(agent_dir)]
     if code := [name for name in changed if name in own]:
-        yield f"variant {variant.name} has none of the uncommitted changes: {shorten_list(code)}"
+        yield f"variant {variant.name} has none of the uncommitted changes: {short_list(code)}"
 
 
 def _is_hidden(change: Change) -> bool:

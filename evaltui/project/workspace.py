@@ -37,7 +37,7 @@ from evaltui.project.folders import (
     subfolders,
 )
 from evaltui.project.run_settings import PROJECT_FILE
-from evaltui.text.figures import plural, shorten_list
+from evaltui.text.figures import plural, short_list
 from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
@@ -332,11 +332,11 @@ def skipped_hint(skipped: Iterable[Skipped]) -> str:
     if other_names:
         phrase = plural(len(other_names), "looks like an eval set", "look like eval sets")
         rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-        hints.append(f"{shorten_list(other_names, _MOST_SKIPPED)} {phrase} without the name: {rename}")
+        hints.append(f"{short_list(other_names, _MOST_SKIPPED)} {phrase} without the name: {rename}")
     if no_json:
         named = plural(len(no_json), "is called an eval set", "are called eval sets")
         write = f"write it as JSON to NAME{SET_SUFFIXES[0]}, or rename it"
-        hints.append(f"{shorten_list(no_json, _MOST_SKIPPED)} {named} and not read: {write}")
+        hints.append(f"{short_list(no_json, _MOST_SKIPPED)} {named} and not read: {write}")
     return ". ".join(hints)
 
 
@@ -499,4 +499,4 @@ def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
 
 
 def _list_of(names: Sequence[str]) -> str:
-    return f". Known: {shorten_list(names, 5)}" if names else ""
+    return f". Known: {short_list(names, 5)}" if names else ""

@@ -251,8 +251,8 @@ MATRIX_COLUMNS = (
 
 
 def matrix_csv(report: MatrixReport) -> str:
-    """The text of a matrix report; text that a spreadsheet would run as a formula gets a leading apostrophe.
-    """
+    """The text of a matrix report; text that a spreadsheet would run as a formula gets a leading
+    apostrophe."""
     file = io.StringIO()
     writer = csv.DictWriter(file, MATRIX_COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -26,7 +26,7 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.matrix import cell_line, matrix_facts, sum_rows
-from evaltui.views.run import MAX_TAGS, outcome_span, run_facts
+from evaltui.views.run import MAX_TAGS, failure_lines, outcome_span, run_facts
 
 MARKER = "<!-- evaltui-report -->"
 """The first line, by which a job finds its earlier comment."""
@@ -46,6 +46,8 @@ def markdown_report(report: RunReport) -> str:
     page = _Page()
     page.add(_head(report, count))
     shown = page.add_rows(_row(name, case) for name, case in _failing_cases(report))
+    if lines := list(failure_lines(report.failures, MAX_WIDTH)):
+        page.add_block(draw(lines[0], color=False), lines[1:], is_open=True)
     if report.tags:
         page.add(_tags(report.tags))
     if lines := list(cost_lines(report.spent, MAX_WIDTH)):
@@ -57,9 +59,7 @@ def markdown_report(report: RunReport) -> str:
         # Nothing is known of the others: they come last, and did not run.
         if page.is_full or case.reason:
             break
-        detailed += page.add_block(
-            f"{outcome_span(case)[0]} {markdown_code(name)}", case_details(case, MAX_WIDTH)
-        )
+        detailed += page.add_block(f"{outcome_span(case)[0]} {code(name)}", case_details(case, MAX_WIDTH))
     return page.text + _left_out_text(count, shown, count - not_run - detailed)
 
 
@@ -134,27 +134,26 @@ def _head(report: RunReport, not_passed: int) -> str:
     parts += [facts[label].text for label in ("calls", "cost") if label in shown]
     text = " · ".join(filter(None, parts))
     if "mean scores" in facts:
-        text += f"\n\nmean scores {markdown_code(facts['mean scores'].text)}"
-    notes = "".join(f"> {markdown_code(note)}\n\n" for note in report.notes)
-    return f"{MARKER}\n## {mark} {verdicts} · {markdown_code(report.agent)}\n\n{text}\n\n{notes}"
+        text += f"\n\nmean scores {code(facts['mean scores'].text)}"
+    notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
+    return f"{MARKER}\n## {mark} {verdicts} · {code(report.agent)}\n\n{text}\n\n{notes}"
 
 
 def _row(name: str, case: CaseResult) -> str:
     took = show_duration(case.seconds if case.repeats else None)
-    why = markdown_code(cut(summary(case), _MAX_WHY))
-    return f"| {outcome_span(case)[0]} | {markdown_code(name)} | {why} | {took} |\n"
+    return f"| {outcome_span(case)[0]} | {code(name)} | {code(cut(summary(case), _MAX_WHY))} | {took} |\n"
 
 
 def _tags(totals: Mapping[str, Totals]) -> str:
     rows = (
-        f"| {markdown_code(f'#{tag}')} | {total.in_words} | {total.case_rate or UNKNOWN} |\n"
+        f"| {code(f'#{tag}')} | {total.in_words} | {total.case_rate or UNKNOWN} |\n"
         for tag, total in islice(totals.items(), MAX_TAGS)
     )
     more = f"\nand {counted(len(totals) - MAX_TAGS, 'more tag')}\n" if len(totals) > MAX_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"
 
 
-def markdown_code(text: str) -> str:
+def code(text: str) -> str:
     """A text as inline code, without characters that Markdown, a table or HTML would interpret."""
     safe = _SPECIAL_CHARACTERS.sub(lambda match: f"&#{ord(match.group())};", visible(text))
     return f"<code>{safe}</code>" if safe else ""
@@ -197,21 +196,21 @@ def _matrix_head(report: MatrixReport) -> str:
     matrix = report.matrix
     facts = matrix_facts(matrix, report.seconds)
     took = f" · in {facts['took']}" if "took" in facts else ""
-    notes = "".join(f"> {markdown_code(note)}\n\n" for note in report.notes)
+    notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
     if missing := facts.get("missing"):
-        notes += f"> {markdown_code(missing) if matrix.not_run else missing} missing\n\n"
-    return f"## Matrix · {markdown_code(report.agent)}\n\n{facts['size']}{took}\n\n{notes}"
+        notes += f"> {code(missing) if matrix.not_run else missing} missing\n\n"
+    return f"## Matrix · {code(report.agent)}\n\n{facts['size']}{took}\n\n{notes}"
 
 
 def _table(matrix: Matrix, first: str, rows: Sequence[str]) -> str:
     places = range(len(matrix.columns))
-    names = "".join(f" {markdown_code(matrix.name(place))} |" for place in places)
+    names = "".join(f" {code(matrix.name(place))} |" for place in places)
     return f"| {first} |{names}\n|---|{'---|' * len(places)}\n{''.join(rows)}"
 
 
 def _case(row: Row) -> str:
     texts = [draw(cell_line(cell), color=False) for cell in row.cells]
-    return _line(markdown_code(f"{row.eval_set_id}:{row.case.eval_id}"), texts)
+    return _line(code(f"{row.eval_set_id}:{row.case.eval_id}"), texts)
 
 
 def _line(title: str, texts: Sequence[str]) -> str:

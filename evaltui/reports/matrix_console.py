@@ -26,8 +26,8 @@ _MAX_TITLE = 32
 
 
 def render_matrix(report: MatrixReport, *, color: bool, width: int) -> str:
-    """The text of the report for `width` cells, at least 40; variants that do not fit are in further tables.
-    """
+    """The text of the report for `width` cells, at least 40; variants that do not fit are in further
+    tables."""
     width = max(width, _MIN_WIDTH)
     return "".join(f"{draw(line, color=color)}\n" for line in _report(report, width))
 

@@ -11,7 +11,7 @@ from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.secrets import Secrets
 from evaltui.runs.matrices import OpenMatrix
 from evaltui.runs.run_file import RunFile
-from evaltui.text.figures import plural, shorten_list
+from evaltui.text.figures import plural, short_list
 from evaltui.views.matrix import changed_files_text
 
 
@@ -41,7 +41,7 @@ def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
     runs, matrix = opened.runs, opened.matrix
     seconds = [run.seconds for run in runs if run.seconds is not None]
     names = matrix.not_run
-    not_run = [f"no run of {plural(len(names), 'variant')} {shorten_list(names)}"] if names else []
+    not_run = [f"no run of {plural(len(names), 'variant')} {short_list(names)}"] if names else []
     agents = [run.circumstances.agent for run in matrix.columns if run.circumstances.agent]
     report = MatrixReport(
         id=opened.stored.id,
@@ -80,4 +80,4 @@ def notes_on_runs(matrix: Matrix, notes: Sequence[Sequence[str]]) -> Iterator[st
             if not note.startswith(f"variant {name}: "):
                 names.setdefault(note, []).append(name)
     for note, of_note in names.items():
-        yield note if len(of_note) == len(notes) else f"{shorten_list(of_note)}: {note}"
+        yield note if len(of_note) == len(notes) else f"{short_list(of_note)}: {note}"

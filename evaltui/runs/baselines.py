@@ -18,7 +18,7 @@ from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 
 CasesOfSets = Mapping[str, Collection[str] | None]
 """Ids of cases by the path of their set; None for all cases."""
@@ -80,7 +80,7 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
                 skipped[best] = _PARTIAL_RUN
             best, most = path, sets
     newer = takewhile(lambda path: path != best, skipped)
-    reasons = shorten_list([f"{run_id(path)} ({skipped[path]})" for path in newer])
+    reasons = short_list([f"{run_id(path)} ({skipped[path]})" for path in newer])
     if best is None:
         if not reasons:
             others = f" with the same {_SAME_SETTINGS}" if later.store.files() else ""

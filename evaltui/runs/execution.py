@@ -51,15 +51,15 @@ from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, to_json_
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 
 # Seconds.
 _COMMIT_SECONDS = 1.0
 
 
 def logged_files(plan: RunPlan, also: Iterable[str] = ()) -> dict[str, str]:
-    """The agent's files with fingerprints; none for an agent behind a network, an object, and scored traces.
-    """
+    """The agent's files with fingerprints; none for an agent behind a network, an object, and scored
+    traces."""
     is_unknown = plan.agent.url or plan.agent.in_process or plan.held is not None
     return {} if is_unknown else files_of_agent(plan.agent, also)
 
@@ -70,14 +70,14 @@ def notes_on_changes(plan: RunPlan, header: RunHeader) -> Iterator[str]:
     read = {path: before for eval_set in plan.sets for path, before in eval_set.files.items()}
     changed = [path for path, before in read.items() if fingerprint_of(path) != before]
     if changed:
-        names = shorten_list([case_path(plan.agent_dir, path) for path in changed])
+        names = short_list([case_path(plan.agent_dir, path) for path in changed])
         yield f"{names} changed during the run. Verdicts are of the files before the agent started"
     changed_of_agent = files_changed_during(header, logged_files(plan, header.files))
     if code := [name for name in changed_of_agent if is_source(name) or name not in header.written]:
-        yield f"{shorten_list(code)} changed during the run. Some cases may have run on the earlier version"
+        yield f"{short_list(code)} changed during the run. Some cases may have run on the earlier version"
     if prompts := [name for name in changed_of_agent if name not in code]:
         either = "Unless the agent wrote that, some cases may have run on the earlier version"
-        yield f"{shorten_list(prompts)} changed during the run. {either}"
+        yield f"{short_list(prompts)} changed during the run. {either}"
 
 
 class LoggedRun:
@@ -373,8 +373,8 @@ def _recording_fingerprints(plan: RunPlan, recordings: RunRecordings) -> dict[st
 
 
 class _Execution:
-    """A run in progress; a log or result file that cannot be written becomes a note, and the run continues.
-    """
+    """A run in progress; a log or result file that cannot be written becomes a note, and the run
+    continues."""
 
     def __init__(self, selected: SelectedRun, on_update: OnRunUpdate) -> None:
         self._selected = selected

@@ -30,7 +30,7 @@ from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import SUFFIX, RunStore
-from evaltui.text.figures import counted, plural, shorten_list, show_number
+from evaltui.text.figures import counted, plural, short_list, show_number
 from evaltui.text.values import did_you_mean
 
 # Missing shards that a note names.
@@ -212,13 +212,13 @@ def missing_case_notes(run: RunSummary, file: RunFile) -> Iterator[str]:
     is_merged = bool(header.merged)
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
-        yield f"{plural(len(names), 'shard')} missing: {shorten_list(names, _MAX_SHARDS)}"
+        yield f"{plural(len(names), 'shard')} missing: {short_list(names, _MAX_SHARDS)}"
     if header.stopped and header.stopped not in file.notes:
         yield header.stopped
     elif unfinished := run.unfinished:
         if is_merged:
             names = [case.eval_id for case in unfinished]
-            yield f"{counted(len(unfinished), 'case')} without a result: {shorten_list(names)}"
+            yield f"{counted(len(unfinished), 'case')} without a result: {short_list(names)}"
         else:
             done, count = show_number(len(run.results)), counted(len(run.cases), "case")
             goes_on = file.seconds is None and is_being_written(file.path)

@@ -26,7 +26,7 @@ from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.shards import ShardsOfRun
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import show_value
 
 
@@ -190,7 +190,7 @@ class _Merge:
         """
         names = dict.fromkeys(run.header.variant.name if run.header.variant else "" for run in self._runs)
         if len(names) > 1:
-            named = shorten_list([name or "none" for name in names])
+            named = short_list([name or "none" for name in names])
             raise MergeError(
                 f"the runs are of several variants: {named}. Merge those of each variant with -o; "
                 "`evaltui report` of the merged logs is their matrix"
@@ -198,7 +198,7 @@ class _Merge:
         # Sets that two runs have in common may not be in a third.
         for earlier, later in combinations(self._runs, 2):
             if changes := list(differences(earlier.header, later.header)):
-                raise _plan_error(later, earlier, shorten_list(changes))
+                raise _plan_error(later, earlier, short_list(changes))
         self._check_cases()
 
     def _check_cases(self) -> None:
@@ -306,11 +306,11 @@ class _Merge:
             for text in dict.fromkeys(filter(None, (*run.notes, run.header.stopped))):
                 runs_of.setdefault(text, []).append(run.id)
         for text, ids in runs_of.items():
-            yield text if len(ids) == len(self._runs) else f"{shorten_list(ids)}: {text}"
+            yield text if len(ids) == len(self._runs) else f"{short_list(ids)}: {text}"
         if duplicates:
             yield f"{counted(duplicates, 'result')} in several logs: the run started last counts"
         if changed := self._changed_data():
-            yield f"not the same in every run: {shorten_list(changed, _MAX_NAMES)}"
+            yield f"not the same in every run: {short_list(changed, _MAX_NAMES)}"
 
     def _checks(self) -> Iterator[MetricCheck]:
         """The metric checks of the runs; equal checks are joined."""

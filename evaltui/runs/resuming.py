@@ -37,7 +37,7 @@ from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
-from evaltui.text.figures import shorten_list
+from evaltui.text.figures import short_list
 
 FinishedRepeats = Mapping[CaseId, Mapping[int, RepeatResult]]
 
@@ -192,7 +192,7 @@ def _refuse_changed(changed: Mapping[str, Sequence[str]]) -> None:
     """Raises ResumeError if `changed` has any ids of cases, which are grouped by the kind of change."""
     for what, eval_ids in changed.items():
         if eval_ids:
-            raise ResumeError(f"{what} changed: {shorten_list(eval_ids, _MAX_NAMES)}", differs=True)
+            raise ResumeError(f"{what} changed: {short_list(eval_ids, _MAX_NAMES)}", differs=True)
 
 
 def _refuse_another(
@@ -211,7 +211,7 @@ def _refuse_another(
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
     if not of_traces and (changed := files_changed_since(RunFile(path), agent)):
-        raise ResumeError(f"{shorten_list(changed, _MAX_NAMES)} changed", differs=True)
+        raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
 
 
 def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:
@@ -240,7 +240,7 @@ def _open_set(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
         raise ResumeError(f"{began.path} no longer has the set {name}", differs=True)
     here = {*plan.eval_ids}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
-        raise ResumeError(f"{name} no longer has {shorten_list(gone, _MAX_NAMES)}", differs=True)
+        raise ResumeError(f"{name} no longer has {short_list(gone, _MAX_NAMES)}", differs=True)
     # As the log has it.
     now = normal_config(secrets_of(agent_dir).masked(plan.config.scoring()))
     if changes := list(config_changes(began.scored_by, now)):
@@ -263,7 +263,7 @@ def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
         return
     if changed := [name for name in changed_files(before, files_of_agent(agent, before)) if name in before]:
         either = "Unless the agent wrote that, kept results may be of the earlier version"
-        yield f"{shorten_list(changed, _MAX_NAMES)} changed while run {resumption.id} went on. {either}"
+        yield f"{short_list(changed, _MAX_NAMES)} changed while run {resumption.id} went on. {either}"
 
 
 class FinishedRepeat(NamedTuple):

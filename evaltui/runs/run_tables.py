@@ -130,8 +130,8 @@ def _unreported_of_case() -> Json:
 
 
 def unreported_fields(kind: Any) -> Json:
-    """The fields of a dataclass, nested ones included, that reports omit, as an `exclude` option of pydantic.
-    """
+    """The fields of a dataclass, nested ones included, that reports omit, as an `exclude` option of
+    pydantic."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         places = {

@@ -173,7 +173,7 @@ class RunWriter:
                 f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {SCHEMA}"
             )
             moment, versions = header.started.isoformat(), (own_version(), platform.python_version())
-            stopped = column_value(self.secrets.in_text(header.stopped)) if header.stopped else None
+            stopped = column_value(self.secrets.mask_text(header.stopped)) if header.stopped else None
             self._db.execute(
                 "INSERT INTO run (started, number, evaltui, python, stopped, header) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
@@ -266,11 +266,11 @@ class RunWriter:
 
     def add_note(self, text: str) -> None:
         """Adds a remark on the run, a sentence."""
-        self._execute("INSERT INTO notes (text) VALUES (?)", (column_value(self.secrets.in_text(text)),))
+        self._execute("INSERT INTO notes (text) VALUES (?)", (column_value(self.secrets.mask_text(text)),))
 
     def stop(self, reason: str) -> None:
         """Adds the reason why cases have no result, a sentence."""
-        self._execute("UPDATE run SET stopped = ?", (column_value(self.secrets.in_text(reason)),))
+        self._execute("UPDATE run SET stopped = ?", (column_value(self.secrets.mask_text(reason)),))
 
     def start(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
         """Starts a repeat of a case; data of an earlier attempt is deleted."""

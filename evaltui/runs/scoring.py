@@ -27,7 +27,7 @@ from pathlib import Path
 from evaltui.project.folders import agent_folder, case_path, file_of
 from evaltui.runs.resuming import ResumeError
 from evaltui.runs.run_header import RunHeader
-from evaltui.text.figures import shorten_list
+from evaltui.text.figures import short_list
 
 _MAX_NAMES = 3
 # What SQLite has written beside a database, and not yet into it.
@@ -48,14 +48,14 @@ def files_to_resume(agent_dir: Path, header: RunHeader) -> list[Path]:
     if not before:
         raise ResumeError("the run log does not say which files were scored", differs=True)
     if once := [path for path, digest in before.items() if not digest]:
-        raise ResumeError(f"{shorten_list(once, _MAX_NAMES)} can be read only once", differs=True)
+        raise ResumeError(f"{short_list(once, _MAX_NAMES)} can be read only once", differs=True)
     files = [file_of(agent_dir, path) for path in before]
     if gone := [path for path, file in zip(before, files, strict=True) if not file.is_file()]:
         where = f"not found in {agent_folder(agent_dir)}"
-        raise ResumeError(f"{shorten_list(gone, _MAX_NAMES)} {where}", differs=True)
+        raise ResumeError(f"{short_list(gone, _MAX_NAMES)} {where}", differs=True)
     digests = map(_digest, files)
     if changed := [path for path, now in zip(before, digests, strict=True) if now != before[path]]:
-        raise ResumeError(f"{shorten_list(changed, _MAX_NAMES)} changed", differs=True)
+        raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
     return files
 
 

@@ -33,7 +33,7 @@ from evaltui.runs.scoring import (
 from evaltui.runs.sets import SetSource, warnings_of
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 
 _MAX_NAMES = 3
 
@@ -211,7 +211,7 @@ def _pair_traces(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan])
         secrets = secrets_of(request.agent_dir)
         if others := list(changed_conversations(pairing.held, resumes, secrets.masked)):
             raise SelectionError(
-                f"{shorten_list(others, _MAX_NAMES)} of run {resumes.id} had other conversations: the cases "
+                f"{short_list(others, _MAX_NAMES)} of run {resumes.id} had other conversations: the cases "
                 "of its eval sets changed. Score all cases instead"
             )
     return pairing
@@ -337,7 +337,7 @@ def _notes_on_later_cases(
     for eval_id in (*eval_ids, *(divided.eval_ids if divided else ())):
         later.pop(eval_id, None)
     if later:
-        yield f"not run, new in {plan.case_path} since the run began: {shorten_list(list(later))}"
+        yield f"not run, new in {plan.case_path} since the run began: {short_list(list(later))}"
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:

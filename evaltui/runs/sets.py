@@ -27,8 +27,8 @@ _MAX_NOTES = 5
 def read_set(
     agent_dir: Path, path: Path, config: ConfigInUse, initial_session: InitialSession = None
 ) -> SetPlan:
-    """The plan for all cases of a set; `initial_session` is for sets of the old format. Raises EvalSetError.
-    """
+    """The plan for all cases of a set; `initial_session` is for sets of the old format. Raises
+    EvalSetError."""
     named = case_path(agent_dir, path)
     files = {file: fingerprint_of(file) for file in _files_of(path, config, initial_session)}
     if initial_session is not None:

@@ -26,7 +26,7 @@ def counted(number: int, singular: str, many: str = "") -> str:
     return f"{number:,} {plural(number, singular, many)}"
 
 
-def shorten_list(names: Sequence[str], limit: int = _NAMES_IN_LIST) -> str:
+def short_list(names: Sequence[str], limit: int = _NAMES_IN_LIST) -> str:
     """The first names of a list, and the number of the others: `a, b, c and 4 more`."""
     more = f" and {show_number(len(names) - limit)} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more

@@ -80,7 +80,7 @@ def count_text(status: str, number: int) -> str:
     return counted(number, WORDS[status], "errors" if status == "ERROR" else WORDS[status])
 
 
-def status_counts_line(by_status: Mapping[str, int]) -> Line:
+def counts_line(by_status: Mapping[str, int]) -> Line:
     """The counts that are not 0, by status: `✓ 41 ✗ 5 ! 1 2 stale`."""
     line: Line = []
     for status in (*COUNTED_STATUSES, RUNNING, STALE, NOT_RUN):

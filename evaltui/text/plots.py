@@ -43,11 +43,7 @@ def column_plot(
     # Columns do not touch.
     shown = list(enumerate(zip(values, roles, strict=True)))[-max(1, room // 2) :]
     wide = min(_WIDEST_COLUMN, room // max(1, len(shown))) - 1
-    labels = {
-        0: "0%",
-        **({(height - 1) // 2: "50%"} if height >= _HALF_WIDTH else {}),
-        height - 1: "100%",
-    }
+    labels = {0: "0%", **({(height - 1) // 2: "50%"} if height >= _HALF_WIDTH else {}), height - 1: "100%"}
     if top:
         labels = {0: "0", height - 1: top}
     lines: list[Line] = []
@@ -126,12 +122,7 @@ def histogram(
     return [
         *lines,
         *_axis_lines(
-            low,
-            high,
-            threshold,
-            margin,
-            _PART_CELLS * parts,
-            None if at is None else _PART_CELLS * at,
+            low, high, threshold, margin, _PART_CELLS * parts, None if at is None else _PART_CELLS * at
         ),
     ]
 

@@ -17,7 +17,7 @@ from typing import Any
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import SESSION_DATABASE, file_kind
 from evaltui.project.eval_sets import SQLITE, recognised
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import cut, visible
 from evaltui.traces.formats.adk import is_served_span, read_served_span, read_sqlite
 from evaltui.traces.formats.console import is_printed_span, read_printed_span
@@ -235,7 +235,7 @@ def read_document(document: Any) -> Recorded:
             # With facts around them, as exports of sessions have them.
             return read_document(document["spans"])
         names = [visible(cut(name, _LONGEST_NAME)) for name in document]
-        what = f"an object with {shorten_list(names)}" if document else "an empty object"
+        what = f"an object with {short_list(names)}" if document else "an empty object"
     else:
         what = f"a JSON {type(document).__name__}"
     if (other := file_kind(document)) is not None:

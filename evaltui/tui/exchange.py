@@ -43,7 +43,7 @@ def copy(app: App[Any], workbench: Workbench, copied: CopiedText) -> str:
     try:
         if workbench.read_only:
             raise PermissionError(READ_ONLY)
-        masked = secrets_of(workbench.agent.dir).in_text(text)
+        masked = secrets_of(workbench.agent.dir).mask_text(text)
         write_privately(make_own_folder(agent_folder(workbench.agent.dir)) / "copied.txt", masked)
         places.append(".evaltui/copied.txt")
     except OSError as error:

@@ -22,7 +22,7 @@ from evaltui.text.figures import (
     UNKNOWN,
     counted,
     plural,
-    shorten_list,
+    short_list,
     show_duration,
     show_money,
     show_number,
@@ -75,7 +75,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
             yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(changes) - _MAX_CASES)} more", "muted")]
     yield from _indented("  ", ", ".join(_sum_texts(comparison)), width)
     for words, cases in unfinished_runs(base, candidate):
-        text = f"{words}: {visible(shorten_list([case.eval_id for case in cases]))}"
+        text = f"{words}: {visible(short_list([case.eval_id for case in cases]))}"
         yield from _indented("  ", text, width)
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
@@ -85,7 +85,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
     ):
         if changes:
-            some = shorten_list([_name(change, comparison) for change in changes])
+            some = short_list([_name(change, comparison) for change in changes])
             yield from _indented("  ", f"{what}: {some}", width)
     if spent := ", ".join(f"{row.name} {row.figures}" for row in spent_rows(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)

@@ -13,7 +13,7 @@ from evaltui.text.figures import (
     UNKNOWN,
     counted,
     plural,
-    shorten_list,
+    short_list,
     show_duration,
     show_interval,
     show_money,
@@ -58,7 +58,7 @@ def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]
 def changed_files_text(matrix: Matrix) -> str:
     """The agent files that differ between variants: `agent.py changed between the variants`; "" for none."""
     changed = matrix.changed_files
-    return f"{shorten_list(list(changed))} changed between the variants" if changed else ""
+    return f"{short_list(list(changed))} changed between the variants" if changed else ""
 
 
 def _missing_text(matrix: Matrix) -> str:
@@ -66,7 +66,7 @@ def _missing_text(matrix: Matrix) -> str:
     missing = sum(totals.open_cases for totals in matrix.totals)
     results = counted(missing, "result") if missing else ""
     names = matrix.not_run
-    variants = f"{plural(len(names), 'variant')} {shorten_list(names)}" if names else ""
+    variants = f"{plural(len(names), 'variant')} {short_list(names)}" if names else ""
     return ", ".join(filter(None, (results, variants)))
 
 

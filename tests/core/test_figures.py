@@ -9,7 +9,7 @@ from evaltui.text.figures import (
     counted,
     plural,
     score_figures,
-    shorten_list,
+    short_list,
     show_duration,
     show_elapsed,
     show_growth,
@@ -36,10 +36,10 @@ def test_counts_and_plurals():
 
 
 def test_a_list_names_three():
-    assert shorten_list(["a", "b", "c"]) == "a, b, c"
-    assert shorten_list(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert shorten_list(["a", "b"], 1) == "a and 1 more"
-    assert shorten_list([]) == ""
+    assert short_list(["a", "b", "c"]) == "a, b, c"
+    assert short_list(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert short_list(["a", "b"], 1) == "a and 1 more"
+    assert short_list([]) == ""
 
 
 def test_an_unknown_number_is_no_zero():

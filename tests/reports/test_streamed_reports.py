@@ -60,7 +60,7 @@ from evaltui.text.values import valid_json
 class Unmasked(Secrets):
     """Masks nothing, as a run of which nobody knew that something is a secret."""
 
-    def may_be_in(self, text):
+    def may_hold_secret(self, text):
         return False
 
 

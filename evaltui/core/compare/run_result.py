@@ -12,7 +12,7 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.secrets import Secrets
-from evaltui.text.figures import shorten_list, show_number
+from evaltui.text.figures import short_list, show_number
 from evaltui.text.values import without_commands
 
 
@@ -59,7 +59,7 @@ class RunResult:
         if len(matches) != 1:
             ids = [result.eval_set_id for result in matches] or [result.eval_id for result in self.cases]
             problem = "is a case of" if matches else "is no case, only"
-            raise KeyError(f"{eval_id} {problem} {shorten_list(ids)}")
+            raise KeyError(f"{eval_id} {problem} {short_list(ids)}")
         return matches[0]
 
     def raise_if_failed(self) -> None:
@@ -105,5 +105,5 @@ class CasesFailedError(AssertionError):
         failed = [case for case in result.cases if not case.passed]
         lines = [f"{case.eval_id} {case.status}: {sentence(case)}".removesuffix(": ") for case in failed]
         lines = [*lines, *filter(None, [result.stopped])] or ["no case was run"]
-        super().__init__(without_commands(result.secrets.in_text("\n".join(lines))))
+        super().__init__(without_commands(result.secrets.mask_text("\n".join(lines))))
         self.result = result

@@ -31,8 +31,8 @@ def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
 
 
 def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "within", "changed"]:
-    """The difference of a turn's response, from 0: "" for none, `within` a metric's threshold, or `changed`.
-    """
+    """The difference of a turn's response, from 0: "" for none, `within` a metric's threshold, or
+    `changed`."""
     from evaltui.core.metrics.registry import info_of
 
     turn = result.turns[number]

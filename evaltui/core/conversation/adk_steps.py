@@ -63,8 +63,8 @@ def node_name(event: Mapping[str, Any]) -> str:
 
 
 def output_of(output: Any, node_info: Mapping[str, Any]) -> Json:
-    """The fields of a step for an output: the node that returns it, and whether it is the output of the root.
-    """
+    """The fields of a step for an output: the node that returns it, and whether it is the output of the
+    root."""
     if output is None:
         return {}
     paths = field_of(node_info, "output_for") or ()

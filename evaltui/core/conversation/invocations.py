@@ -95,8 +95,8 @@ def invocations_from_events(
 def _turn(
     steps: Sequence[Step], spent: Mapping[int, Mapping[str, float]], details: AppDetails | None
 ) -> Invocation:
-    """The invocation of a turn, with a second one whose response is the output where no text has the output.
-    """
+    """The invocation of a turn, with a second one whose response is the output where no text has the
+    output."""
     of_turn = spent.get(steps[0].turn, {}) if steps[0].turn is not None else {}
     made = _invocation(steps, of_turn)
     returned = [step for step in steps if step.answers and not step.says_output]

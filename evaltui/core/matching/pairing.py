@@ -219,8 +219,8 @@ def _near_pairs(
 def _most_pairs(
     left: Sequence[Item], right: Sequence[Item], fits: Callable[[Item, Item], bool]
 ) -> dict[int, int]:
-    """The largest matching, by augmenting paths in a bipartite graph; a greedy choice would pair fewer items.
-    """
+    """The largest matching, by augmenting paths in a bipartite graph; a greedy choice would pair fewer
+    items."""
     fitting = [[j for j, other in enumerate(right) if fits(item, other)] for item in left]
     pairs: dict[int, int] = {}
     partners: dict[int, int] = {}

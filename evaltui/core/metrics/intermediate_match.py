@@ -19,7 +19,7 @@ from evaltui.core.model.eval_set import Invocation, texts_before
 from evaltui.core.model.events import ANSWERS, TEXTS
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.text_diff import IntermediateDiff
-from evaltui.text.figures import counted, plural, shorten_list, show_score
+from evaltui.text.figures import counted, plural, short_list, show_score
 
 # An author and a text.
 Utterance = tuple[str, str]
@@ -57,7 +57,7 @@ def intermediate_match_score(inputs: MetricInput) -> MetricResult:
         return replace(result, is_optional=True)
     unknown = [number for number in scored if not knows_texts(inputs.actual[number])]
     if unknown:
-        where = f"{plural(len(unknown), 'turn')} {shorten_list([str(number + 1) for number in unknown])}"
+        where = f"{plural(len(unknown), 'turn')} {short_list([str(number + 1) for number in unknown])}"
         untold = inputs.actual[unknown[0]].untold
         remedy = untold.get(ANSWERS) or untold.get(TEXTS) or "the agent does not send them"
         return not_evaluated(inputs.metric, f"the intermediate responses of {where} are unknown: {remedy}")

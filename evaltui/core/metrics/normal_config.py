@@ -34,8 +34,8 @@ def score_alike(config: EvalConfig, other: EvalConfig) -> bool:
 
 
 def normal_form(config: EvalConfig) -> Json:
-    """The settings for scoring, as JSON: without defaults, tags, and settings of metrics that are not in use.
-    """
+    """The settings for scoring, as JSON: without defaults, tags, and settings of metrics that are not in
+    use."""
     block = config.evaltui
     custom = config.custom_metrics or {}
     criteria: Json = {}

@@ -25,7 +25,7 @@ from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.json_values import field_of
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
-from evaltui.text.figures import counted, shorten_list, show_number
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
 from evaltui.text.values import visible
 
@@ -142,8 +142,8 @@ class MetricCheck:
 
 
 def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ...]:
-    """The checks of the metrics in use, in the order of the configs; equal checks of several sets are joined.
-    """
+    """The checks of the metrics in use, in the order of the configs; equal checks of several sets are
+    joined."""
     sets = [eval_set for eval_set in sets if eval_set.cases]
     groups: dict[str, dict[tuple[MetricReadiness, bool], list[tuple[SetToCheck, int, MetricReadiness]]]] = {}
     for eval_set in sets:
@@ -344,7 +344,7 @@ def _explanation_lines(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
         yield from _indent_lines([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
-        ids = shorten_list([case.eval_id for case in check.without], _MAX_CASES)
+        ids = short_list([case.eval_id for case in check.without], _MAX_CASES)
         yield from _indent_lines([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
         fix = f" {check.fix}." if check.fix else ""

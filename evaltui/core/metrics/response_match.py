@@ -34,7 +34,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
 )
 from evaltui.core.model.outcome import MetricResult
-from evaltui.text.figures import plural, shorten_list, show_score
+from evaltui.text.figures import plural, short_list, show_score
 
 _CJK = (
     (0x4E00, 0x9FFF),  # ideographs
@@ -237,7 +237,7 @@ def never_passes(
     failing = {*wordless, *returned}
     if threshold is None or not failing or (len(scored) - len(failing)) / len(scored) >= threshold:
         return ""
-    named = shorten_list([str(number + 1) for number in returned or wordless], _TURNS_NAMED)
+    named = short_list([str(number + 1) for number in returned or wordless], _TURNS_NAMED)
     if returned:
         turns = plural(len(returned), f"turn {named} has", f"turns {named} have")
         return f"fails: {turns} no text, but an output. {SCORE_OUTPUTS}"

@@ -28,7 +28,7 @@ from evaltui.core.model.events import (
     USER_MESSAGE,
 )
 from evaltui.core.model.outcome import MetricResult, Status
-from evaltui.text.figures import counted, plural, shorten_list
+from evaltui.text.figures import counted, plural, short_list
 from evaltui.text.values import cut, visible
 
 
@@ -99,7 +99,7 @@ def _unknown_part_text(inputs: MetricInput, turns: Collection[int], what: str, o
     remedies = [remedy for number in sorted(turns) if (remedy := inputs.actual[number].untold.get(what))]
     why = remedies[0] if remedies else otherwise
     named = "is" if what == USER_MESSAGE else "are"
-    where = f"{plural(len(numbers), 'turn')} {shorten_list(numbers)}"
+    where = f"{plural(len(numbers), 'turn')} {short_list(numbers)}"
     word = "responses" if what == ANSWERS else what.removeprefix("the ")
     return f"the {word} of {where} {named} unknown: {why}"
 
@@ -119,7 +119,7 @@ def _unknown_arguments(inputs: MetricInput) -> str:
     }
     if not unknown:
         return ""
-    turns = f"{plural(len(unknown), 'turn')} {shorten_list([str(number + 1) for number in unknown])}"
+    turns = f"{plural(len(unknown), 'turn')} {short_list([str(number + 1) for number in unknown])}"
     return f"names compared only: the arguments of {turns} are unknown: {next(iter(unknown.values()))}"
 
 
@@ -131,15 +131,13 @@ _MORE_HELD = (
 
 
 def differing_turns(actual: Sequence[Invocation]) -> str:
-    """Expected turns that are missing in the trace, and unexpected turns in it, with a remedy; "" for none.
-    """
+    """Expected turns that are missing in the trace, and unexpected turns in it, with a remedy; "" for
+    none."""
     missing = [f"{number + 1} {_message(turn)}" for number, turn in enumerate(actual) if TURN in turn.untold]
     extra = [_message(turn) for turn in actual if EXPECTATION in turn.untold]
     texts = [
-        f"{plural(len(missing), 'turn')} {shorten_list(missing)} not in the trace" if missing else "",
-        f"{counted(len(extra), 'turn')} in the trace, not in the case: {shorten_list(extra)}"
-        if extra
-        else "",
+        f"{plural(len(missing), 'turn')} {short_list(missing)} not in the trace" if missing else "",
+        f"{counted(len(extra), 'turn')} in the trace, not in the case: {short_list(extra)}" if extra else "",
         _MORE_HELD if missing and extra else "",
     ]
     return "; ".join(filter(None, texts))

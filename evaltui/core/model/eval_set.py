@@ -141,8 +141,8 @@ Intermediate = Annotated[
 
 
 class Invocation(_Strict):
-    """A turn: the user's message, and the actual or expected behavior of the agent. Durations are in seconds.
-    """
+    """A turn: the user's message, and the actual or expected behavior of the agent. Durations are in
+    seconds."""
 
     invocation_id: StrictStr = ""
     """Id of the turn in the framework; it is not compared."""
@@ -188,8 +188,8 @@ class Invocation(_Strict):
 
     @property
     def output(self) -> str | None:
-        """The output that the agent returned beside its texts, as text; None for none. Not stored in files.
-        """
+        """The output that the agent returned beside its texts, as text; None for none. Not stored in
+        files."""
         return self._returned[0] if self._returned else None
 
     @property

@@ -53,8 +53,7 @@ class Limit:
 
     def __str__(self) -> str:
         """The limit in the form that `parse_limit` reads."""
-        limits = (f"{key}={_number_text(value)}" for key, value in self.to_json().items())
-        return f"{self.model}:{','.join(limits)}"
+        return f"{self.model}:{','.join(f'{key}={_to_text(value)}' for key, value in self.to_json().items())}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def _number(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]] if match else math.nan
 
 
-def _number_text(value: float) -> str:
+def _to_text(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:g}"
 
 

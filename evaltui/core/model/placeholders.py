@@ -8,7 +8,7 @@ from collections.abc import Mapping
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 # What Jinja would take as its own: expressions, statements, comments.
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_KNOWN_NAMES = (
+_NAMES = (
     "stop_signal",
     "conversation_plan",
     "conversation_history",
@@ -24,11 +24,10 @@ def placeholders(template: str) -> set[str]:
     names = set()
     for markup in _MARKUP.finditer(template):
         placeholder = _PLACEHOLDER.fullmatch(markup[0])
-        if placeholder is None or placeholder[1] not in _KNOWN_NAMES:
-            allowed = ", ".join(f"{{{{ {name} }}}}" for name in _KNOWN_NAMES)
+        if placeholder is None or placeholder[1] not in _NAMES:
             raise ValueError(
-                f"unknown markup {markup[0]}. Placeholders are {allowed}; "
-                "{{ persona }} is the whole persona"
+                f"unknown markup {markup[0]}. Placeholders are "
+                f"{', '.join(f'{{{{ {name} }}}}' for name in _NAMES)}; {{{{ persona }}}} is the whole persona"
             )
         names.add(placeholder[1])
     return names

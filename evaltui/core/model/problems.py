@@ -154,8 +154,8 @@ class Problem:
         return self.file not in (None, str(path))
 
     def beside(self, path: Path) -> str:
-        """The problem as text for a file; a problem in another file names it: `test_config.json:1: no JSON`.
-        """
+        """The problem as text for a file; a problem in another file names it: `test_config.json:1: no
+        JSON`."""
         if self.file is None or not self.is_elsewhere(path):
             return str(self)
         return replace(self, file=Path(self.file).name).located()

@@ -395,8 +395,8 @@ def _rename_in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "t
 
 
 def _sort_arguments(before: str, after: str) -> str:
-    """A line with arguments in ADK's quotes of other agents' calls, with the arguments sorted by name again.
-    """
+    """A line with arguments in ADK's quotes of other agents' calls, with the arguments sorted by name
+    again."""
     if before == after or not before.startswith("{"):
         return after
     try:

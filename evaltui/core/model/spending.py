@@ -199,8 +199,8 @@ class Spending:
     @computed_field
     @property
     def saved_usd(self) -> Dollars | None:
-        """US dollars that replayed calls would have cost; None without such calls or without a known price.
-        """
+        """US dollars that replayed calls would have cost; None without such calls or without a known
+        price."""
         return self.cost.saved_usd
 
     @computed_field

@@ -74,8 +74,8 @@ class StoredCase:
         return EvalCase.model_validate_json(json.dumps(self.data()))
 
     def was_validated(self, problems: tuple[Problem, ...], fingerprint: str | None) -> None:
-        """Stores the problems found while a model was created; the fingerprint is None for an invalid case.
-        """
+        """Stores the problems found while a model was created; the fingerprint is None for an invalid
+        case."""
         self.problems, self._fingerprint = problems, fingerprint
 
     @property

@@ -100,8 +100,8 @@ class VariantTextError(ValueError):
 
 
 def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
-    """The variant in an option's text; a name alone is a defined variant or `base`. Raises VariantTextError.
-    """
+    """The variant in an option's text; a name alone is a defined variant or `base`. Raises
+    VariantTextError."""
     name, colon, changes = (part.strip() for part in text.partition(":"))
     if not colon and "=" in name:
         value = re.sub(r"[^\w.-]+", "-", name.rpartition("=")[2]).strip("-.")

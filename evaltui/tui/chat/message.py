@@ -14,7 +14,7 @@ from evaltui.core.conversation.request_fields import RequestField, fields_of, ty
 from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_text
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
 from evaltui.core.model.events import Json, describe_response
-from evaltui.text.figures import counted, shorten_list, show_duration, show_number, show_size
+from evaltui.text.figures import counted, short_list, show_duration, show_number, show_size
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
@@ -345,7 +345,7 @@ class ChatMessage(Vertical):
         if not (files := self._chat.session.code_changes):
             return []
         key = key_of("replay")
-        named = visible(shorten_list(files, 1))
+        named = visible(short_list(files, 1))
         changed: Line = [(f"{named} changed", "bold accent"), (": the next turn uses the new code", "")]
         if self._chat.refuses_to_repeat() is None:
             changed += [("  ", ""), (key, "bold"), (" replays", "muted")]

@@ -12,7 +12,7 @@ from evaltui.core.model.outcome import TurnResult
 from evaltui.text.figures import UNKNOWN, counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad
-from evaltui.text.outcomes import ROLES, WORDS, glyph, status_counts_line
+from evaltui.text.outcomes import ROLES, WORDS, counts_line, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
@@ -163,7 +163,7 @@ def write_group(page: Page, compared: ComparedRuns, kind: Kind) -> None:
     now = Counter(change.candidate.status.value for change in changes if change.candidate)
     page.row((counted(len(changes), "case"), "bold"), (f"   {_MEANINGS[kind]}", "muted"))
     if now:
-        page.row(("now  ", "muted"), *status_counts_line(now))
+        page.row(("now  ", "muted"), *counts_line(now))
     page.blank()
     for number, text in enumerate(compared.between or ("no other changes found",)):
         page.labelled("" if number else "changed", [(visible(text), "")])

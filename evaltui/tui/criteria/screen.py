@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import shorten_list
+from evaltui.text.figures import short_list
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -208,7 +208,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         name = f"{visible(path.parent.resolve().name)}/{path.name}"
         sets = [visible(eval_set.eval_set_id) for eval_set in self.criteria.sets]
         missing: Line = [] if self.criteria.exists else [("no file yet   ", "warning")]
-        return [*missing, (f"{name}   ", ""), (f"for {shorten_list(sets)}", "muted")]
+        return [*missing, (f"{name}   ", ""), (f"for {short_list(sets)}", "muted")]
 
     def _details_title(self) -> str:
         """The title of the current row; without one, the file."""

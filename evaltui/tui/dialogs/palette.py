@@ -26,10 +26,10 @@ from evaltui.project.workspace import open_workspace
 from evaltui.runs.listing import newest_run
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import UNKNOWN, counted, shorten_list, show_moment, show_number
+from evaltui.text.figures import UNKNOWN, counted, short_list, show_moment, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, join_ends, pad
-from evaltui.text.outcomes import glyph, status_counts_line
+from evaltui.text.outcomes import counts_line, glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen, start_work
 from evaltui.tui.dialogs.finding import PreviewScreen, SearchScreen, has_words
@@ -257,7 +257,7 @@ def _last_run_line(agent_dir: Path) -> Line:
     if row.problem:
         return [(f"! {visible(row.problem)}", "error")]
     when = show_moment(row.started, datetime.now(UTC))
-    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *status_counts_line(row.totals.counts)]
+    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts_line(row.totals.counts)]
 
 
 def _sets(agent_dir: Path) -> list[SetPreview]:
@@ -291,9 +291,7 @@ def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
     count = f"{counted(len(sets), 'eval set')}, {counted(sum(eval_set.cases for eval_set in sets), 'case')}"
     # A heading and an empty line stand above them.
     if height - len(page.lines) - 2 < min(len(sets), _MIN_SETS):
-        names = shorten_list(
-            [f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets]
-        )
+        names = short_list([f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets])
         page.row(
             (f"  {pad('eval sets', LABEL_WIDTH)}", "muted"), (count, ""), (f"  {visible(names)}", "muted")
         )

@@ -11,7 +11,7 @@ from evaltui.core.model.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
-from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, count_text, glyph, status_counts_line
+from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, count_text, counts_line, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import cut, visible
 from evaltui.workbench.agent.agent_state import AgentState
@@ -54,7 +54,7 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
         right += [("●", "accent"), (" listening", "muted"), _GAP]
     if unsaved := len(workbench.editing.unsaved()):
         right += [("●", "warning"), (f" {unsaved} unsaved", "muted"), _GAP]
-    right += [*status_counts_line(workbench.outcomes.counts()), (" ", "")]
+    right += [*counts_line(workbench.outcomes.counts()), (" ", "")]
     info = workbench.agent.info or {}
     url = workbench.agent.address.url
     left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]

@@ -27,7 +27,7 @@ from evaltui.runs.run_file import MetricTotal
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
-    shorten_list,
+    short_list,
     show_duration,
     show_interval,
     show_money,
@@ -43,8 +43,8 @@ from evaltui.text.outcomes import (
     ROLES,
     RUNNING,
     STALE,
+    counts_line,
     glyph,
-    status_counts_line,
     verdict,
 )
 from evaltui.text.plots import bar, stacked_bar
@@ -114,11 +114,7 @@ def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], 
     tally = now + Counter({NOT_RUN: count - now.total()})
     status = next(status for status in _WORST_FIRST if results.statuses[status] or tally[status])
     left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
-    left += [
-        (f"{show_number(passed)}/{show_number(count)} passed", "bold"),
-        ("   ", ""),
-        *status_counts_line(tally),
-    ]
+    left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts_line(tally)]
     page.ends(left, [(visible(min(results.runs)) if len(results.runs) == 1 else "several runs", "muted")])
     parts = [(tally[status], ROLES[status]) for status in COUNTED_STATUSES]
     page.lines.append([(" ", ""), *stacked_bar(parts, count, page.width - 2)])
@@ -444,7 +440,7 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [(visible(scored.problem), "warning")]
     now = workbench.outcomes.freshness(case)
     if now is not None and now.is_stale:
-        what = shorten_list([visible(reason) for reason in now.reasons])
+        what = short_list([visible(reason) for reason in now.reasons])
         stale: Line = [(f"stale: {what} changed after {visible(scored.run.name)}", "warning")]
         if TRACES_REASON in now.reasons:
             stale = [(f"stale: {visible(scored.run.name)}, agent not run", "warning")]

@@ -11,7 +11,7 @@ from evaltui.core.statistics import wilson
 from evaltui.runs.listing import FailedCase, RunRow
 from evaltui.text.figures import (
     counted,
-    shorten_list,
+    short_list,
     show_duration,
     show_interval,
     show_moment,
@@ -23,7 +23,7 @@ from evaltui.text.figures import (
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, fill_line
-from evaltui.text.outcomes import glyph, status_counts_line
+from evaltui.text.outcomes import counts_line, glyph
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
@@ -59,7 +59,7 @@ def write_run_preview(
         interval = [(f"  {show_interval(low, high)}", "muted")]
     selected: Span = (f"   {selection_text(row)}", "muted")
     page.row(
-        *status_counts_line(row.totals.counts),
+        *counts_line(row.totals.counts),
         ("   ", ""),
         rate_figure(row),
         (" ", ""),
@@ -131,7 +131,7 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("cost", [(str(row.totals.total_cost), "")])
     _write_criteria(page, list(_criteria(row)))
     if row.changed:
-        names = shorten_list([visible(name) for name in row.changed])
+        names = short_list([visible(name) for name in row.changed])
         page.labelled("stale", [(names, ""), (" changed after this run", "muted")])
 
 

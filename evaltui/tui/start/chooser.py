@@ -30,10 +30,10 @@ from evaltui.project.templates import (
 )
 from evaltui.runs.listing import read_row, stored_runs
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, join_ends, pad
-from evaltui.text.outcomes import status_counts_line
+from evaltui.text.outcomes import counts_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings, start_work
 from evaltui.tui.dialogs.prompt import (
@@ -343,7 +343,7 @@ def _folder_contents(folder: Path) -> str:
     code = [name for name in names if name.endswith(".py")]
     shown = code or names
     what = counted(len(code), "Python file") if code else counted(len(names), "entry", "entries")
-    return visible(f"{what}: {shorten_list(shown, _MAX_FOUND)}")
+    return visible(f"{what}: {short_list(shown, _MAX_FOUND)}")
 
 
 def _last_outcome(agent_dir: Path) -> Line:
@@ -354,7 +354,7 @@ def _last_outcome(agent_dir: Path) -> Line:
     except SettingsError:
         return []
     runs = stored_runs(store)
-    return status_counts_line(read_row(runs[0]).totals.counts) if runs else []
+    return counts_line(read_row(runs[0]).totals.counts) if runs else []
 
 
 def _path_of(text: str) -> Path:

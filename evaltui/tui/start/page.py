@@ -11,7 +11,7 @@ from evaltui.project.agent_source import SourcePlace, root_place, source_lines
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.workspace import Workspace
 from evaltui.runner.python_check import python_lines
-from evaltui.text.figures import counted, plural, shorten_list, show_number
+from evaltui.text.figures import counted, plural, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.syntax import code_lines
@@ -119,9 +119,7 @@ def _python(interpreter: Interpreter, version: str) -> Line:
 def _write_empty_sets(page: Page, sets: OpenSets) -> None:
     names = [visible(eval_set.path.name) for eval_set in sets.listed]
     if names:
-        page.labelled(
-            plural(len(names), "eval set"), [(shorten_list(names), ""), ("  no cases yet", "muted")]
-        )
+        page.labelled(plural(len(names), "eval set"), [(short_list(names), ""), ("  no cases yet", "muted")])
 
 
 def _write_tools(page: Page, info: Json) -> None:

@@ -21,7 +21,7 @@ from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import EditError
 from evaltui.project.eval_sets import migrated_text, read_eval_set, set_name
 from evaltui.project.folders import SET_SUFFIXES, agent_folder
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.case_plan import (
     Plan,
@@ -373,9 +373,9 @@ def tags_hint(editing: Editing) -> str:
     common = common_tags(editing)
     tags = dict.fromkeys(tag for case in editing.navigation.chosen for tag in editing.sets.tags(case))
     if some := [tag for tag in tags if tag not in common]:
-        return f"Some also have {shorten_list(some, _MAX_NAMED)}; these stay"
+        return f"Some also have {short_list(some, _MAX_NAMED)}; these stay"
     others = [tag for tag in editing.sets.known_tags() if tag not in common]
-    return f"Known: {shorten_list(others, _MAX_NAMED)}" if others else "Separated by spaces"
+    return f"Known: {short_list(others, _MAX_NAMED)}" if others else "Separated by spaces"
 
 
 def change_tags(editing: Editing, before: list[str], typed: str) -> None:

@@ -15,7 +15,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.text.figures import counted, shorten_list
+from evaltui.text.figures import counted, short_list
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.result.outcomes import Outcomes
@@ -222,7 +222,7 @@ class Waiting:
 def join_names(names: Sequence[str]) -> str:
     """Joins names: `agent.py`, `agent.py and tools.py`, `agent.py and 3 more`."""
     if len(names) > 2:
-        return shorten_list(names, 1)
+        return short_list(names, 1)
     return " and ".join(names)
 
 

@@ -25,7 +25,7 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.values import all_or_nothing, edits_of
-from evaltui.text.figures import counted, shorten_list, show_number
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Progress, run_in_thread
 from evaltui.workbench.case.editing import Editing
@@ -272,7 +272,7 @@ def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[I
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
     changed = [reason for reason in case.changed if reason != "case"]
     if changed:
-        yield f"{shorten_list(changed, _MAX_NAMES)} changed after {run}   {key_of('run')}  Run case"
+        yield f"{short_list(changed, _MAX_NAMES)} changed after {run}   {key_of('run')}  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"

@@ -241,7 +241,7 @@ async def score_again(
         unscored=False,
         undecided=_has_stale_scores(result),
     )
-    if not secrets.may_be_in(stored.text) or _is_known(new, scored, secrets):
+    if not secrets.may_hold_secret(stored.text) or _is_known(new, scored, secrets):
         return new
     unmasked = Expected(eval_set_id, stored.model(), config)
     by_secrets = await _score_by(scored, actual, before, unmasked, masked)
@@ -310,7 +310,7 @@ async def _score_by(
 def needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
     """Whether a case has secrets, which a log has not, or was stored with masked secrets itself."""
     text = stored.text
-    return secrets.may_be_in(text) or secrets.has_marks(text)
+    return secrets.may_hold_secret(text) or secrets.has_marks(text)
 
 
 def _make_expectation(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:

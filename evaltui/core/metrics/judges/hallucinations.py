@@ -62,7 +62,7 @@ from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text,
 from evaltui.core.model.judgement import Evidence, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt, fence, prompt
-from evaltui.text.figures import counted, shorten_list, show_number
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.values import cut, visible
 
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -423,7 +423,7 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
         deciders = ((judgement, deciding_vote(judgement.votes)) for judgement in wrong)
         named = [f"{_quote(judgement)} ({vote.label if vote else ''})" for judgement, vote in deciders]
         text = f"{show_number(len(wrong))} of {counted(len(judgements), 'sentence')} are not supported"
-        reasons.append(f"{text}: {shorten_list(named, _MAX_NAMED)}")
+        reasons.append(f"{text}: {short_list(named, _MAX_NAMED)}")
     short = (votes_counted(judgement.votes) for judgement in judgements if judgement.score is not None)
     reasons += [worst] if (worst := min(filter(None, short), default="")) else []
     return "; ".join(reasons)

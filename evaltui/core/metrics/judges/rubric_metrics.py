@@ -109,8 +109,8 @@ async def rubric_based_tool_use_quality_v1(inputs: MetricInput, judge: Judge) ->
     )
 )
 async def rubric_based_multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """Share of rubrics that the whole conversation fulfils, at the last scored turn. Raises CriterionError.
-    """
+    """Share of rubrics that the whole conversation fulfils, at the last scored turn. Raises
+    CriterionError."""
     if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     without = left_out_turns(inputs)
@@ -167,8 +167,8 @@ async def _judge_turns(
     rubrics: Rubrics,
     without: Mapping[int, str],
 ) -> MetricResult:
-    """Asks a judge about the turns with `rubrics`; `without` are the reasons for turns that are not judged.
-    """
+    """Asks a judge about the turns with `rubrics`; `without` are the reasons for turns that are not
+    judged."""
     required_threshold(inputs.metric)
     options = judge_options(inputs.metric)
     bare = [number for number, held in rubrics.items() if not held]

@@ -220,8 +220,8 @@ def void_as_adk(
 
 
 def require_judged(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
-    """The result, NOT_EVALUATED instead of PASSED where a judgement is missing or a turn could not be judged.
-    """
+    """The result, NOT_EVALUATED instead of PASSED where a judgement is missing or a turn could not be
+    judged."""
     reasons = {
         number: turn.reason
         for number, turn in enumerate(result.per_invocation)
@@ -331,8 +331,8 @@ def _unjudged_result(
     judge: JudgedBy | None,
     failed: ErrorInfo | None,
 ) -> MetricResult:
-    """The result of a metric without a verdict; `failed` is the error of a question that may be the reason.
-    """
+    """The result of a metric without a verdict; `failed` is the error of a question that may be the
+    reason."""
     error = None if failed is None else replace(failed, message=reason)
     return replace(not_evaluated(inputs.metric, reason, tuple(turns)), judge=judge, error=error)
 
