@@ -24,8 +24,8 @@ _WIDEST = 100
 # The exit code of a shell.
 _NOT_FOUND = 127
 # Of a search: passages, then titles only.
-_MOST_PASSAGES = 3
-_MOST_TITLES = 5
+_MAX_PASSAGES = 3
+_MAX_TITLES = 5
 
 
 def show_help(options: argparse.Namespace) -> int:
@@ -76,9 +76,9 @@ def _passages(query: str) -> str:
         raise UsageError(f"no page has {query!r}. {hint}`evaltui help` lists the pages.")
     shown = "".join(
         f"## {match.section.label}\n\n{match.passage}\n\n`evaltui help {match.section.topic.name}`\n\n"
-        for match in matches[:_MOST_PASSAGES]
+        for match in matches[:_MAX_PASSAGES]
     )
-    others = matches[_MOST_PASSAGES : _MOST_PASSAGES + _MOST_TITLES]
+    others = matches[_MAX_PASSAGES : _MAX_PASSAGES + _MAX_TITLES]
     rows = "".join(
         f"- {match.section.label} (`evaltui help {match.section.topic.name}`)\n" for match in others
     )

@@ -32,7 +32,7 @@ from evaltui.text.values import cut, did_you_mean, visible
 from evaltui.traces.conversations import Conversations, RecordedConversation
 from evaltui.traces.drafting import chosen_turns, not_expected, turn_events, unusable
 
-_LONGEST_USER = 60
+_MAX_USER_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _lines(path: Path, cases: Sequence[_Imported], marked: Path | None, *, writt
         about = f"  {counted(len(case.turns), 'turn')} of conversation {visible(case.conversation.id)}"
         yield [("  ", ""), (visible(case.case["eval_id"]), "bold"), (about, "muted")]
         for number, turn in zip(case.turns, case.case["conversation"], strict=True):
-            user = visible(cut(" ".join(case.conversation.messages[number].split()), _LONGEST_USER))
+            user = visible(cut(" ".join(case.conversation.messages[number].split()), _MAX_USER_LENGTH))
             yield [(f"    {number + 1}  ", "muted"), (user, ""), *_calls(turn)]
         yield from ([("    note  ", "warning"), (visible(note), "")] for note in case.notes)
     if marked is not None:

@@ -251,7 +251,7 @@ def stored_durations(file: Path, cases: Iterable[CaseSummary], command: str) -> 
 
 
 # Characters that are written at once.
-_MOST_AT_ONCE = 1 << 16
+_MAX_AT_ONCE = 1 << 16
 
 
 def write_text(text: str | Iterable[str], target: ReportTarget) -> None:
@@ -277,7 +277,7 @@ def _joined(pieces: Iterable[str]) -> Iterator[str]:
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
-        if size >= _MOST_AT_ONCE:
+        if size >= _MAX_AT_ONCE:
             yield "".join(waiting)
             waiting, size = [], 0
     yield "".join(waiting)

@@ -16,7 +16,7 @@ from typing import TextIO
 import platformdirs
 
 # Seconds. A save holds the lock for some milliseconds.
-_LONGEST_WAIT = 10.0
+_MAX_WAIT = 10.0
 _WAIT = 0.005
 
 
@@ -35,7 +35,7 @@ def locked(paths: Sequence[Path]) -> Iterator[None]:
         for name in sorted(names):
             try:
                 lock = filelock.FileLock(folder / f"{name}.lock")
-                stack.enter_context(lock.acquire(_LONGEST_WAIT, poll_interval=_WAIT))
+                stack.enter_context(lock.acquire(_MAX_WAIT, poll_interval=_WAIT))
             except filelock.Timeout:
                 message = f"another process is saving {names[name].name}"
                 raise TimeoutError(errno.ETIMEDOUT, message) from None

@@ -13,7 +13,7 @@ from evaltui.documents.case_file import CaseFile, is_same
 from evaltui.documents.edits import common_ends
 
 # Beyond this many pairs of lines, finding those that are equal takes longer than reading all of them.
-_MOST_COMPARISONS = 1_000_000
+_MAX_COMPARISONS = 1_000_000
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -59,7 +59,7 @@ def _differences(
     (i, i_end), (j, j_end) = of_old, of_new
     head, tail = common_ends(old[i:i_end], new[j:j_end])
     i, i_end, j, j_end = i + head, i_end - tail, j + head, j_end - tail
-    if (i_end - i) * (j_end - j) <= _MOST_COMPARISONS:
+    if (i_end - i) * (j_end - j) <= _MAX_COMPARISONS:
         matcher = SequenceMatcher(None, old[i:i_end], new[j:j_end], autojunk=False)
         codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
         ends = [-head, *(code[2] for code in codes[:-1])]

@@ -21,7 +21,7 @@ _ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _NEIGHBOURS = 4
 # Characters around a place that are searched for escapes.
 _NEARBY = 100_000
-_LONGEST_MARGIN = 10_000
+_MAX_MARGIN_LENGTH = 10_000
 
 # By whether they escape all that is beyond ASCII.
 _ENCODERS = {escapes: json.JSONEncoder(ensure_ascii=escapes) for escapes in (False, True)}
@@ -151,7 +151,7 @@ def margin_at(text: str, position: int) -> str:
     """The white space that the line of a position begins with."""
     line = text.rfind("\n", 0, position) + 1
     # A line may be all of the document; its margin is not that long.
-    match = _BLANK.match(text[line : min(position, line + _LONGEST_MARGIN)].removeprefix(BOM))
+    match = _BLANK.match(text[line : min(position, line + _MAX_MARGIN_LENGTH)].removeprefix(BOM))
     return match[0] if match else ""
 
 

@@ -122,8 +122,8 @@ _NOT_OF_AGENTS = (*SET_SUFFIXES, CONFIG_NAME, ".evalset_result.json", "eval_conf
 # Compiled modules, drafts of editors and of evaltui, and what a database has beside its file.
 _PASSING = re.compile(r".*(?:\.py[co]|~|\.sw[opx]|\.begun|-journal|-wal|-shm)|\.#.*|#.*#|\..*\.(?:tmp|lock)")
 # A single file may lie in a folder that holds everything its user has.
-_MOST_FILES = 5_000
-_MOST_FOLDERS = 2_000
+_MAX_FILES = 5_000
+_MAX_FOLDERS = 2_000
 
 
 class AgentFiles:
@@ -148,7 +148,7 @@ class AgentFiles:
         """The present files, those in the agent's folder first."""
         if self._only_env:
             return [self._folder / ENV_NAME]
-        inside = list(islice(_files(self._folder), _MOST_FILES))
+        inside = list(islice(_files(self._folder), _MAX_FILES))
         self.imported = self._imported_files.outside(path for path in inside if path.suffix == ".py")
         env = env_file(self._folder)
         is_above = env is not None and not env.is_relative_to(self._real_folder)
@@ -215,7 +215,7 @@ def folders_of(folder: Path) -> Iterator[Path]:
 
 def _walked(folder: Path) -> Iterator[tuple[Path, list[str]]]:
     seen = {os.path.realpath(folder)}
-    for place, folders, names in islice(os.walk(folder, followlinks=True), _MOST_FOLDERS):
+    for place, folders, names in islice(os.walk(folder, followlinks=True), _MAX_FOLDERS):
         here, entered = Path(place), []
         for name in sorted(folders):
             path, real = here / name, os.path.realpath(here / name)

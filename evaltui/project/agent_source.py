@@ -19,7 +19,7 @@ _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>\d+)', re.MULT
 _YAML_MODEL = re.compile(r"^model:\s*['\"]?([^'\"\s#]+)", re.MULTILINE)
 _ROOTS = ("root_agent", "app", "get_agent_async")
 # A single file may lie in a folder that holds everything its user has.
-_MOST_FILES = 500
+_MAX_FILES = 500
 
 
 class SourcePlace(NamedTuple):
@@ -201,7 +201,7 @@ def is_own(agent_dir: Path, place: SourcePlace) -> bool:
 def _own_files(agent_dir: Path) -> list[Path]:
     main = _main_files(agent_dir)
     others = [path for folder in folders_of(agent_folder(agent_dir)) for path in sorted(folder.glob("*.py"))]
-    return [*main, *(path for path in others if path not in main)][:_MOST_FILES]
+    return [*main, *(path for path in others if path not in main)][:_MAX_FILES]
 
 
 def source_lines(place: SourcePlace, count: int = 6) -> list[tuple[int, str]]:

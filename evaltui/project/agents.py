@@ -14,7 +14,7 @@ from evaltui.project.settings import tables_in
 
 # Of a project, however its packages are nested; and of a folder that is none and holds everything.
 _DEPTH = 4
-_MOST_FOLDERS = 2_000
+_MAX_FOLDERS = 2_000
 
 
 def agents_in(folder: Path) -> list[str]:
@@ -47,7 +47,7 @@ class _Search:
     """A search that gives up after a number of folders."""
 
     def __init__(self) -> None:
-        self._left = _MOST_FOLDERS
+        self._left = _MAX_FOLDERS
 
     def agents_in(self, folder: Path) -> set[Path]:
         members = workspace_members(folder)

@@ -145,7 +145,7 @@ _LEAST = 0.4
 # Of the weight of all words: with so much in its heading, a section is shown from its beginning.
 _OF_HEADING = 0.4
 # Lines of a section that is shown from its beginning.
-_MOST_LINES = 24
+_MAX_LINES = 24
 
 
 @dataclass(frozen=True)
@@ -259,11 +259,11 @@ def _passage(section: Section, weights: _Weights) -> str:
 def _beginning(text: str) -> str:
     """The first lines of a text; whole blocks if it is longer."""
     lines = text.strip().splitlines()
-    if len(lines) <= _MOST_LINES:
+    if len(lines) <= _MAX_LINES:
         return "\n".join(lines)
-    blank = [number for number in range(3, _MOST_LINES) if not lines[number]]
+    blank = [number for number in range(3, _MAX_LINES) if not lines[number]]
     outside = [number for number in blank if not sum(line.startswith("```") for line in lines[:number]) % 2]
-    end = outside[-1] if outside else _MOST_LINES
+    end = outside[-1] if outside else _MAX_LINES
     cut = lines[:end]
     return "\n".join([*cut, *(["```"] if sum(line.startswith("```") for line in cut) % 2 else []), "", "…"])
 

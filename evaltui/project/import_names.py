@@ -13,7 +13,7 @@ from .folders import agent_folder, is_entered, project_root
 
 _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]*(\.+)[ \t]*[\w.]*[ \t]+import\b", re.MULTILINE)
 # Folders of one agent that are looked through.
-_MOST_FOLDERS = 200
+_MAX_FOLDERS = 200
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _modules_below(folder: Path) -> Iterator[tuple[Path, int]]:
     """The modules in a folder and below it, each with the number of dots that lead to the folder."""
     for number, (place, folders, names) in enumerate(os.walk(folder)):
         here = Path(place)
-        folders[:] = [name for name in folders if number < _MOST_FOLDERS and is_entered(here / name)]
+        folders[:] = [name for name in folders if number < _MAX_FOLDERS and is_entered(here / name)]
         dots = len(here.relative_to(folder).parts) + 1
         yield from ((here / name, dots) for name in names if name.endswith(".py"))
 

@@ -251,7 +251,7 @@ def noted_version(executable: Path) -> tuple[int, ...] | None:
     return tuple(map(int, parts)) if len(parts) == 2 and all(map(str.isdigit, parts)) else None
 
 
-_MOST_NAME = 42
+_MAX_NAME = 42
 _NO_PACKAGE = "non-package-mode"
 
 
@@ -275,7 +275,7 @@ def _base_name(root: Path) -> str:
     name = re.sub(r"[-_.]+", "-", name).lower()
     place = os.path.normcase(os.path.realpath(root))
     digest = urlsafe_b64encode(hashlib.sha256(os.fsencode(place)).digest()).decode()[:8]
-    return re.sub(r'[ $`!*@"\\\r\n\t]', "_", name)[:_MOST_NAME] + f"-{digest}"
+    return re.sub(r'[ $`!*@"\\\r\n\t]', "_", name)[:_MAX_NAME] + f"-{digest}"
 
 
 def _folder_of_environments(root: Path) -> Path:

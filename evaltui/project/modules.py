@@ -157,8 +157,8 @@ _IMPORT = re.compile(
 )
 _IMPORTED_NAME = re.compile(r"(?:^|[,(])\s*([\w.]+)")
 # Modules that are looked at; and characters of one.
-_MOST_FILES = 500
-_MOST_CHARACTERS = 1_000_000
+_MAX_FILES = 500
+_MAX_CHARACTERS = 1_000_000
 
 
 class _Import(NamedTuple):
@@ -185,9 +185,9 @@ class ImportedFiles:
     def reached(self, modules: Iterable[Path], known_place: Path) -> list[Path]:
         """The files that modules import, also indirectly, sorted; none in `known_place`."""
         files: dict[Path, None] = {}
-        waiting = [path.resolve() for path in islice(modules, _MOST_FILES)]
+        waiting = [path.resolve() for path in islice(modules, _MAX_FILES)]
         unknown: set[str] = set()
-        while waiting and len(files) < _MOST_FILES:
+        while waiting and len(files) < _MAX_FILES:
             module = waiting.pop()
             for imported in self._imports_of(module):
                 if not imported.dots and imported.parts[0] in unknown:
@@ -205,7 +205,7 @@ class ImportedFiles:
             stamp = stamp_in(module.stat())
             before, imports = self._imports.get(module, (None, []))
             if before != stamp:
-                text = module.read_text(encoding="utf-8", errors="replace")[:_MOST_CHARACTERS]
+                text = module.read_text(encoding="utf-8", errors="replace")[:_MAX_CHARACTERS]
                 imports = list(_imports_in(text))
                 self._imports[module] = stamp, imports
         except OSError:

@@ -76,7 +76,7 @@ def remember_sizes(sizes: Mapping[str, int]) -> None:
 
 
 _RECENT = "recent.json"
-_MOST_RECENT = 5
+_MAX_RECENT = 5
 
 
 def recent_agents() -> list[Path]:
@@ -91,7 +91,7 @@ def recent_agents() -> list[Path]:
 def remember_agent(agent_dir: Path) -> None:
     """Raises OSError where the settings cannot be written."""
     recent = [agent_dir.resolve(), *(path for path in recent_agents() if path != agent_dir.resolve())]
-    _write(_RECENT, json.dumps([str(path) for path in recent[:_MOST_RECENT]]) + "\n")
+    _write(_RECENT, json.dumps([str(path) for path in recent[:_MAX_RECENT]]) + "\n")
 
 
 _NAME = "settings.json"

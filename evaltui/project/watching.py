@@ -26,7 +26,7 @@ _TOGETHER = 100
 # Milliseconds after which the files are read without a notification: links lead elsewhere, and some file
 # systems notify of nothing.
 _UNNOTIFIED = 3_000
-_MOST_FOLDERS = 4_000
+_MAX_FOLDERS = 4_000
 # Seconds. A file whose time is longer ago was not written now, but moved to where it is.
 _JUST_SAVED = 10.0
 
@@ -122,7 +122,7 @@ class WatchedFiles:
         folders: set[tuple[Path, int]] = set()
         for tree in trees:
             folders |= {identity for path in folders_of(tree) if (identity := _identified(path))}
-            if len(folders) > _MOST_FOLDERS:
+            if len(folders) > _MAX_FOLDERS:
                 break
         single = (*levels_above(self._folder), *beside, *above)
         return frozenset(folders | {identity for path in single if (identity := _identified(path))})

@@ -42,7 +42,7 @@ from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")
-_MOST_SKIPPED = 3
+_MAX_SKIPPED = 3
 # Endings of files that are meant to be read as data.
 _DATA = (*YAML_SUFFIXES, ".jsonl", ".json5", ".jsonc", ".evalset", ".txt")
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
@@ -332,11 +332,11 @@ def skipped_hint(skipped: Iterable[Skipped]) -> str:
     if other_names:
         phrase = plural(len(other_names), "looks like an eval set", "look like eval sets")
         rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-        hints.append(f"{short_list(other_names, _MOST_SKIPPED)} {phrase} without the name: {rename}")
+        hints.append(f"{short_list(other_names, _MAX_SKIPPED)} {phrase} without the name: {rename}")
     if no_json:
         named = plural(len(no_json), "is called an eval set", "are called eval sets")
         write = f"write it as JSON to NAME{SET_SUFFIXES[0]}, or rename it"
-        hints.append(f"{short_list(no_json, _MOST_SKIPPED)} {named} and not read: {write}")
+        hints.append(f"{short_list(no_json, _MAX_SKIPPED)} {named} and not read: {write}")
     return ". ".join(hints)
 
 

@@ -35,8 +35,8 @@ _SCORED = "score"
 Key = tuple[str, int]
 
 # A save by another process takes milliseconds; so many in a row do not happen.
-_MOST_ATTEMPTS = 50
-_MOST_LINES_NAMED = 3
+_MAX_ATTEMPTS = 50
+_MAX_LINES_NAMED = 3
 _CONFLICT_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
 
 
@@ -201,8 +201,8 @@ def _advice(line: str, error: Exception) -> str:
 
 def _first(problems: Sequence[Problem]) -> list[Problem]:
     """The first few, the last with the number of further ones."""
-    *few, last = problems[:_MOST_LINES_NAMED]
-    if (more := len(problems) - _MOST_LINES_NAMED) > 0:
+    *few, last = problems[:_MAX_LINES_NAMED]
+    if (more := len(problems) - _MAX_LINES_NAMED) > 0:
         last = replace(last, message=f"{last.message} ({counted(more, 'more line')} like that)")
     return [*few, last]
 
@@ -218,7 +218,7 @@ def save_recordings(
     above = [parent.name for parent in path.parents].index(RECORDINGS) + 1
     for part in (path, *path.parents[:above]):
         refuse_link(part)
-    for _ in range(_MOST_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         seen: Fingerprint | None = None
         try:
             source = read_source(path)

@@ -77,7 +77,7 @@ def _is_recorded(entry: Entry, modes: Modes) -> bool:
 
 # Seconds for which a crash may lose what models have answered.
 _SAVE_EVERY = 5.0
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass
@@ -141,7 +141,7 @@ class SetRecordings:
     def note_others(self, eval_ids: Iterable[str]) -> None:
         """Note the cases with recordings that are not in the set: these stay, and take up room."""
         if others := sorted(self._recorded.cases.difference(eval_ids)):
-            names = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+            names = ", ".join(others[:_MAX_NAMED]) + (", …" if len(others) > _MAX_NAMED else "")
             self._note(f"{self._path} has recordings of unknown cases: {names}")
 
     def start(self, case: EvalCase, repeat: int) -> Json:

@@ -37,7 +37,7 @@ from evaltui.testing.workers import Shards
 from evaltui.text.figures import short_list
 from evaltui.text.values import without_commands
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 
 
 class NoAgentError(ValueError):
@@ -62,7 +62,7 @@ def agent_of_set(path: Path, root: Path) -> Path:
             if len(names) == 1:
                 return folder / names[0]
             raise NoAgentError(
-                f"{path.name} may belong to {short_list(names, _MOST_NAMES)}. Name one: --evaltui-agent DIR"
+                f"{path.name} may belong to {short_list(names, _MAX_NAMES)}. Name one: --evaltui-agent DIR"
             )
     raise NoAgentError(f"no agent at or above {path.parent}. Name it: --evaltui-agent DIR")
 

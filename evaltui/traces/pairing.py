@@ -18,7 +18,7 @@ from evaltui.traces.conversations import SET_ATTRIBUTE, RecordedConversation, Re
 from evaltui.traces.layouts.messages import NOT_RECORDED
 
 # A case whose message shares less of it is none to suggest.
-_LEAST_LIKENESS = 0.4
+_MIN_LIKENESS = 0.4
 # Of a message, for a suggestion.
 _COMPARED = 400
 _ATTACHMENT = re.compile(rf"\[{NOT_RECORDED}(?:: ([^\]]*))?\]")
@@ -128,7 +128,7 @@ class _Index:
                 ratio = matcher.ratio()
                 if ratio > likeness:
                     best, likeness = case.id, ratio
-        return best if likeness > _LEAST_LIKENESS else None
+        return best if likeness > _MIN_LIKENESS else None
 
 
 def _why(hits: Sequence[CaseToPair], named: str) -> str:

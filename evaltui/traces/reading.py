@@ -171,7 +171,7 @@ def _check_length(size: int) -> None:
         raise UnreadableTraceError(f"a document of more than {megabytes} MB; write a trace per line instead")
 
 
-_LONGEST_NAME = 40
+_MAX_NAME_LENGTH = 40
 _READ = (
     "read are OTLP (JSON, JSON lines, protobuf), Tempo, Jaeger, spans as Python's console exporter prints "
     "them, spans of ADK's dev server or SQLite file, and runs of agents-cli"
@@ -234,7 +234,7 @@ def read_document(document: Any) -> Recorded:
         if isinstance(document.get("spans"), list):
             # With facts around them, as exports of sessions have them.
             return read_document(document["spans"])
-        names = [visible(cut(name, _LONGEST_NAME)) for name in document]
+        names = [visible(cut(name, _MAX_NAME_LENGTH)) for name in document]
         what = f"an object with {short_list(names)}" if document else "an empty object"
     else:
         what = f"a JSON {type(document).__name__}"

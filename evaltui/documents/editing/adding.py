@@ -16,7 +16,7 @@ from evaltui.documents.saving import ChangedOutsideError, Source, read_source, s
 from evaltui.documents.values import edits_of
 
 # A save by another program takes milliseconds; so many in a row do not happen.
-_MOST_TRIES = 50
+_MAX_TRIES = 50
 
 
 def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
@@ -26,7 +26,7 @@ def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
     Raises OSError, EvalSetError where the file is no eval set or has a case of one of the ids, and EditError
     where a case is not JSON data.
     """
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         source = read_source(path)
         text = _with_cases(source, cases)
         try:
