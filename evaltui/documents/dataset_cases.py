@@ -1,7 +1,7 @@
-"""A case of an EvaluationDataset after an edit of the eval case that it is shown as.
+"""Applying an edit of an eval case to the EvaluationDataset case behind it.
 
-Members that the edit does not concern stay as they are, unknown keys of events included. What was written is
-read again and compared with the edit, so that nothing is lost that the format cannot hold.
+Members that the edit does not concern, unknown keys included, stay unchanged. The result is read again and
+compared with the edit, so that data that the format cannot hold is not lost silently.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _OF_RUN = (
 
 
 def dataset_case(case: Json, eval_case: Json) -> Json:
-    """A case of a dataset that says what an eval case says; `case` is what it was before, {} for a new one.
+    """The case of a dataset for an eval case; `case` is its previous data, {} for a new one.
 
-    Raises EditError for what an EvaluationDataset cannot hold.
+    Raises EditError for data that an EvaluationDataset cannot hold.
     """
     before = from_dataset_case(case, "")[0] if case else {}
     before_edit, after_edit = _meaning(before), _meaning(eval_case)
@@ -239,11 +239,11 @@ def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
 
 
 class _Conversation:
-    """Writes the turns of a case where the case keeps them.
+    """Writes turns to the members of the case that have them.
 
-    A single message is `prompt`, with what is expected in `reference` and `reference_trajectory`. Messages
-    before it stand in `conversation_history`, or all in the events of `agent_data`. There, the last turn
-    may have its expectations as events, too.
+    A single message is `prompt`, with expectations in `reference` and `reference_trajectory`. Earlier
+    messages are in `conversation_history`, or all messages in the events of `agent_data`, where the last turn
+    may have its expectations as events.
     """
 
     def __init__(self, case: Json, written: Json) -> None:
@@ -261,7 +261,7 @@ class _Conversation:
                 self._after[message].append((path, event))
 
     def write(self, turns: Sequence[Json]) -> None:
-        """Writes turns, each as its meaning. Raises EditError where there are none."""
+        """Writes turns. Raises EditError for no turns."""
         if not turns:
             raise EditError("an EvaluationDataset cannot hold a case without a message of the user")
         if is_recorded(self._old):
@@ -276,7 +276,7 @@ class _Conversation:
             self._write_prompt(turns, pairs)
 
     def _pairs(self, turns: Sequence[Json]) -> list[int | None]:
-        """For each turn the index of the one that it was; None for a new one."""
+        """The previous index of each turn; None for a new one."""
         old = [turn.content["parts"] for turn in self._turns]
         if len(old) == len(turns):
             return list(range(len(old)))
@@ -317,7 +317,7 @@ class _Conversation:
         self._write_reference(turns[-1], for_reference)
 
     def _put_turns(self, events: Iterable[_Placed]) -> None:
-        """Writes events as conversation turns: where they were, new ones where the event before them is."""
+        """Writes events as conversation turns: at their places, new ones after the event before them."""
         data = _holder(self._written, "agent_data")
         old: list[Json] = data.get("turns") or []
         without_events = [number for number, turn in enumerate(old) if not turn.get("events")]
@@ -345,10 +345,8 @@ class _Conversation:
     def _events(
         self, turn: Json, pair: int | None, expected: Json, elsewhere: Collection[str] = ()
     ) -> list[_Placed]:
-        """The message of a turn, and the events for what is expected there; equal ones stay as they are.
-
-        What events say of what is expected `elsewhere` does not count.
-        """
+        """The events of a turn: its message and its expectations; equal events stay unchanged. Keys in
+        `elsewhere` hold expectations outside of events."""
         parts = turn["user"]
         if pair is None:
             message: Json = {"author": "user", "content": {"role": "user", "parts": parts}}
@@ -401,7 +399,7 @@ class _Conversation:
             self._written["prompt"] = _like(before, turn["user"], "user")
 
     def _write_reference(self, turn: Json, names: Collection[str] = _REFERENCES) -> None:
-        """Writes what the last turn expects under these keys: the response, the calls."""
+        """Writes the expectations of the last turn under these keys: the response, the calls."""
         if "reference" in names:
             self._write_response(turn["response"])
         if "reference_trajectory" in names:
@@ -453,7 +451,7 @@ def _group_of(path: JsonPath) -> int | None:
 
 
 def _with_parts(event: Json, parts: list[Json]) -> Json:
-    """An event with other parts; its other keys, and those of its content, stay."""
+    """An event with other parts and the same other keys."""
     content = event.get("content")
     if (content_of(content) or {}).get("parts") == parts:
         return event
@@ -472,7 +470,7 @@ def _like(before: Any, parts: list[Json], role: str) -> Any:
 
 
 def _holder(data: Json, name: str) -> Json:
-    """The object under a name, which is made where there is none."""
+    """The object at a key, which is created if it is missing."""
     key = spelling_in(name, data)
     if not isinstance(data.get(key), dict):
         data[key] = {}

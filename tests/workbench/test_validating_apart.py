@@ -44,7 +44,7 @@ def started(monkeypatch):
 def given_back(monkeypatch):
     """How often memory was given back."""
     times = []
-    monkeypatch.setattr(validating_apart, "give_back", lambda: times.append(True))
+    monkeypatch.setattr(validating_apart, "return_memory", lambda: times.append(True))
     return times
 
 

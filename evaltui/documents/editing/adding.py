@@ -51,7 +51,7 @@ def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
 
 
 def _eval_set(source: Source) -> tuple[JsonDocument, str]:
-    """An eval set file as a document, and the key under which it has its cases."""
+    """An eval set file as a document, and the key of its list of cases."""
     # For the sentence: a document only says that a text is not JSON.
     data = parse(source.text)
     if isinstance(data, Problem):

@@ -1,7 +1,7 @@
-"""The intermediate data of a turn: calls, responses and texts before its answer, in one of two shapes.
+"""The intermediate data of a turn: calls, responses and texts before its answer, in one of two forms.
 
 Written by hand, `intermediate_data` has three lists; recorded, it has events whose parts are texts, calls and
-responses. A turn keeps the shape it has.
+responses. A turn keeps its form.
 """
 
 from __future__ import annotations
@@ -100,14 +100,15 @@ class IntermediateData:
             remove(self.data, (*self.events_path, at[0]) if is_last else self.part_path(at))
 
     def insert_event(self, index: int, part: Mapping[str, Any], role: str, author: str = "") -> None:
-        """An event with one part, before the one at `index`; no `author` means that of the events around."""
+        """Inserts an event with one part before the event at `index`; without `author`, by the author of
+        the events around it."""
         author = author or _author_near(list_at(self.data, self.events_path), index)
         event = {"author": author, "content": {"parts": [dict(part)], "role": role}}
         insert(self.data, self.events_path, index, event)
 
     @property
     def end_of_events(self) -> int:
-        """The index after the last event with parts: that of the answer is recorded without content."""
+        """The index after the last event with parts; the event of the answer has none."""
         last = max((event for (event, _), _ in self.parts()), default=None)
         return 0 if last is None else last + 1
 

@@ -61,9 +61,9 @@ def field_value(data: Any, owner: JsonPath, name: str) -> Any:
 
 
 def name_in_style(data: Any, path: JsonPath, name: str) -> str:
-    """A field's name as the objects from `path` outwards spell theirs; snake_case where none of them tells.
+    """The name of a field in the spelling of the objects around `path`; snake_case where they do not tell.
 
-    The level of the set does not count: ADK reads snake_case alone there, whatever its cases have.
+    The set level is ignored, because ADK accepts only snake_case there.
     """
     levels = [data := value_at(data, (step,)) for step in path]
     for level in reversed(levels):
@@ -81,7 +81,7 @@ def _shows_style(level: Mapping[str, Any]) -> bool:
 
 
 def in_style(data: Any, path: JsonPath, value: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of fields, to be put at or inside `path`, with its own names spelt as those around."""
+    """An object with its field names in the spelling of the objects around `path`."""
     return {name_in_style(data, path, name): item for name, item in value.items()}
 
 
@@ -95,5 +95,5 @@ def set_id(data: Any) -> str:
 
 
 def eval_ids(data: Any) -> list[str]:
-    """The ids of all cases in order; "" for those that have none."""
+    """The ids of all cases in order; "" for a case without one."""
     return [eval_id or "" for eval_id in eval_ids_of(list_at(data, cases_path(data)))]

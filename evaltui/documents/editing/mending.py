@@ -1,7 +1,6 @@
-"""Problems of eval sets and configs that have exactly one right mend, and the mends.
+"""Mends of problems of eval sets and configs where only one change is possible.
 
-A mend never changes what evaltui reads in a file that it can read: it moves and renames what is there, and
-removes what is there twice.
+A mend moves, renames or removes duplicates, but never changes the meaning of a valid file.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ def _move_criteria(data: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _is_misplaced(name: str, criterion: Any) -> bool:
-    """Whether ADK would find no such metric."""
+    """Whether ADK does not have a metric at its place."""
     return is_own(name) or (isinstance(criterion, dict) and "function" in criterion)
 
 

@@ -37,7 +37,7 @@ class References:
     """The marks, rules and tags of a config, with the methods that keep them true."""
 
     config: Any
-    """The parsed JSON of the config, None where there is no file."""
+    """The parsed JSON of the config; None without a file."""
 
     def entries(self, name: BlockList) -> Iterator[tuple[int, dict[str, Any]]]:
         """The entries of a list of the `evaltui` block, each with its index."""
@@ -153,10 +153,10 @@ class References:
     def copied(
         self, pairs: Sequence[tuple[CaseRef, CaseRef]], *, elsewhere: bool = False
     ) -> CopiedReferences:
-        """The marks, rules and tags that copies of cases need, from the `(case, its copy)` pairs.
+        """The marks, rules and tags for copies of cases, from `(case, its copy)` pairs.
 
-        With `elsewhere` the copies have another config: a rule without a set has to be brought along then,
-        while in the same config it holds for a copy of the same name as it is.
+        With `elsewhere`, the copies have another config, so that a rule without a set is also needed; in the
+        same config it applies to a copy with the same id already.
         """
         copies = CopiedReferences()
         for old, new in pairs:
@@ -182,7 +182,7 @@ class References:
         return [rule for _, rule in self.entries("rules") if (rule.get("set"), rule.get("case")) == names]
 
     def _rules_of_any_set(self, case: CaseRef) -> list[dict[str, Any]]:
-        """The rules that name the case alone, but for what one that names its set, too, says otherwise."""
+        """The rules with the case but without a set, except those that a rule with the set overrides."""
         overridden = {(rule.get("tool"), rule.get("arg")) for rule in self._rules_of(*case)}
         rules = self._rules_of(None, case[1])
         return [rule for rule in rules if (rule.get("tool"), rule.get("arg")) not in overridden]
@@ -195,7 +195,7 @@ class References:
             append(self.config, (*BLOCK, name), entry)
 
     def remove_entries(self, name: BlockList, indices: Sequence[int]) -> None:
-        """Takes entries out of a list of the `evaltui` block; the list goes with its last entry."""
+        """Removes entries from a list of the `evaltui` block, and the list if it is empty then."""
         path: JsonPath = (*BLOCK, name)
         for index in sorted(indices, reverse=True):
             remove(self.config, (*path, index))

@@ -97,7 +97,7 @@ def _argument(rule: dict[str, Any]) -> str:
 
 
 def _path_place(rule: dict[str, Any]) -> Any:
-    """Puts another argument at the beginning of a rule's path, whose rest stays as it is written."""
+    """Replaces the argument at the start of a rule's path; the rest of the path stays."""
 
     def put(name: str) -> None:
         old, path = _argument(rule), rule["arg"]

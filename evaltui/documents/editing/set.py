@@ -1,4 +1,4 @@
-"""An eval set and its cases: every change to the list of cases, and to what is in one."""
+"""Changes of an eval set: of its list of cases, and within a case."""
 
 from __future__ import annotations
 
