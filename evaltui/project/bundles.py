@@ -28,14 +28,14 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files of an agent, and those of its project that it imports."""
+    """The files of an agent, with imported files of its project, for sending."""
 
     archive: bytes
     """A zip."""
     agent: str
     """The agent's folder or file in it."""
     folder: str | None = None
-    """The folder in it that the run is started in; None for one that is not in it."""
+    """The folder in the bundle where the run starts; None for a folder outside of it."""
     notes: tuple[str, ...] = ()
     """Remarks for the user on its content, as clauses."""
 
@@ -170,5 +170,5 @@ def _is_left_out(name: str) -> bool:
 
 
 def _is_environment(folder: Path) -> bool:
-    """Whether a folder is a virtual environment, whatever its name."""
+    """Whether a folder is a virtual environment, under any name."""
     return (folder / "pyvenv.cfg").is_file()

@@ -45,7 +45,7 @@ class ScoredSets:
     """The number of turns of each case; None where a user is simulated."""
     calls: Mapping[str, Mapping[str, CallsByTool]]
     is_complete: bool = True
-    """False where a set cannot be read: it may have what seems to be missing."""
+    """False where a set is unreadable, so that it may have a name that seems to be missing."""
 
     def in_scope(self, rule: Entry) -> list[CallsByTool]:
         """The calls of the cases in the scope of a rule; none where a set cannot be read."""
@@ -88,7 +88,7 @@ def reference_problems(
 
 
 def _neighbours(config: Path) -> list[Path]:
-    """The sets beside a config, and those below that it scores."""
+    """The sets that a config scores, beside it and below."""
     below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
     beside = set(json_files(config.parent))
     return [file for file in sorted(below | beside) if is_set(file)]
@@ -145,9 +145,9 @@ def _idle_rules(config: Any, sets: ScoredSets) -> Iterator[Finding]:
 
 @DANGLING_REFERENCE.checks("references")
 def _idle_arguments(config: Any, sets: ScoredSets) -> Iterator[Finding]:
-    """Rules of arguments that no expected call of their tool has.
+    """Rules for arguments that no expected call of their tool has.
 
-    An argument that is ignored may be one that only the agent gives: of those only likely mistakes.
+    An ignored argument may come only from the agent, so only likely misspellings of these count.
     """
     for index, rule in indexed_objects(list_at(config, RULES)):
         tool, path = rule.get("tool"), rule.get("arg")
@@ -183,7 +183,7 @@ def _slow_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
 
 
 def _has(value: Any, steps: ArgPath) -> bool:
-    """Whether there is something at a path in arguments."""
+    """Whether arguments have a value at a path."""
     if not steps:
         return True
     first, rest = steps[0], steps[1:]

@@ -54,7 +54,7 @@ class Topic:
     """The topic for `evaltui help`."""
     title: str
     summary: str
-    """One line."""
+    """A summary in one line."""
     text: str
     """Markdown as a terminal shows it: no pictures and comments, links to pages as `evaltui help NAME`."""
 
@@ -72,7 +72,7 @@ class Section:
 
     @property
     def label(self) -> str:
-        """The title of the page, and that of the section if it is another one."""
+        """The title of the page, followed by that of the section if it differs."""
         return " › ".join(dict.fromkeys((self.topic.title, self.title)))
 
 
@@ -159,7 +159,7 @@ class Match:
 
     @property
     def first_line(self) -> str:
-        """The first line of the passage that is a text, without marks of Markdown; "" if it has none."""
+        """The first line with text in the passage, without Markdown marks; "" for none."""
         lines = [line.strip("|- ") for line in self.passage.splitlines() if re.match(r"[\w|*-]", line)]
         # Of a table row, the head and the rule stand above it.
         row = lines[2:3] if self.passage.startswith("|") else lines[:1]

@@ -18,10 +18,10 @@ _MAX_FOLDERS = 200
 
 @dataclass(frozen=True)
 class ImportName:
-    """How an agent is imported."""
+    """The name and folders for importing an agent."""
 
     name: str
-    """Its package or module: `desk`, `my_app.agents.desk`."""
+    """The name of its package or module: `desk`, `my_app.agents.desk`."""
     first: tuple[Path, ...]
     """Folders that are searched for modules first."""
     last: tuple[Path, ...]
@@ -99,7 +99,7 @@ def _modules_below(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _most_dots(file: Path) -> int:
-    """The dots of the relative import that leads furthest up; 0 where there is none."""
+    """The number of dots in the relative import that leads furthest up; 0 for none."""
     text = ""
     with suppress(OSError):
         text = file.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""The Python that an agent runs in: that of its project, so that evaltui need not be installed there."""
+"""The Python for an agent: that of its project, where evaltui need not be installed."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ _EXECUTABLES = ("bin/python", "bin/python3", "Scripts/python.exe")
 
 
 class InterpreterError(ValueError):
-    """No Python is where there should be one, or it is too old; the message is a sentence that says what to
-    do."""
+    """A Python is missing or too old; the message is a sentence with a remedy."""
 
     page = "agents"
     """The page of the guide that helps."""
@@ -49,7 +48,7 @@ class Interpreter:
     reason: str
     """The setting or folder that names it, such as `.venv` or `--python`; "" for evaltui's own."""
     refusal: str = ""
-    """The sentence why no agent can run in it, and what to do; "" where nothing prevents it."""
+    """Why no agent can run in it, with a remedy, as a sentence; "" where one can."""
 
     @property
     def problem(self) -> str:
@@ -145,7 +144,7 @@ def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Pa
 
 
 def _of_poetry(root: Path) -> list[Path]:
-    """Poetry's environment; none where it made none. Raises InterpreterError where it made several."""
+    """Poetry's environment; none where Poetry has none. Raises InterpreterError for several."""
     environments = poetry_environments(root) if (root / "poetry.lock").is_file() else []
     if len(environments) > 1:
         names = " and ".join(map(str, environments))
@@ -204,7 +203,7 @@ def _too_old(interpreter: Interpreter, version: tuple[int, ...]) -> str:
 
 
 def _environment(executable: Path) -> Path:
-    """The virtual environment of an executable; the executable itself where it is of none."""
+    """The virtual environment of an executable; the executable itself outside of any."""
     environment = executable.absolute().parent.parent
     if (environment / "pyvenv.cfg").is_file():
         return environment.resolve()
@@ -239,7 +238,7 @@ def _asked_version(executable: Path, _written: int) -> tuple[int, ...]:
 
 
 def noted_version(executable: Path) -> tuple[int, ...] | None:
-    """The version in the `pyvenv.cfg` of an environment, such as `(3, 12)`; None where it has none."""
+    """The version in the `pyvenv.cfg` of an environment, such as `(3, 12)`; None for none."""
     config = executable.parent.parent / "pyvenv.cfg"
     try:
         lines = [line.partition("=") for line in config.read_text(encoding="utf-8").splitlines()]
@@ -288,7 +287,7 @@ def _folder_of_environments(root: Path) -> Path:
 
 
 def _setting(settings: list[Any], *path: str) -> str:
-    """The first text at a path of some tables; "" where there is none."""
+    """The first text at a path of several tables; "" for none."""
     return next(filter(None, (text_or_empty(value_at(table, path)) for table in settings)), "")
 
 

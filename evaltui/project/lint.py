@@ -143,7 +143,7 @@ def _settings_problems(path: Path) -> list[Problem]:
 
 
 def format_problem(problem: Problem) -> str:
-    """`path/to/file.json:41: error: eval_cases[2]: missing`"""
+    """A problem as a line: `path/to/file.json:41: error: eval_cases[2]: missing`."""
     return problem.located(problem.severity)
 
 
@@ -270,7 +270,7 @@ class MendedFile:
     """A file that can be mended."""
 
     source: Source
-    """The file as it is."""
+    """The file before the changes."""
     text: str
     """The mended text."""
     mends: tuple[Problem, ...]
@@ -285,7 +285,7 @@ def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
 
 
 def mended_file(path: Path) -> MendedFile | None:
-    """A file mended; None where there is nothing to mend, or it cannot be read."""
+    """A file with mended problems; None for a file without any, and for an unreadable one."""
     import_module(_MENDS)
     try:
         source = read_source(path)

@@ -33,7 +33,7 @@ print(json.dumps([one for one in found if isinstance(one, str)]))
 
 
 class ModuleNotThereError(ValueError):
-    """No module has the name; the message is a sentence."""
+    """A module does not exist; the message is a sentence."""
 
 
 def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: bool = True) -> Path:
@@ -138,7 +138,7 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _agents(here: Path) -> list[str]:
-    """The dotted names of the agents of a folder's project, and of those of its workspace."""
+    """The dotted names of the agents in a folder's project, and in those of its workspace."""
     root = project_root(here) or here
     base = next((parent for parent in root.parents if workspace_members(parent)), root)
     return [full_name(base / agent) for agent in agents_in(base)]
