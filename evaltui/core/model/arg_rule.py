@@ -116,6 +116,9 @@ def _check_regex(text: str) -> str:
     return text
 
 
+Regex = Annotated[StrictStr, AfterValidator(_check_regex)]
+
+
 class Approx(DataModel):
     """The allowed distance of a number from the expected one: `abs`, or the share `rel` of the expected
     number."""
@@ -137,8 +140,8 @@ class MatchBy(DataModel):
     """A match with a parameter: exactly one of these."""
 
     model_config = ConfigDict(extra="forbid")
-    regex: Annotated[StrictStr, AfterValidator(_check_regex)] | None = None
-    """A regular expression for the whole text."""
+    regex: Regex | None = None
+    """The whole text matches this regular expression."""
     approx: Approx | None = None
     """The allowed distance of a number."""
     any_of: list[Any] | None = None
