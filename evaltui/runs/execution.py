@@ -313,7 +313,7 @@ class ExecutedRun:
     """A finished run; the results of its cases were published while it ran."""
 
     started: datetime
-    """UTC."""
+    """Start, in UTC."""
     seconds: float
     """Wall time in seconds, as in the log."""
     status: Status | None

@@ -58,13 +58,11 @@ def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
         return figure, needed
     least = math.copysign(0.001, score - threshold)
     beside = (min if least < 0 else max)(round(score, 3), round(threshold, 3) + least)
-    """Score against threshold: `0.62 < 0.80`, `0.97 ≥ 0.80`; with `at_most`, lower scores pass: `3.00 >
-    2.00`."""
     return f"{beside:.3f}", f"{threshold:.3f}"
 
 
 def show_scores(score: float | None, threshold: float | None, at_most: bool = False) -> str:
-    """`0.62 < 0.80` and `0.97 ≥ 0.80`; `3.00 > 2.00` and `1.00 ≤ 2.00` where scores may be `at_most` that."""
+    """A score against its threshold: `0.62 < 0.80`; with `at_most`, lower scores pass: `3.00 > 2.00`."""
     if score is None:
         return "not scored"
     figure, needed = score_figures(score, threshold)
