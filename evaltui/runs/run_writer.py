@@ -76,15 +76,13 @@ def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunW
 def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts) -> RunWriter:
     with _lock_folder(folder):
         number = max(header.number or 0, next_number(store))
-        """The time stamp for the id of a new run, later than that of every other run even if the clock was
-        set back."""
         path = folder / f"{_stamp(store)}-{uuid.uuid4().hex[:6]}{SUFFIX}"
         numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
         return RunWriter(path, numbered, secrets, cases)
 
 
 def _stamp(store: RunStore) -> str:
-    """The moment in the id of the run that begins now: after all others, even if the clock went back."""
+    """The time stamp for the id of a new run, after those of all other runs even if the clock was set back."""
     now = datetime.now(UTC)
     for path in reversed(store.files()):
         with suppress(ValueError):
