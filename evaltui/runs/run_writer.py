@@ -82,7 +82,7 @@ def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseText
 
 
 def _stamp(store: RunStore) -> str:
-    """The time stamp for the id of a new run, after those of all other runs even if the clock was set back."""
+    """The time stamp for the id of a new run, after all earlier ones even if the clock was set back."""
     now = datetime.now(UTC)
     for path in reversed(store.files()):
         with suppress(ValueError):
