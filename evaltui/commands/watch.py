@@ -15,14 +15,14 @@ from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.project.interpreters import look_for_interpreter
-from evaltui.reports.console import case_lines, counts
+from evaltui.reports.console import case_lines, counts_text
 from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.text.figures import counted, plural, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
-from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
+from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, error_line, join_names
 from evaltui.workbench.messages import WorkbenchMessage
-from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
+from evaltui.workbench.state import RepeatChoice, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 # What a run that never ends cannot do, and what it would be without the option.
@@ -66,7 +66,7 @@ async def watch(options: argparse.Namespace) -> int:
     find_python = partial(look_for_interpreter, agent.folder, options.python)
     workbench = Workbench(agent, paths, vars(options), options.config, find_python=find_python)
     if options.runs is not None:
-        workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
+        workbench.watch.repeated = RepeatChoice(options.runs, options.pass_if or "all")
     try:
         return await _Lines(workbench, {eval_set.case_path: ids for eval_set, ids in chosen}).follow()
     finally:
@@ -114,7 +114,7 @@ class _Lines:
         return self._code
 
     def _plain(self, text: str) -> str:
-        return self._workbench.agent.secrets.in_text(text)
+        return self._workbench.agent.secrets.mask_text(text)
 
     def _counts(self, case: CaseId) -> bool:
         ids = self._chosen.get(case.path)
@@ -161,7 +161,7 @@ class _Lines:
             yield from self._of_run(workbench.runs.current)
 
     def _of_save(self, reaction: Reaction) -> Iterator[Line]:
-        what = f"{visible(in_short(reaction.changed))} changed"
+        what = f"{visible(join_names(reaction.changed))} changed"
         after = f"{show_duration(reaction.seconds)} after the save" if reaction.seconds is not None else ""
         error = self._workbench.agent.secrets.masked(self._workbench.agent.error)
         match reaction.step:
@@ -170,7 +170,7 @@ class _Lines:
                 yield [(f"{what}: runs {many}, {calls_in_words(reaction.calls)}", "bold")]
             case ReactionStep.BROKEN if error is not None:
                 yield [(what, "bold")]
-                yield [("! ", "error"), (visible(in_a_line(error)), "error")]
+                yield [("! ", "error"), (visible(error_line(error)), "error")]
                 yield from ([(f"    {line}", "muted")] for line in visible_lines(error.traceback))
                 yield [("Previous results kept; retries on save", "muted")]
             case ReactionStep.DONE if reaction.run is None:
@@ -215,7 +215,7 @@ class _Lines:
         stale = workbench.outcomes.stale()
         current = (case for case in workbench.sets.every_case() if case not in stale)
         results = (workbench.outcomes.get(case) for case in current)
-        line = counts(Counter(scored.status for scored in results if scored is not None)) or [
+        line = counts_text(Counter(scored.status for scored in results if scored is not None)) or [
             ("no case run", "warning")
         ]
         yield [*line, (f"  {when}", "muted")]

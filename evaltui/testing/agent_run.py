@@ -28,9 +28,9 @@ from evaltui.project.run_settings import ConfigChoice
 from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
 from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs.baselines import LaterRun, stored_run
-from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
+from evaltui.runs.execution import ExecutedRun, LogGrew, RunSelected, RunUpdate
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import missing_in_words, open_run, prune, result_of, summary_of
+from evaltui.runs.history import missing_case_notes, open_run, prune, result_of, summary_of
 from evaltui.runs.merging import merge
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
@@ -223,7 +223,7 @@ class AgentRun:
                 self._note(text)
             case LogGrew(log):
                 self._log = log
-            case Selected(selected):
+            case RunSelected(selected):
                 self._count = selected.plan.case_count
 
     async def _follow(self) -> None:
@@ -426,7 +426,7 @@ def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace])
         return FinishedRun(agent_dir, 0, 0.0, None, (f"Run not stored: {error}",))
     file, whole = RunFile(run.log), open_run(run.log).summary
     comparison = compare(baseline.run, whole, alpha_of(options)) if baseline else None
-    notes = [baseline.note if baseline else "", *file.notes, *missing_in_words(whole, file)]
+    notes = [baseline.note if baseline else "", *file.notes, *missing_case_notes(whole, file)]
     if settings.budget and (parts := headers[0].shards) and parts.count > 1:
         notes.append(f"1/{parts.count} of the budget for each worker")
     return FinishedRun(

@@ -13,7 +13,7 @@ from evaltui.runs import execution
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.result.selected import View, write_page
-from evaltui.tui.widgets.writer import NOT_FOLDED, Page
+from evaltui.tui.widgets.writer import DEFAULT_FOLDING, Page
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -34,7 +34,7 @@ async def page_of(workbench):
     workbench.navigation.select(Selection("talk.evalset.json", "a"))
     await workbench.outcomes.rescored([])
     page = Page(120, 180)
-    write_page(page, workbench, View(NOT_FOLDED, 60, is_small=False))
+    write_page(page, workbench, View(DEFAULT_FOLDING, 60, is_small=False))
     return "\n".join(draw(line, color=False) for line in page.lines)
 
 

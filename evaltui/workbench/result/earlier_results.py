@@ -90,7 +90,7 @@ def open_past_run(
         past = PastRun(path, run.title, adk.started, results, traces)
         return _open_adk_run(past, adk, run, sets, workspace, progress)
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
-    read = _Reading(sets, workspace, agent, RunFile(path), run.title)
+    read = _RunReader(sets, workspace, agent, RunFile(path), run.title)
     gone = 0
     for row in read.file.cases:
         progress.step()
@@ -145,12 +145,12 @@ def _events_of(result: CaseResult) -> Mapping[int, Sequence[Event]]:
 
 
 # Cases that none of the newest runs had stay `not run`.
-MOST_RUNS = 50
+MAX_RUNS = 50
 # Keys wait for no more than these.
-_AT_ONCE = 1000
+_BATCH_SIZE = 1000
 
 # Nobody has counted the calls of an earlier sitting: nothing may be run again because it was free.
-_UNKNOWN = ModelCalls(is_known=False)
+_UNKNOWN_CALLS = ModelCalls(is_known=False)
 
 
 class AgentNow(NamedTuple):
@@ -179,7 +179,7 @@ def last_outcomes(
     kind = RunKind.of(agent.address)
     written: frozenset[str] = frozenset()
     names = {run: name for name, run in store.names().items()}
-    for of_traces, log in product((False, True), store.files()[: -MOST_RUNS - 1 : -1]):
+    for of_traces, log in product((False, True), store.files()[: -MAX_RUNS - 1 : -1]):
         if len(done) == count:
             return
         shown: set[CaseId] = set()
@@ -189,18 +189,18 @@ def last_outcomes(
             if header.of_traces != of_traces or not header.is_of(kind):
                 continue
             title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
-            read = _Reading(sets, workspace, agent, file, title, written)
+            read = _RunReader(sets, workspace, agent, file, title, written)
             written |= {*header.written}
             selected = (read.find(case) for case, _ in header.selected())
             if any(case is not None and case not in done for case in selected):
                 outcomes = read.outcomes(done, shown)
-                while some := list(islice(outcomes, _AT_ONCE)):
+                while some := list(islice(outcomes, _BATCH_SIZE)):
                     yield some
         done.update(shown)
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _RunReader:
     """A run whose results are being read."""
 
     sets: OpenSets
@@ -220,11 +220,11 @@ class _Reading:
         is deleted."""
         if (match := self.workspace.find(case, "", by_label=False)) is not None:
             return match
-        moved = self._by_eval_id.get(case.eval_id, ())
+        moved = self._cases_by_id.get(case.eval_id, ())
         return moved[0] if len(moved) == 1 else None
 
     @cached_property
-    def _by_eval_id(self) -> Mapping[str, Sequence[CaseId]]:
+    def _cases_by_id(self) -> Mapping[str, Sequence[CaseId]]:
         by_id: dict[str, list[CaseId]] = {}
         for eval_set in self.workspace.sets:
             for case in eval_set.cases:
@@ -263,15 +263,15 @@ class _Reading:
             ref,
             self._ref,
             stored,
-            calls=_UNKNOWN,
+            calls=_UNKNOWN_CALLS,
             code=self._version,
             pass_if=pass_if,
             logged=ref,
-            changed_files=self._changed,
+            changed_files=self._changed_files,
             modes=self._modes,
             recorded=row.summary.recorded if self._modes is not None else "",
             of_traces=self.header.of_traces,
-            **_ran_as(self.header, row, eval_set, stored, config),
+            **_run_fields(self.header, row, eval_set, stored, config),
         )
         # The id as the set has it: ten thousand more take megabytes.
         return CaseId(self.workspace.by_case_path[case.path].case_path, stored.eval_id), scored
@@ -296,7 +296,7 @@ class _Reading:
         return modes_of(header.settings.record, header.settings.tools, {})
 
     @cached_property
-    def _changed(self) -> tuple[str, ...]:
+    def _changed_files(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent, self.written) if self._is_known else ()
@@ -306,7 +306,7 @@ class _Reading:
     @cached_property
     def _version(self) -> int:
         """The version of the agent's code in the run."""
-        is_same = self._is_known and not self._changed
+        is_same = self._is_known and not self._changed_files
         return self.agent.code if is_same and self.header.url == self.agent.address.url else -1
 
     @property
@@ -315,7 +315,7 @@ class _Reading:
         return bool(self.header.files or self.header.url)
 
 
-def _ran_as(
+def _run_fields(
     header: RunHeader, row: CaseInRun, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
 ) -> dict[str, Any]:
     """The fields of `CaseOutcome` for the case and config of the run, compared with the current ones."""
