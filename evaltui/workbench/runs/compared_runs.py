@@ -36,6 +36,11 @@ class Compared:
         """The differences of the two runs besides the agent's behaviour, in words."""
         return what_changed(self.base.summary, self.candidate.summary)
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether one of the runs did not come to its end, and may still go on."""
+        return None in (self.base.status, self.candidate.status)
+
 
 @dataclass(frozen=True)
 class KindTitle:
