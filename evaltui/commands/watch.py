@@ -52,7 +52,7 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
 }
 
 
-def _given(options: argparse.Namespace) -> list[str]:
+def _paths_of(options: argparse.Namespace) -> list[str]:
     """The files and folders of eval sets that the agent's folder does not have."""
     folders = [word for word in options.selectors if Path(word).is_dir()]
     chosen = chosen_cases(options)
@@ -69,7 +69,7 @@ async def watch(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
-    paths = _given(options)
+    paths = _paths_of(options)
     # Wrong settings are reported before the run starts.
     settings_of(options)
     agent = agent_to_run(options)
