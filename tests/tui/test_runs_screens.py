@@ -194,6 +194,8 @@ async def test_a_comparison_follows_a_run_that_goes_on(coin):
         await run_all(app, pilot)
         (coin.parent / "wait").touch()
         app.workbench.runs.run_all()
+        # The list opens with the newest run selected.
+        await until_ran(pilot, lambda: len(app.workbench.runs.current.done) == 2)
         await pilot.press("H")
         await until(pilot, shows(app, "2/3", RunsScreen))
         await pilot.press("equals_sign")
