@@ -60,8 +60,8 @@ def find_run(store: RunStore, ref: str) -> Path:
         return paths[named]
     # A number that no run has is no beginning of an id, though those begin with a digit, too.
     is_number = re.fullmatch(r"[1-9]\d{0,5}", ref) is not None
-    begins = [candidate for candidate in paths if ref and candidate.startswith(ref)]
-    matches = _numbered(store, int(ref)) if is_number else begins
+    by_prefix = [candidate for candidate in paths if ref and candidate.startswith(ref)]
+    matches = _numbered(store, int(ref)) if is_number else by_prefix
     if len(matches) > 1:
         first, second, *_ = matches
         raise SelectionError(f"{ref!r} matches {counted(len(matches), 'run')}: {first}, {second}, …")
