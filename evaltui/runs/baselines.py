@@ -13,7 +13,7 @@ from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
 from evaltui.project.folders import agent_file
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.history import find_run, open_run, run_id
+from evaltui.runs.history import find_run, header_of, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
@@ -56,20 +56,24 @@ def stored_run(store: RunStore, *logs: Path) -> LaterRun:
 
 
 def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
-    """The newest complete run of the same kind and variant without broken cases; an older one that covers
-    more sets is preferred.
+    """The newest run of the same kind and variant that is complete, has none of the later run's results, and
+    in which no case broke since its own baseline. Where it lacks cases, an older run that lacks fewer sets
+    comes first.
 
     Returns its log, and the reasons why newer runs are skipped, "" for none. Raises SelectionError where
     there is no such run.
     """
     best, most = None, -1
     skipped: dict[Path, str] = {}
-    for path in reversed(later.store.files()):
+    files = later.store.files()
+    logs = {run_id(path): path for path in files}
+    parts = {part for log in later.logs for part in _parts(log, logs)}
+    for path in reversed(files):
         if most == len(later.cases):
             break
         try:
             header = RunFile(path).header
-            if path in later.logs or not _is_comparable(header, later):
+            if not _is_comparable(header, later) or not parts.isdisjoint(_parts(path, logs)):
                 continue
             sets = sum(_covers_set(header, *selected) for selected in later.cases.items())
             skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PARTIAL_RUN
@@ -87,6 +91,18 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
             raise SelectionError(f"--baseline last: no runs of {later.store.title}{others} yet")
         raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
     return best, f"--baseline last is {run_id(best)}. Skipped: {reasons}" if reasons else ""
+
+
+def _parts(log: Path, logs: Mapping[str, Path]) -> set[str]:
+    """The ids of a run and of the runs that it has results of, as it resumed them or is made of them; `logs`
+    are those by id that can be asked."""
+    parts, left = {run_id(log)}, [log]
+    while left:
+        if (header := header_of(left.pop())) is not None:
+            others = {*filter(None, (header.resumed, *header.merged))} - parts
+            parts |= others
+            left += [logs[other] for other in others if other in logs]
+    return parts
 
 
 def _is_comparable(header: RunHeader, later: LaterRun) -> bool:

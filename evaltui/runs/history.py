@@ -58,9 +58,10 @@ def find_run(store: RunStore, ref: str) -> Path:
     named = names.get(ref, ref)
     if named in paths:
         return paths[named]
-    matches = _runs_with_number(store, ref) or [
-        candidate for candidate in paths if ref and candidate.startswith(ref)
-    ]
+    # A number that no run has is no beginning of an id, though those begin with a digit, too.
+    is_number = re.fullmatch(r"[1-9]\d{0,5}", ref) is not None
+    by_prefix = [candidate for candidate in paths if ref and candidate.startswith(ref)]
+    matches = _runs_with_number(store, int(ref)) if is_number else by_prefix
     if len(matches) > 1:
         first, second, *_ = matches
         raise SelectionError(f"{ref!r} matches {counted(len(matches), 'run')}: {first}, {second}, …")
@@ -77,14 +78,12 @@ def find_run(store: RunStore, ref: str) -> Path:
     return paths[matches[0]]
 
 
-def _runs_with_number(store: RunStore, ref: str) -> list[str]:
-    """The ids of the runs with a number; none for a text that is no number."""
-    if not re.fullmatch(r"[1-9]\d{0,5}", ref):
-        return []
+def _runs_with_number(store: RunStore, number: int) -> list[str]:
+    """The ids of the runs with this number."""
     ids = []
     for path in store.files():
         with suppress(OSError, ValueError):
-            if RunFile(path).number == int(ref):
+            if RunFile(path).number == number:
                 ids.append(run_id(path))
     return ids
 

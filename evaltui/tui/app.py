@@ -206,7 +206,7 @@ class WorkbenchApp(KeysInOrder[int]):
     def on_app_focus(self) -> None:
         """Shows changes on disk when the app gets the focus again, if the files are not watched."""
         bench = self.workbench
-        if bench.sets.is_read and not bench.is_running and not bench.agent.followed:
+        if bench.sets.is_read and not bench.agent.followed:
             start_work(self, bench.open)
 
     async def _check_python(self) -> None:

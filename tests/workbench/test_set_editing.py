@@ -1,8 +1,10 @@
 """Sets and cases as a whole: each action is one step, takes the config along, selects what one expects."""
 
+import asyncio
 import json
 
 import pytest
+from fake_runs import FakeRuns, as_expected
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,6 +154,34 @@ async def test_the_id_of_a_case_is_checked(folder):
     assert check("") == "Case id is missing"
     assert check("a") == "a already exists"
     assert check("b") is check("z") is None
+
+
+@pytest.mark.parametrize("edit", ["rename", "delete"])
+async def test_the_result_of_a_case_that_was_renamed_or_deleted_meanwhile_is_not_counted(folder, edit):
+    def act(case, repeat):
+        runs.go_on.clear()
+        return as_expected(case, repeat)
+
+    runs = FakeRuns(act)
+    runs.go_on.clear()
+    workbench = Workbench(folder, run_service=runs)
+    await workbench.open()
+    select(workbench, "first", "a")
+    workbench.runs.run_set()
+    # The run has read the set.
+    while workbench.agent.info is None:
+        await asyncio.sleep(0)
+    if edit == "rename":
+        assert set_editing.rename_case(workbench.editing, CaseId("first.evalset.json", "a"), 0, "new")
+    else:
+        set_editing.delete(workbench.editing)
+    runs.go_on.set()
+    while not workbench.runs.current.done:
+        await asyncio.sleep(0)
+    assert not workbench.outcomes.counts()["PASSED"]
+    workbench.editing.undo()
+    assert workbench.outcomes.counts()["PASSED"] == 1
+    await workbench.close()
 
 
 async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):

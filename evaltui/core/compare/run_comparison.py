@@ -15,6 +15,7 @@ from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, R
 from evaltui.core.model.base_model import NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.variants import BASE, Variant
 from evaltui.core.statistics import ALPHA, fisher_worse, mcnemar_exact
 from evaltui.text.figures import counted, show_growth, show_number, show_p
 from evaltui.text.values import show_change
@@ -171,10 +172,10 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def circumstance_changes(
     base: RunSummary, candidate: RunSummary, case: CaseId | None = None
 ) -> tuple[str, ...]:
-    """The differences between two runs besides the agent's behavior: files, model, and the config of a case
-    (without `case`, the configs of the sets)."""
+    """The differences between two runs besides the agent's behavior, in words: the variant, the agent's
+    files, its model, and the config of a case; without a `case` the configs of the sets."""
     then, now = base.circumstances, candidate.circumstances
-    differences = [*_agent_changes(then, now)]
+    differences = [*_variant_changes(base.variant, candidate.variant), *_agent_changes(then, now)]
     if case is None:
         labels = {
             summary.id.path: summary.eval_set_id
@@ -195,6 +196,15 @@ def circumstance_changes(
     elif (before := base.results.get(case)) and (after := candidate.results.get(case)):
         differences += expectation_changes(before, after, then, now)
     return tuple(differences)
+
+
+def _variant_changes(then: Variant | None, now: Variant | None) -> Iterator[str]:
+    mine, theirs = (
+        {change.key: change.value for change in variant.changes} if variant else {} for variant in (then, now)
+    )
+    if keys := [key for key in {**mine, **theirs} if mine.get(key, ...) != theirs.get(key, ...)]:
+        names = (variant.name if variant else BASE for variant in (then, now))
+        yield f"variant {' → '.join(names)} ({', '.join(keys)})"
 
 
 def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:

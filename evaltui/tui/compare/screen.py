@@ -52,6 +52,7 @@ _COPIED_WIDTH = 110
 _MAX_WIDTH = 240
 # Seconds. Who goes through the list looks at no case for longer than this: nothing is read meanwhile.
 _PAUSE_SECONDS = 0.15
+_TICK_SECONDS = 1.0
 
 
 class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
@@ -68,6 +69,7 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self._base, self._candidate = sides
         self._first = case
         self.compared: ComparedRuns | None = None
+        self._extent: object = None
         self._reasons: Reasons | None = None
         # What is said of all cases is found once: there may be thousands.
         self._chips: list[tuple[str, Line]] = []
@@ -89,6 +91,7 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self._compare()
+        self.set_interval(_TICK_SECONDS, self._read_again)
 
     async def on_unmount(self) -> None:
         await self._end_reading()
@@ -101,13 +104,23 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self.compared = None
         self._chips, self._spent = [("", [("Reading both runs…", "muted")])], []
         self.rows.show(None)
-        start_work(self, self._read, group="compare")
+        start_work(self, self._read, None, group="compare")
+
+    def _read_again(self) -> None:
+        """Reads both runs again when one of them continues."""
+        if self.compared is not None and self.compared.is_unfinished:
+            start_work(self, self._read_more, group="look")
+
+    async def _read_more(self) -> None:
+        if await asyncio.to_thread(self._extent_now) != self._extent:
+            start_work(self, self._read, self.rows.current, group="compare")
 
     async def _end_reading(self) -> None:
         if self._reasons is not None:
             await self._reasons.close()
 
-    async def _read(self) -> None:
+    async def _read(self, row: ComparedRow | None) -> None:
+        """`row` is the current row afterwards; None for the first case."""
         await self._end_reading()
         self._reasons, self._both = None, None
         try:
@@ -117,13 +130,20 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         except (OSError, ValueError) as error:
             self._chips = [("", [(f"! {visible(str(error))}", "error")])]
         if self.is_here:
-            self.rows.show(self.compared, self._first)
+            self.rows.show(self.compared, row.case if isinstance(row, CaseChange) else self._first)
+            if isinstance(row, KindTitle):
+                self.rows.go_to_kind(row.kind)
             self.follow()
 
     def _compare_runs(self) -> tuple[ComparedRuns, list[tuple[str, Line]], Line]:
         """In a thread: compares the runs. Raises OSError, ValueError."""
+        self._extent = self._extent_now()
         compared = compare_runs(self._base.path, self._candidate.path)
         return compared, list(chip_parts(compared.comparison)), spent_line(compared)
+
+    def _extent_now(self) -> object:
+        """In a thread: a value that changes when one of the runs continues."""
+        return [side.path.stat().st_mtime_ns for side in (self._base, self._candidate) if side.path.exists()]
 
     def draw(self) -> None:
         self.rows.refresh()

@@ -134,6 +134,7 @@ def run_line(workbench: Workbench, width: int) -> Line:
         key = key_of("step_back")
         return [
             (visible(past.title), "bold"),
+            (f": {past.extent}" if past.extent else "", "warning"),
             _GAP,
             (key, "bold accent"),
             (" back to the last results", "muted"),

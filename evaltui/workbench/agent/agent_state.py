@@ -192,7 +192,7 @@ class AgentState:
     async def compare_files(self, *, after_run: bool = False) -> None:
         """Counts a change of the files that differ from when they were compared last, and of its Python.
 
-        `after_run`, the agent has written some itself, see `is_read_only`.
+        During and `after_run`, the agent has written some itself, see `is_read_only`.
         """
 
         before, self._contents = self._contents, await asyncio.to_thread(self._contents_now)

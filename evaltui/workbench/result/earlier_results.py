@@ -35,10 +35,11 @@ from evaltui.runs.adk_results import AdkRun, read_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
 from evaltui.runs.resuming import files_changed_since
-from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
+from evaltui.text.figures import counted, show_number
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress
 from evaltui.workbench.cases.open_sets import OpenSets
@@ -64,6 +65,8 @@ class PastRun:
     traces: Traces
     gone: int = 0
     unclear: int = 0
+    extent: str = ""
+    """How many of the selected cases had a result when it was opened; "" where all had."""
 
     @property
     def id(self) -> str:
@@ -91,7 +94,7 @@ def open_past_run(
         return _open_adk_run(past, adk, run, sets, workspace, progress)
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
     read = _RunReader(sets, workspace, agent, RunFile(path), run.title)
-    gone = 0
+    gone, goes_on = 0, read.file.ending is None and is_being_written(path)
     for row in read.file.cases:
         progress.step()
         case = read.find(row.id)
@@ -99,7 +102,17 @@ def open_past_run(
         gone += outcome is None
         outcomes += [outcome] if outcome is not None else []
     results.put_all(outcomes)
-    return PastRun(path, run.title, read.header.started, results, traces, gone)
+    extent = _extent(read, len(outcomes) + gone, goes_on=goes_on)
+    return PastRun(path, run.title, read.header.started, results, traces, gone, extent=extent)
+
+
+def _extent(read: _RunReader, done: int, *, goes_on: bool) -> str:
+    selected = sum(1 for _ in read.header.selected())
+    if done == selected:
+        return ""
+    return (
+        f"{show_number(done)} of {counted(selected, 'case')}{', in progress when opened' if goes_on else ''}"
+    )
 
 
 def _open_adk_run(

@@ -317,6 +317,10 @@ class Outcomes:
                 self.newly_failing.add(case)
         self.results.pending.discard(case)
         self.results.put(case, scored)
+        eval_set = self._sets.by_case_path(case.path)
+        if eval_set and eval_set.format is not None and eval_set.number(case.eval_id) is None:
+            # Renamed or deleted while it ran: it has no row, and counts for none.
+            self.results.follow_cases(case.path, eval_set.number)
         self.version += 1
         self._score_draft()
 

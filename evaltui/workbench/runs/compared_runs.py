@@ -43,6 +43,11 @@ class ComparedRuns:
         """The differences of the two runs besides the agent's behaviour, in words."""
         return circumstance_changes(self.base.summary, self.candidate.summary)
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether one of the runs did not come to its end, and may still go on."""
+        return None in (self.base.status, self.candidate.status)
+
 
 @dataclass(frozen=True)
 class KindTitle:
