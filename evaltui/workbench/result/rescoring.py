@@ -336,7 +336,7 @@ class _LastScores(NamedTuple):
         if last is None:
             why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
-        if metric.scores_turns:
+        if metric.scores_turns or metric.definition is not None:
             last = held_against(last, metric)
         is_same = last.threshold == metric.threshold and _is_same_input(scored, self.before())
         return _with_remark(last, is_same=is_same)
