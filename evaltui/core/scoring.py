@@ -311,7 +311,7 @@ def metric_input(
         rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
         case_rubrics=expected.case.rubrics or (),
         scenario=expected.case.conversation_scenario,
-        case=expected.case,
+        case=expected.case if metric.definition is not None else None,
         as_adk=expected.adk_verdicts,
         spent=spent,
     )
@@ -416,6 +416,7 @@ def turn_results(
                 intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
                 rules=rules,
+                leaves_response=expected.unspecified and want.final_response is None,
             )
         )
     return tuple(turns)

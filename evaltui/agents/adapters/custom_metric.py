@@ -150,7 +150,7 @@ def _evaluate_of(request: Json) -> Callable[..., Any]:
     use_own_modules(Path(request["agent_folder"]).resolve())
     # Lines of the file above the code are empty ones of the module.
     text = "\n" * (request["first_line"] - 1) + source
-    namespace: dict[str, Any] = {"__name__": "evaluate", **({"__file__": file} if file else {})}
+    namespace: dict[str, Any] = {"__file__": file} if file else {}
     exec(compile(text, file or f"<{place}>", "exec"), namespace)
     evaluate = namespace.get("evaluate")
     if not callable(evaluate):

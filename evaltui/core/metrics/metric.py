@@ -55,7 +55,7 @@ class MetricInput:
     case_rubrics: Sequence[Rubric] = ()
     scenario: ConversationScenario | None = None
     case: EvalCase | None = None
-    """The whole case; None where only its turns are known."""
+    """The whole case, of a metric of agents-cli; None of any other metric."""
     as_adk: bool = False
     spent: Spending | None = None
     """Spending of the conversation's model calls; None where it is unknown."""
