@@ -23,8 +23,8 @@ from evaltui.core.model.problems import (
     problems_of,
 )
 from evaltui.documents.files import Stamp, stamp_in
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, text_or_problem
-from evaltui.documents.yaml_text import YamlText
+from evaltui.documents.json_text import duplicate_keys, lines_of, locate, parse, read_text, text_or_problem
+from evaltui.documents.yaml_text import YAML_SUFFIXES, YamlText
 from evaltui.project.eval_sets import data_of, read_data, set_kind
 from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.project.run_settings import ConfigChoice
@@ -313,19 +313,20 @@ def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None,
     """The config in a file of agents-cli, and its problems."""
     from evaltui.core.metrics.config_validation import validate_config
 
-    places = YamlText(text)
+    places = YamlText(text) if path.suffix in YAML_SUFFIXES else None
     code: dict[str, dict[str, Any]] = {}
     problems = list[Problem]()
     for name, where, definition in definitions_of(data):
-        code[name] = {"place": f"{path.name}:{places.line_of(where)}"}
+        line = places.line_of(where) if places else lines_of(text, [where])[where]
+        code[name] = {"place": f"{path.name}:{line}"}
         if isinstance(reference := definition.get("custom_function_file"), str):
             file = (path.parent / reference).absolute()
             code[name] = {"file": str(file), "place": reference}
             if not file.is_file():
                 message = f"{reference} does not exist beside {path.name}. Create it or correct the name"
                 problems.append(Problem.error((*where, "custom_function_file"), message))
-        elif "custom_function" in definition and (line := places.first_line((*where, "custom_function"))):
-            code[name] |= {"file": str(path.absolute()), "first_line": line}
+        elif places and (first := places.first_line((*where, "custom_function"))):
+            code[name] |= {"file": str(path.absolute()), "first_line": first}
     converted, of_format = from_eval_config(data, code)
     problems += of_format
     config = None
@@ -333,11 +334,20 @@ def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None,
         config, of_config = validate_config(converted)
         # What the file does not have stands for a name in its list.
         problems += [
-            problem if places.has(problem.path) else replace(problem, path=(METRICS_TO_RUN,))
+            problem
+            if places is None or places.has(problem.path)
+            else replace(problem, path=(METRICS_TO_RUN,))
             for problem in of_config
         ]
-    located = (
+    return (None if has_error(problems) else config), located_in_config(path, text, problems)
+
+
+def located_in_config(path: Path, text: str, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems of a config with its name and their lines in its text, which is valid."""
+    if path.suffix not in YAML_SUFFIXES:
+        return locate(list(problems), text, str(path))
+    places = YamlText(text)
+    return [
         replace(problem, line=problem.line or places.line_of(problem.path), file=str(path))
         for problem in problems
-    )
-    return (None if has_error(problems) else config), list(located)
+    ]

@@ -307,4 +307,6 @@ def migrated_text(eval_set: EvalSet, new: Path) -> str:
     from evaltui.core.model.base_model import dump
 
     named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
-    return json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n"
+    data = dump(named)
+    data["eval_cases"] = list(map(datasets.without_original, data["eval_cases"]))
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
