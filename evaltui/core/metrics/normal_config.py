@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -115,6 +116,7 @@ def _block(block: EvaltuiBlock, names: Iterable[str]) -> Json:
         "metrics_to_run": {
             name: definition.meaning or True for name, definition in block.metrics_to_run.items()
         },
+        "answers": sorted(map(_dumped, block.answers), key=json.dumps),
         "turns": [marks[place] for place in sorted(marks)],
         "rules": list(_rules(block.rules)),
     }
