@@ -222,7 +222,7 @@ def _settings(_: str) -> Iterator[str]:
 
 def _managed_metrics(_: str) -> Iterator[str]:
     """The metrics of Google's evaluation service, and those of evaltui."""
-    yield "| in `metrics_to_run` | metric | threshold | how close |"
+    yield "| in `metrics_to_run` | metric | threshold | how close, or what to use instead |"
     yield "|---|---|---|---|"
     for one in sorted(MANAGED, key=lambda one: not one.metric):
         metric = f"`{one.metric}`" if one.metric else "none"

@@ -40,6 +40,8 @@ _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
 # `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
 _LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
+# Where agents-cli 1.11.0 looks, in the root of a project.
+_OF_AGENTS_CLI = ("tests/eval", "eval")
 EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
 
 
@@ -49,7 +51,7 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
     That is the explicit one, else the `test_config.json` beside the set, else the only other file with
     `criteria` in the nearest folder that has any, from beside the set up to the root of its project. Where
     nothing or more than one is found, the `test_config.json` that could be made beside it. For a dataset of
-    agents-cli it is the nearest `eval_config.yaml` instead of a file with `criteria`.
+    agents-cli it is the nearest `eval_config.yaml`, otherwise the one that agents-cli finds in the project.
     """
     beside = set_path.parent / CONFIG_NAME
     if explicit is not None:
@@ -76,7 +78,9 @@ def configs_near(set_path: Path) -> list[Path]:
     """The files with `criteria` that could be passed as `--config`, of the nearest folder that has any; of a
     dataset the config of agents-cli."""
     if set_kind(set_path) == "dataset":
-        paths = (folder / name for folder in _folders_of(set_path) for name in EVAL_CONFIG_NAMES)
+        root = project_root(set_path.parent)
+        usual = [] if root is None else [root / folder for folder in _OF_AGENTS_CLI]
+        paths = (folder / name for folder in (*_folders_of(set_path), *usual) for name in EVAL_CONFIG_NAMES)
         return list(islice(filter(is_eval_config_file, paths), 1))
     return next((configs for folder in _folders_of(set_path) if (configs := _configs_in(folder))), [])
 

@@ -190,6 +190,9 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
     *_, mine, general = used.config.metrics()
     assert mine.definition.file == str(tmp_path / "mine.py")
     assert "that evaltui has no metric for. Instead, write rubrics" in general.not_evaluated
+    elsewhere = read(tmp_path / "more", PROMPT)
+    yaml.rename(write(tmp_path / "tests" / "eval" / "mine.py").with_name("eval_config.yaml"))
+    assert find_config(elsewhere).path == tmp_path / "tests" / "eval" / "eval_config.yaml"
     # It is not for eval sets of ADK, and a config of evaltui beside the dataset replaces it.
     assert find_config(eval_set).defaulted
     own = write(tmp_path / "datasets" / "test_config.json", '{"criteria": {"response_match_score": 0.5}}')
