@@ -29,8 +29,9 @@ def scaffold(request, tmp_path, monkeypatch):
     write(tmp_path / "app" / "agent.py", AGENT)
     (tmp_path / DATASET).parent.mkdir(parents=True)
     for path in (SCAFFOLDS / request.param).iterdir():
-        target = tmp_path / DATASET if path.suffix == ".json" else tmp_path / "tests" / "eval" / path.name
-        shutil.copy(path, target.with_name(target.name.removesuffix(".txt")))
+        # With another ending, they are no files of this project.
+        target = tmp_path / "tests" / "eval" / path.name.removesuffix(".txt")
+        shutil.copy(path, tmp_path / DATASET if target.suffix == ".json" else target)
     return tmp_path
 
 
