@@ -336,17 +336,23 @@ class _LastScores(NamedTuple):
         if last is None:
             why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
-        if metric.scores_turns or metric.definition is not None:
-            last = held_against(last, metric)
-        is_same = last.threshold == metric.threshold and _is_same_input(scored, self.before())
+        gives_score = metric.scores_turns or metric.definition is not None
+        last = held_against(last, metric) if gives_score else last
+        is_same_verdict = gives_score or last.threshold == metric.threshold
+        is_same = is_same_verdict and _is_same_input(scored, self.before())
         return _with_remark(last, is_same=is_same)
 
     def judged(self, scored: MetricInput) -> MetricResult:
         last = self._last(scored)
         if last is None:
             return run_metric(scored)
-        if last.score is not None and last.threshold != effective_threshold(scored.metric) is not None:
+        threshold = effective_threshold(scored.metric)
+        if last.score is not None and last.threshold != threshold is not None:
             last = held_against(last, scored.metric)
+        elif last.status is Status.FAILED and threshold is not None and last.threshold is not None:
+            # It fails whatever its open judgements are; by a lower threshold they may decide.
+            status = Status.NOT_EVALUATED if threshold < last.threshold else Status.FAILED
+            last = replace(last, threshold=threshold, status=status)
         is_same = _is_same_input(scored, self.before())
         if last.judge is None and not is_same:
             return run_metric(scored)
