@@ -15,6 +15,7 @@ from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.project.layouts import PYPROJECT, write
 
+# Its templates of `tests/eval`, by version; Copyright Google LLC, Apache License 2.0.
 SCAFFOLDS = Path(__file__).with_name("agents_cli")
 AGENT = 'def root_agent(message, session):\n    return "Paris." if "France" in message else "Hello!"\n'
 DATASET = "tests/eval/datasets/basic-dataset.json"

@@ -154,6 +154,29 @@ async def test_marks_and_thresholds_are_written_into_the_config_of_agents_cli(op
     assert (mine.threshold, mine.is_informational) == (3.0, False)
 
 
+async def test_a_threshold_gives_a_stored_score_its_verdict(opened, until):
+    workbench, path = opened
+    (path.parent / "eval_config.yaml").write_text(CONFIG.replace(", general_quality", ""))
+    await workbench.sets.read()
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    key, criteria = next(iter(workbench.sets.every_case())), Criteria(workbench.editing, path)
+
+    def shown() -> tuple[str, str]:
+        (metric, *_) = workbench.outcomes.get(key).result.metrics
+        return str(metric.status), metric.reason
+
+    hint = "no threshold: evaltui.criteria.mine gives it one"
+    assert shown() == ("INFORMATIONAL", hint)
+    for threshold, status in (("2", "PASSED"), ("4", "FAILED")):
+        assert criteria.type(criteria.sections()[0].rows[0], threshold)
+        criteria.end_move()
+        await until(lambda status=status: shown() == (status, ""))
+    workbench.editing.undo()
+    workbench.editing.undo()
+    await until(lambda: shown() == ("INFORMATIONAL", hint))
+
+
 async def test_changes_of_the_config_outside_are_merged_by_member(opened):
     workbench, path = opened
     config, criteria = path.parent / "eval_config.yaml", Criteria(workbench.editing, path)

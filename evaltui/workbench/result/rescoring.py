@@ -380,6 +380,9 @@ def _visible_input(scored: MetricInput) -> MetricInput:
     criterion = metric.criterion and metric.criterion.model_copy(update=without)
     changes: dict[str, object] = {"threshold": None, "criterion": criterion}
     if metric.definition is not None:
-        changes |= {"definition": metric.definition.meaning, "custom_function_path": None}
+        # With a threshold or without, the options are what a judge sees.
+        options = (metric.criterion.model_extra if metric.criterion else None) or None
+        changes |= {"criterion": options, "definition": metric.definition.meaning}
+        changes["custom_function_path"] = None
     plain = metric.model_copy(update=changes)
     return replace(scored, metric=plain, rules={}, skip_calls=frozenset(), spent=None)
