@@ -27,7 +27,7 @@ from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import set_kind, set_name
 from evaltui.project.folders import SET_SUFFIXES, agent_folder
 from evaltui.project.workspace import open_workspace
-from evaltui.text.figures import plural, some_of
+from evaltui.text.figures import plural, short_list
 from evaltui.text.values import did_you_mean, visible
 
 _NEW_SET = SET_SUFFIXES[0]
@@ -127,7 +127,7 @@ def _for_dataset(case: Json) -> Json:
     ]
     if not silent:
         return case
-    turns = f"{plural(len(silent), 'turn')} {some_of([str(number + 1) for number in silent])}"
+    turns = f"{plural(len(silent), 'turn')} {short_list([str(number + 1) for number in silent])}"
     write_stderr(
         f"case {visible(case['eval_id'])}: calls of {turns} are not checked; a dataset cannot say that an "
         "earlier turn calls no tool"
