@@ -157,6 +157,9 @@ def _add_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> J
     twins: list[tuple[str, ...]] = []
     for name, field in model.model_fields.items():
         alias = field.alias or name
+        if alias not in declared:
+            # What no file has.
+            continue
         names = (name, alias) if both and alias != name else (alias,)
         schema = declared[alias] | _description(docs.get(name))
         properties |= dict.fromkeys(names, schema)
