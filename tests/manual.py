@@ -24,6 +24,7 @@ from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.errors import MEANINGS
+from evaltui.exchange.promptfoo_assertions import ASSERTIONS, REASONS
 from evaltui.exchange.row_mapping import FIELDS, SHAPES
 from evaltui.project import guide
 from evaltui.project.lint import lint_rules, rules_with_mends
@@ -201,6 +202,18 @@ def _shapes(_: str) -> Iterator[str]:
         yield f"| {shape.name} | {keys or 'any members, such as `prompt` and `expected`'} |"
 
 
+def _assertions(_: str) -> Iterator[str]:
+    yield "| assertion | becomes |"
+    yield "|---|---|"
+    by_counterpart: dict[str, list[str]] = {}
+    for name, (_handler, counterpart) in ASSERTIONS.items():
+        by_counterpart.setdefault(counterpart, []).append(f"`{name}`")
+    for name, reason in REASONS.items():
+        by_counterpart.setdefault(f"not taken: {reason}", []).append(f"`{name}`")
+    yield from (f"| {', '.join(names)} | {counterpart} |" for counterpart, names in by_counterpart.items())
+    yield "| others, and `not-…` | not taken |"
+
+
 def _pytest(_: str) -> Iterator[str]:
     """The options that the plugin adds to pytest."""
     options = _Options()
@@ -240,6 +253,7 @@ def _in_cell(text: str) -> str:
 
 
 _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
+    "assertions": _assertions,
     "fields": _fields,
     "shapes": _shapes,
     "agents": kinds_of_agents.lines,

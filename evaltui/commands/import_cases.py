@@ -26,8 +26,15 @@ from evaltui.documents.editing.set import new_set_text
 from evaltui.documents.merge import Clash
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.exchange.imported import ImportedCase, ImportedCases, UnusableSourceError, not_taken_lines
+from evaltui.exchange.imported import (
+    ImportedCase,
+    ImportedCases,
+    NotTaken,
+    UnusableSourceError,
+    not_taken_lines,
+)
 from evaltui.exchange.merging import MergedImport, Outcome, UnmergeableImportError, digest, merge_import
+from evaltui.exchange.promptfoo import cases_of_suite, is_suite
 from evaltui.exchange.row_cases import cases_of_rows
 from evaltui.exchange.row_mapping import RowMapping, parse_mapping
 from evaltui.project.configs import config_file, refuses_to_edit_config
@@ -35,7 +42,7 @@ from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import set_name
 from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
-from evaltui.text.values import cut, visible
+from evaltui.text.values import cut, show_value, visible
 
 _SHOWN = 5
 _LONGEST_TEXT = 60
@@ -74,8 +81,8 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         merged = merge_import(
             target.document, imported.cases, {key: old[0] for key, old in before.items()}, options.conflicts
         )
-        config = _config(target, imported, merged, before, name)
-        notes = list(not_taken_lines(imported.not_taken))
+        config, refused_criteria = _config(target, imported, merged, before, name)
+        notes = list(not_taken_lines([*imported.not_taken, *refused_criteria]))
         if notes:
             write_stderr(*(f"evaltui import: {visible(note)}" for note in notes))
         write_lines(_lines(target, imported, merged))
@@ -110,6 +117,8 @@ def _mapping(words: Sequence[str]) -> RowMapping:
 
 
 def _read(path: Path, chosen: RowMapping, last: Mapping[str, Any]) -> ImportedCases:
+    if is_suite(path) and not chosen.paths:
+        return cases_of_suite(path)
     return cases_of_rows(path, chosen, RowMapping.of(last["map"]) if last.get("map") else None)
 
 
@@ -166,9 +175,14 @@ def _config(
     merged: MergedImport,
     before: Mapping[str, tuple[str, str]],
     name: str,
-) -> JsonDocument:
-    """The config with the mapping, digests, tags, rules and criteria of an import."""
+) -> tuple[JsonDocument, list[NotTaken]]:
+    """The config with the mapping, digests, tags, rules and criteria of an import; and the criteria that are
+    not taken, since the config has others."""
     editor = ConfigEditor(copy_of(target.config.value))
+    if target.config_source is None and imported.criteria:
+        # ADK's defaults are not what the file asks for.
+        for metric in editor.metrics:
+            editor.remove_metric(metric)
     present = {case.eval_id for case in merged.document.cases}
     stamps: dict[str, str] = {}
     for case in imported.cases:
@@ -179,12 +193,16 @@ def _config(
             editor.change_tags([reference], case.tags, ())
             editor.add_rules(reference, case.rules)
     editor.remove_cases(target.set_id, merged.ids("gone"))
+    refused_criteria = []
     for metric, criterion in imported.criteria.items():
         if editor.criterion_path(metric) is None:
             editor.add_metric(metric, criterion)
+        elif editor.criterion(metric) != criterion:
+            reason = f"the file asks for {show_value(criterion)}, the config has another criterion"
+            refused_criteria.append(NotTaken(str(target.config_path), ("criteria", metric), reason))
     entry = {"source": name, "set": target.set_id, "map": dict(imported.mapping), "cases": stamps}
     editor.put_import({key: value for key, value in entry.items() if value != {}})
-    return target.config.edited(edits_of(editor.config))
+    return target.config.edited(edits_of(editor.config)), refused_criteria
 
 
 # Output
@@ -202,6 +220,8 @@ def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> It
         words = [f"{name}={path}" for name, paths in imported.mapping.items() for path in _listed(paths)]
         shape = f"  ({imported.shape})" if imported.shape else ""
         yield [(f"  {visible('  '.join(words))}{shape}", "muted")]
+    if imported.criteria:
+        yield [(f"  criteria: {', '.join(imported.criteria)}", "muted")]
     written = [case for case in imported.cases if case.eval_id in merged.ids("new", "changed")]
     for case in written[:_SHOWN]:
         yield from _case_lines(case)

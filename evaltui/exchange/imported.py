@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,8 @@ from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.text.figures import counted
 
 Json = dict[str, Any]
+Report = Callable[[JsonPath, str], None]
+"""Takes a path and a reason for each part that is not in a case."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,11 @@ class NotTaken:
     """Path in its row or suite."""
     reason: str
     """Reason, and the remedy if there is one, as a clause."""
+
+    @property
+    def place(self) -> str:
+        """File, line and path."""
+        return ": ".join(filter(None, (self.source, format_path(self.path))))
 
 
 class UnusableSourceError(ValueError):
@@ -66,9 +73,10 @@ def not_taken_lines(parts: Iterable[NotTaken]) -> Iterator[str]:
         groups.setdefault((_without_indices(part.path), part.reason), []).append(part)
     for (_, reason), group in groups.items():
         first = group[0]
-        place = ": ".join(filter(None, (first.source, format_path(first.path))))
         sources = len({part.source for part in group})
-        yield f"{place}: not taken: {reason}" + (f" (in {counted(sources, 'row')})" if sources > 1 else "")
+        yield f"{first.place}: not taken: {reason}" + (
+            f" (in {counted(sources, 'row')})" if sources > 1 else ""
+        )
 
 
 def _without_indices(path: JsonPath) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from evaltui.exchange.imported import (
     ImportedCases,
     Json,
     NotTaken,
+    Report,
     UnusableSourceError,
     with_unspecified,
 )
@@ -32,8 +33,6 @@ from evaltui.traces.layouts.operation import responses_in, texts
 _ARCHIVED = {"status": "ARCHIVED"}
 _ANY_ARGS = {"arg": "*", "match": "ignore"}
 _OF_MESSAGES = {"role", "content", "parts", "tool_calls", "messages", "kwargs", "data"}
-Report = Callable[[JsonPath, str], None]
-"""Takes a path and a reason for each part that is not in the case."""
 
 
 def cases_of_rows(path: Path, chosen: RowMapping, last: RowMapping | None = None) -> ImportedCases:
