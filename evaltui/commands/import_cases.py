@@ -16,19 +16,23 @@ from typing import Any
 from evaltui.commands.exit_codes import NOT_WRITTEN
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
 from evaltui.commands.target_set import find_set, require_free
+from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.eval_set import EvalCase, full_text, scored_text, tool_calls
+from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config_text
-from evaltui.documents.editing.references import References
+from evaltui.documents.editing.references import BLOCK, References
 from evaltui.documents.editing.set import new_set_text
 from evaltui.documents.merge import Clash
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
-from evaltui.documents.values import copy_of, edits_of
+from evaltui.documents.values import append, copy_of, edits_of
 from evaltui.exchange.imported import (
     ImportedCase,
     ImportedCases,
+    Json,
     NotTaken,
     UnusableSourceError,
     not_taken_lines,
@@ -83,8 +87,8 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         )
         config, refused_criteria = _config(target, imported, merged, before, name)
         notes = list(not_taken_lines([*imported.not_taken, *refused_criteria]))
-        if notes:
-            write_stderr(*(f"evaltui import: {visible(note)}" for note in notes))
+        for note in (*notes, *_never_evaluated(target, imported)):
+            write_stderr(f"evaltui import: {visible(note)}")
         write_lines(_lines(target, imported, merged))
         if merged.conflicts:
             write_stderr(f"evaltui import: {visible(_conflict(target.path, path, merged.conflicts))}")
@@ -155,17 +159,18 @@ def _target(path: Path) -> _Target:
 
 
 def _digests(last: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Digests of the last import by case: of the case, and of its tags and rules."""
+    """Digests of the last import by case: of the case, and of its entries."""
     stored = last.get("cases")
     items = stored.items() if isinstance(stored, dict) else ()
     return {eval_id: (text.partition(".")[0], text.partition(".")[2]) for eval_id, text in items}
 
 
 def _entries_digest(case: ImportedCase) -> str:
-    """Digest of the tags and rules of a case; "" for none."""
-    if not case.tags and not case.rules:
+    """Digest of the tags, rules and checks of a case; "" for none."""
+    entries = [list(case.tags), list(case.rules), list(case.answers)]
+    if not any(entries):
         return ""
-    text = json.dumps([list(case.tags), list(case.rules)], sort_keys=True)
+    text = json.dumps(entries, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -176,13 +181,16 @@ def _config(
     before: Mapping[str, tuple[str, str]],
     name: str,
 ) -> tuple[JsonDocument, list[NotTaken]]:
-    """The config with the mapping, digests, tags, rules and criteria of an import; and the criteria that are
-    not taken, since the config has others."""
+    """The config with the mapping, digests, tags, rules and checks of an import, and criteria if it is new.
+
+    Also the criteria of the file that are not taken, since an existing config scores other sets, too.
+    """
     editor = ConfigEditor(copy_of(target.config.value))
-    if target.config_source is None and imported.criteria:
-        # ADK's defaults are not what the file asks for.
-        for metric in editor.metrics:
-            editor.remove_metric(metric)
+    not_taken: list[NotTaken] = []
+    if target.config_source is None:
+        _put_criteria(editor, imported)
+    else:
+        not_taken = list(_refused_criteria(editor, imported, target.config_path))
     present = {case.eval_id for case in merged.document.cases}
     stamps: dict[str, str] = {}
     for case in imported.cases:
@@ -191,18 +199,62 @@ def _config(
         if case.eval_id in present and entries != before.get(case.eval_id, ("", ""))[1]:
             reference = target.set_id, case.eval_id
             editor.change_tags([reference], case.tags, ())
-            editor.add_rules(reference, case.rules)
+            editor.add_entries("rules", reference, case.rules)
+            editor.add_entries("answers", reference, case.answers)
     editor.remove_cases(target.set_id, merged.ids("gone"))
-    refused_criteria = []
-    for metric, criterion in imported.criteria.items():
-        if editor.criterion_path(metric) is None:
-            editor.add_metric(metric, criterion)
-        elif editor.criterion(metric) != criterion:
-            reason = f"the file asks for {show_value(criterion)}, the config has another criterion"
-            refused_criteria.append(NotTaken(str(target.config_path), ("criteria", metric), reason))
     entry = {"source": name, "set": target.set_id, "map": dict(imported.mapping), "cases": stamps}
     editor.put_import({key: value for key, value in entry.items() if value != {}})
-    return target.config.edited(edits_of(editor.config)), refused_criteria
+    return target.config.edited(edits_of(editor.config)), not_taken
+
+
+def _put_criteria(editor: ConfigEditor, imported: ImportedCases) -> None:
+    """Puts the criteria of the file into a new config, else ADK's defaults for what its cases state; those
+    that some case states nothing for are optional."""
+    criteria = imported.criteria or {
+        metric: threshold
+        for metric, threshold in DEFAULT_CRITERIA.items()
+        if any(_states(case.case, metric) for case in imported.cases)
+    }
+    criteria = criteria or DEFAULT_CRITERIA
+    for metric in editor.metrics:
+        editor.remove_metric(metric)
+    for metric, criterion in criteria.items():
+        editor.add_metric(metric, criterion)
+        if not all(_states(case.case, metric) for case in imported.cases):
+            append(editor.config, (*BLOCK, "optional"), metric)
+
+
+def _refused_criteria(editor: ConfigEditor, imported: ImportedCases, path: Path) -> Iterator[NotTaken]:
+    for metric, criterion in imported.criteria.items():
+        if editor.criterion(metric) != criterion:
+            has = "another criterion" if editor.criterion_path(metric) else "no such criterion"
+            reason = f"the file asks for {show_value(criterion)}, the config has {has}"
+            yield NotTaken(str(path), ("criteria", metric), reason)
+
+
+def _states(case: Json, metric: str) -> bool:
+    """Whether a case states what a metric compares or judges."""
+    info, turns = METRICS.get(metric), case["conversation"]
+    if info is not None and info.compares in ("calls", "response"):
+        key = "intermediate_data" if info.compares == "calls" else "final_response"
+        return any(key in turn for turn in turns)
+    if info is not None and "rubrics" in info.needs:
+        rubrics = [rubric for holder in (case, *turns) for rubric in holder.get("rubrics", ())]
+        return any(rubric["type"] == info.rubric_type for rubric in rubrics)
+    return True
+
+
+def _never_evaluated(target: _Target, imported: ImportedCases) -> Iterator[str]:
+    """Sentences on the criteria of an existing config that some imported cases state nothing for."""
+    editor = ConfigEditor(target.config.value)
+    optional = list_at(target.config.value, (*BLOCK, "optional"))
+    for metric in editor.metrics if target.config_source else ():
+        cases = [case.eval_id for case in imported.cases if not _states(case.case, metric)]
+        if cases and metric not in optional:
+            yield (
+                f"{counted(len(cases), 'case')} ({some_of(cases)}) cannot pass: {metric} has nothing to "
+                f"compare; list it under evaltui.optional in {target.config_path}"
+            )
 
 
 # Output

@@ -46,6 +46,8 @@ class ImportedCase:
     tags: Sequence[str] = ()
     rules: Sequence[Json] = ()
     """Rules for arguments, without set and case."""
+    answers: Sequence[Json] = ()
+    """Checks of answers, each with its turn, without set and case."""
 
     @property
     def eval_id(self) -> str:

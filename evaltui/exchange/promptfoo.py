@@ -458,6 +458,7 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
     conversation: list[Json] = []
     case_rubrics: list[str] = []
     rules: list[Json] = []
+    answers: list[Json] = []
     for turn in turns:
         for content in turn.contents:
             if content["role"] == "user":
@@ -466,6 +467,7 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
                 conversation[-1]["final_response"] = content
         conversation[-1] |= _stated(turn.expectations, len(conversation))
         case_rubrics += [text for kind, text in turn.expectations.rubrics if kind == CONVERSATION_RUBRIC]
+        answers += [{**check, "turn": len(conversation) - 1} for check in turn.expectations.answers]
         rules += [rule for rule in turn.expectations.rules if rule not in rules]
     first = turns[0].test
     description = first.data.get("description")
@@ -483,7 +485,7 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
         suite.leave_out(first.source, first.path, f"a case cannot hold this: {problems[0]}")
         return None
     place = NotTaken(first.source, first.path, "").place
-    return ImportedCase(case, place, rules=rules)
+    return ImportedCase(case, place, rules=rules, answers=answers)
 
 
 def _stated(expectations: Expectations, number: int) -> Json:

@@ -13,7 +13,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from evaltui.core.model.arg_rule import arg_path_text
-from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.regexes import check_regex
+from evaltui.documents.json_text import parse
 from evaltui.exchange.imported import Json, Report
 
 MATCH_TYPES = ("ANY_ORDER", "IN_ORDER", "EXACT")
@@ -44,6 +46,8 @@ class Expectations:
     calls: list[Json] = field(default_factory=list)
     """Expected calls; those without `args` are names only."""
     arg_rules: list[Json] = field(default_factory=list)
+    answers: list[Json] = field(default_factory=list)
+    """Checks of the answer, without its turn."""
     rubrics: list[tuple[str, str]] = field(default_factory=list)
     """Types of rubrics, with their texts."""
     match_types: list[Requirement] = field(default_factory=list)
@@ -96,6 +100,52 @@ def _respond(turn: Expectations, assertion: _Assertion) -> None:
     if turn.response is not None and turn.response != str(assertion.value):
         raise _NotTakenError("the turn has another expected response already")
     turn.response = str(assertion.value)
+
+
+def _check(make: Callable[[list[str]], Json]) -> _Handler:
+    """The handler of an assertion with a text, or several, that the answer is checked for."""
+
+    def handle(turn: Expectations, assertion: _Assertion) -> None:
+        values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
+        if not values or not all(isinstance(value, str | int | float) and str(value) for value in values):
+            raise _NotTakenError("must have a text, or a list of texts")
+        turn.answers.append(make([str(value) for value in values]))
+
+    return handle
+
+
+def _each_of(values: list[str]) -> Json:
+    """A check for all texts, with regard to case."""
+    if len(values) == 1:
+        return {"regex": _literal(values[0])}
+    return {"regex": "".join(rf"(?=[\s\S]*{_literal(value)})" for value in values)}
+
+
+def _literal(text: str) -> str:
+    """A regular expression for a text."""
+    return re.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", text)
+
+
+def _any_of(values: list[str]) -> str:
+    return "|".join(map(_literal, values))
+
+
+def _regex(turn: Expectations, assertion: _Assertion) -> None:
+    try:
+        check_regex(assertion.value)
+    except (TypeError, ValueError) as error:
+        raise _NotTakenError(f"a regular expression that Python does not read: {error}") from error
+    turn.answers.append({"regex": assertion.value})
+
+
+def _is_json(turn: Expectations, assertion: _Assertion) -> None:
+    schema = assertion.value
+    if isinstance(schema, str) and schema:
+        data = parse(schema)
+        schema = None if isinstance(data, Problem) else data
+    if schema not in (None, "") and not isinstance(schema, dict):
+        raise _NotTakenError("the value must be a JSON Schema")
+    turn.answers.append({"json_schema": schema or {}})
 
 
 def _rubric(turn: Expectations, assertion: _Assertion) -> None:
@@ -219,6 +269,20 @@ ASSERTIONS: Mapping[str, tuple[_Handler, str]] = {
     "equals": (_equals, "expected response, `response_match_score` 1"),
     "similar": (_alike, "expected response, `response_match_score` with the threshold"),
     "rouge-n": (_alike, "expected response, `response_match_score` with the threshold"),
+    "contains": (_check(_each_of), "`answers`: `regex`"),
+    "contains-all": (_check(_each_of), "`answers`: `regex`"),
+    "contains-any": (_check(lambda values: {"regex": _any_of(values)}), "`answers`: `regex`"),
+    "starts-with": (_check(lambda values: {"regex": rf"\A(?:{_any_of(values)})"}), "`answers`: `regex`"),
+    "regex": (_regex, "`answers`: `regex`"),
+    "not-contains": (
+        _check(lambda values: {"regex": rf"\A(?![\s\S]*(?:{_any_of(values)}))"}),
+        "`answers`: `regex`",
+    ),
+    "icontains": (_check(lambda values: {"contains": values}), "`answers`: `contains`"),
+    "icontains-all": (_check(lambda values: {"contains": values}), "`answers`: `contains`"),
+    "icontains-any": (_check(lambda values: {"regex": f"(?i){_any_of(values)}"}), "`answers`: `regex`"),
+    "not-icontains": (_check(lambda values: {"not_contains": values}), "`answers`: `not_contains`"),
+    "is-json": (_is_json, "`answers`: `json_schema`"),
     "llm-rubric": (_rubric, "rubric of the response"),
     "g-eval": (_rubric, "rubric of the response"),
     "model-graded-closedqa": (_rubric, "rubric of the response"),
@@ -230,16 +294,8 @@ ASSERTIONS: Mapping[str, tuple[_Handler, str]] = {
     "latency": (_latency, "`seconds`"),
 }
 """Assertions that are taken, with their counterparts; they are applied in this order."""
-_RULES_OF_ANSWERS = "a check of the response's text, which evaltui does not have yet"
 _CODE = "code, which is not run; write a metric function, see `evaltui help criteria`"
 REASONS: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            *("contains", "contains-all", "contains-any", "icontains", "icontains-all", "icontains-any"),
-            *("regex", "starts-with", "is-json", "contains-json", "word-count", "levenshtein"),
-        ),
-        _RULES_OF_ANSWERS,
-    ),
     **dict.fromkeys(("javascript", "python", "ruby", "webhook"), _CODE),
     "trajectory:step-count": "no criterion for the number of calls",
 }

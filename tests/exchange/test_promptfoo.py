@@ -157,14 +157,45 @@ def test_assertions_become_expectations_and_criteria(name, capsys):
     assert call("lint", ".") == 0
 
 
+# An assertion, its check, and answers that hold and that do not.
+CHECKS = {
+    "contains": ("Not (a) test", "so: Not (a) test.", "so: not (a) test."),
+    "contains-all": (["b", "a"], "a\nb", "a"),
+    "contains-any": (["x.", "y"], "say y", "xx"),
+    "starts-with": ("Hi", "Hi there", "Oh Hi"),
+    "regex": ("a+b$", "caab", "abc"),
+    "not-contains": ("bad", "good, Bad", "good\nbad"),
+    "icontains": ("ok", "It is OK", "no"),
+    "icontains-all": (["A", "b"], "B a", "a"),
+    "icontains-any": (["A", "b"], "B", "c"),
+    "not-icontains": ("bad", "good", "BAD"),
+    "is-json": ({"type": "object", "required": ["a"]}, '{"a": 1}', '{"b": 1}'),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_checks_of_the_text_become_checks_of_the_answer(name, capsys):
+    value, *answers = CHECKS[name]
+    tests = [{"vars": {"q": "Hello"}, "assert": [{"type": name, "value": value}]}]
+    for answer, code in zip(answers, (0, 1), strict=True):
+        Path("agent.py").write_text(f"def root_agent(message, session):\n    return {answer!r}\n")
+        assert bring({"tests": tests}, "--strict") == 0, capsys.readouterr().err
+        (check,) = config()["evaltui"]["answers"]
+        assert {key: check[key] for key in ("set", "case", "turn")} == {
+            "set": "s",
+            "case": "hello",
+            "turn": 0,
+        }
+        assert call("run", ".") == code, capsys.readouterr().out
+
+
 AT = "promptfooconfig.yaml: tests[0]"
 # Members of a test or suite; and the lines that name what is not taken, without their beginning.
 NOT_TAKEN = {
-    "text checks": (
-        {"assert": [{"type": "contains", "value": "a"}, {"type": "not-equals", "value": "b"}]},
+    "others": (
+        {"assert": [{"type": "levenshtein", "value": "a"}, {"type": "not-equals", "value": "b"}]},
         [
-            f"{AT}.assert[0]: not taken: contains: a check of the response's text, which evaltui does not "
-            "have yet",
+            f"{AT}.assert[0]: not taken: levenshtein: no counterpart in an eval set",
             f"{AT}.assert[1]: not taken: not-equals: no counterpart in an eval set",
         ],
     ),
@@ -297,9 +328,9 @@ def test_scenarios_references_and_files_of_tests_are_read():
 
 
 def test_a_table_of_tests_alone_is_a_suite_and_is_updated_by_id(capsys):
-    table = "question,__expected\nHi,Hello\nBye,contains: Ciao\n"
+    table = "question,__expected\nHi,Hello\nBye,levenshtein: Ciao\n"
     assert bring(table, name="tests.csv") == 0
-    assert "tests.csv:3: assert[0]: not taken: contains" in capsys.readouterr().err
+    assert "tests.csv:3: assert[0]: not taken: levenshtein" in capsys.readouterr().err
     assert messages() == [["Hi"], ["Bye"]]
     assert bring(table.replace("Hello", "Hi!"), name="tests.csv") == 0
     assert "2 cases: 1 changed, 1 unchanged" in capsys.readouterr().out
@@ -310,6 +341,7 @@ def test_criteria_of_the_config_stay_and_are_named(capsys):
     tests = [{"vars": {"q": "Hello"}, "assert": [{"type": "equals", "value": "Hi"}]}]
     assert bring({"tests": tests}) == 0
     assert config()["criteria"] == {"response_match_score": 0.4}
+    assert config()["evaltui"].keys() == {"imports"}
     line = "criteria.response_match_score: not taken: the file asks for 1.0, the config has another criterion"
     assert line in capsys.readouterr().err
 

@@ -358,3 +358,31 @@ def test_without_a_terminal_five_cases_are_shown_and_nothing_is_written(capsys):
     assert "  and 2 more cases\n" in shown.out
     assert "without a terminal, --yes imports" in shown.err
     assert not Path("s.evalset.json").exists()
+
+
+# Columns of two rows, whether the config exists, and the status of both cases of an agent that says Hi.
+VERDICTS = {
+    "responses": ("q,expected\na,Hi\nb,No\n", False, ["PASSED", "FAILED"]),
+    "one response": ("q,expected\na,Hi\nb,\n", False, ["PASSED", "NOT_EVALUATED"]),
+    "calls": ("q,calls\na,[]\nb,find\n", False, ["PASSED", "FAILED"]),
+    "both, not in each": ("q,calls,expected\na,[],\nb,,Hi\n", False, ["PASSED", "PASSED"]),
+    "nothing": ("q,n\na,1\nb,2\n", False, ["NOT_EVALUATED", "NOT_EVALUATED"]),
+    "criteria of others": ("q,expected\na,Hi\nb,No\n", True, ["NOT_EVALUATED", "FAILED"]),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_cases_are_scored_by_what_their_rows_state(name, capsys):
+    rows, has_config, statuses = VERDICTS[name]
+    write("agent.py", "def root_agent(message, session):\n    return 'Hi'\n")
+    if has_config:
+        write(
+            "test_config.json",
+            json.dumps({"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}),
+        )
+    assert bring(write("rows.csv", rows), "--yes", "--map", "user=q") == 0
+    assert ("cannot pass: tool_trajectory_avg_score" in capsys.readouterr().err) == has_config
+    call("run", ".", "--report", "json=report.json")
+    assert [
+        case["status"] for case in json.loads(Path("report.json").read_text(encoding="utf-8"))["cases"]
+    ] == statuses
