@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from evaltui.commands.output import UsageError, complain
 from evaltui.core.model.file_kinds import file_kind, is_promptfoo
+from evaltui.documents.nodes import BOM
 from evaltui.exchange.row_files import CSV_SUFFIXES
 from evaltui.project.eval_sets import YAML_SUFFIXES
 from evaltui.traces.reading import documents_in, opened, read_document
@@ -15,6 +16,8 @@ from evaltui.traces.span import UnreadableTraceError
 
 _Kind = Literal["trace", "cases"]
 _OF_TRACES = {"conversation": "--conversation", "case": "--case", "turns": "--turns"}
+# Bytes, among which a text of JSON has begun.
+_START = 64
 # Members of eval sets, and of cases and turns in old formats.
 _OF_SETS = {"eval_cases", "evalCases", "expected_tool_use", "initial_session"}
 _OF_CASES = {"map": "--map", "conflicts": "--conflicts"}
@@ -61,6 +64,8 @@ def _first_document(path: Path) -> Any:
     """The first JSON document of a file; None where it has none, or cannot be read."""
     try:
         with opened(path) as file:
+            if file.peek(_START)[:_START].removeprefix(BOM.encode()).lstrip()[:1] not in (b"{", b"["):
+                return None
             return next(iter(documents_in(file, [])), None)
     except (OSError, EOFError, ValueError, UnreadableTraceError):
         return None
