@@ -408,7 +408,15 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Run: `last`, a number, a path, a name, an id or the beginning of one",
         "RUN",
-        more={"required": True},
+    ),
+    Option("--set", "export", "Reports", "Eval set (file or set id) instead of a run", "SET"),
+    Option(
+        "--format",
+        "export",
+        "Reports",
+        "Format: otlp (traces) or dataset (EvaluationDataset of agents-cli) of a run; dataset of a set "
+        "(default: otlp)",
+        more={"choices": ("otlp", "dataset"), "default": "otlp"},
     ),
     Option(
         "-o",
@@ -509,6 +517,7 @@ OPTIONS: tuple[Option, ...] = (
         "ID",
     ),
     Option("--dry-run", "import", "Options", "Show what would be added, and write nothing"),
+    Option("--strict", "export migrate", "Options", "Exit 1 and write nothing if something does not fit"),
     Option(
         "--markdown",
         "help",

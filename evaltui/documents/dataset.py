@@ -51,6 +51,10 @@ class DatasetCase(StoredCase):
         self.of_format: tuple[Problem, ...] = tuple(problems)
         """Problems of the dataset's case, paths relative to it: what an eval case cannot say, and errors."""
 
+    @property
+    def eval_case_text(self) -> str:
+        return json.dumps(self.data(), ensure_ascii=False)
+
     def to_run(self) -> StoredCase:
         return self
 
@@ -224,7 +228,10 @@ def dataset_of(eval_set: Json, name: str) -> tuple[Json, list[Problem]]:
         warnings += (Problem.warning((key, index, *path), f"{why}; left out") for path, why in unfit)
         cases.append(case)
     if eval_set[id_key] != name:
-        warnings.append(Problem.warning((id_key,), f"an EvaluationDataset is named by its file: {name}"))
+        message = (
+            f"becomes {name}, as the file of the dataset; named {eval_set[id_key]}.json, it keeps the id"
+        )
+        warnings.append(Problem.warning((id_key,), message))
     members = {of_set: value for of_set, value in eval_set.items() if of_set not in (key, id_key)}
     if field_of(members, "name") == name:
         del members["name"]

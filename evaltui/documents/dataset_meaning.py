@@ -159,24 +159,24 @@ def with_kept(written: Json, eval_case: Json) -> Json:
     rest = {name: value for name, value in written.items() if name != OWN_KEY}
     read = from_dataset_case(rest, "")[0]
     paths = list(unfit(eval_case, rest))
-    kept = _kept(paths, eval_case, read)
-    unread = set(unfit(eval_case, rest | {OWN_KEY: {OF_CASE: kept}}))
-    kept = _kept([path for path in paths if path not in unread], eval_case, read)
-    own |= {OF_CASE: kept} if kept else {}
+    members = _members_at(paths, eval_case, read)
+    unread = set(unfit(eval_case, rest | {OWN_KEY: {OF_CASE: members}}))
+    members = _members_at([path for path in paths if path not in unread], eval_case, read)
+    own |= {OF_CASE: members} if members else {}
     return rest | ({OWN_KEY: own} if own else {})
 
 
-def _kept(paths: Iterable[JsonPath], eval_case: Json, read: Json) -> Json:
+def _members_at(paths: Iterable[JsonPath], eval_case: Json, read: Json) -> Json:
     """The members of an eval case at these paths, each with the first part around it that `read` has not."""
-    kept: Json = {}
+    members: Json = {}
     for path in map(names_at, paths):
         length = next((n for n in range(1, len(path)) if _at(read, path[:n]) is None), len(path))
         *way, name = path[:length]
-        value, holder = _at(eval_case, path[:length]), kept
+        value, holder = _at(eval_case, path[:length]), members
         for step in way:
             holder = holder.setdefault(step, {})
         holder[name] = value
-    return kept
+    return members
 
 
 def _at(value: Any, path: Iterable[str]) -> Any:

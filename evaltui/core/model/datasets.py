@@ -237,12 +237,12 @@ def by_name(items: list[Any]) -> dict[str, Json]:
     return {str(field_of(item, "rubric_id") or index): item for index, item in dicts(items)}
 
 
-def add_kept(value: Json, kept: Json) -> None:
+def add_kept(value: Json, members: Json) -> None:
     """Adds to an eval case, or a part of it, what evaltui keeps of it.
 
     Anything that the dataset states otherwise stays as stated: it may have been changed since.
     """
-    for name, item in kept.items():
+    for name, item in members.items():
         stated = value.get(name)
         if isinstance(stated, list) and isinstance(item, dict):
             entries = by_name(stated)
