@@ -9,7 +9,8 @@ from typing import Any
 
 from evaltui.commands import values
 from evaltui.commands.exit_codes import codes_in_words
-from evaltui.commands.options import WORKBENCH, Option
+from evaltui.commands.option import Option
+from evaltui.commands.options import WORKBENCH
 
 
 @dataclass(frozen=True)
@@ -226,14 +227,24 @@ COMMANDS: Mapping[str, Command] = {
         function="inspect_traces:inspect_traces",
     ),
     "import": Command(
-        "Add recorded conversations to an eval set",
-        "Add the conversations in recorded traces to an eval set, a case each: the user's messages, and the "
-        "actual calls and responses as the expected ones.",
-        "0 added, 2 nothing added, with the reason.",
-        (_TRACES,),
-        ("import traces.jsonl --into orders --conversation 4f2a --dry-run",),
-        "All cases are added or none.",
-        function="import_traces:import_traces",
+        "Add traces, rows or promptfoo tests to an eval set",
+        "Add cases to an eval set: the conversations in recorded traces, with the actual calls and responses "
+        "as expected ones; or the rows of a CSV, JSON or JSON lines file (LangSmith, Langfuse, Phoenix, "
+        "Braintrust, OpenAI, own columns), or the tests of a promptfoo config. A file of rows or tests may "
+        "be imported again: cases are updated by id, and edits of the set are kept.",
+        "0 added, 1 nothing written: declined, conflicts, or --strict and something not taken, 2 usage "
+        "error, nothing added.",
+        (
+            _argument(
+                "traces", "FILE", "File of traces, rows or tests; or a folder of traces", Path, nargs="+"
+            ),
+        ),
+        (
+            "import traces.jsonl --into orders --conversation 4f2a --dry-run",
+            "import rows.csv --into orders --map user=question --map expected=answer --map id=key",
+        ),
+        "All cases are added or none. See `evaltui help datasets`.",
+        function="import_files:import_files",
     ),
     "export": Command(
         "Write a run as traces or results, a set as a dataset",

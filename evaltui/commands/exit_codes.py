@@ -14,7 +14,7 @@ WRONG_USE = 2
 HAD_ERRORS = 3
 INTERRUPTED = 130
 NOT_WRITTEN = 1
-"""Exit code of commands that change files: declined, conflicts, or `--strict` and something does not fit."""
+"""Exit code where nothing was written: declined, conflicts, or parts that `--strict` refuses to lose."""
 
 # Of a run: what help and guide say.
 CODES = {

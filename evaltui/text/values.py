@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 MAX_VALUE = 48
@@ -153,6 +154,13 @@ def valid_text(text: str) -> str:
 
 
 _LONGEST_QUOTE = 40
+
+
+def paragraphs(text: str) -> list[str]:
+    """The parts of a text between blank lines."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    groups = groupby(lines, key=lambda line: bool(line.strip()))
+    return ["\n".join(group) for has_text, group in groups if has_text]
 
 
 def in_words(value: Any) -> str:

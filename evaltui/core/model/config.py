@@ -248,6 +248,19 @@ class TaggedCase(_Strict):
     """Tags by which the case can be selected, and is counted in reports."""
 
 
+class ImportedSource(_Strict):
+    """A file of another tool whose rows or tests are cases of a set."""
+
+    source: StrictStr
+    """The path of the file, relative to the folder of the config."""
+    set: StrictStr
+    """The id of the set."""
+    map: dict[StrictStr, StrictStr | list[StrictStr]] = Field(default_factory=dict)
+    """Paths of rows by field of a case; empty for a suite, which needs none."""
+    cases: dict[StrictStr, StrictStr] = Field(default_factory=dict)
+    """Digests of the cases as they were imported, by case id."""
+
+
 PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
 
 
@@ -303,6 +316,8 @@ class EvaltuiBlock(_Strict):
     """Marks on turns; of several for one turn the last holds."""
     tags: list[TaggedCase] = Field(default_factory=list)
     """Tags of cases; they have no part in scoring."""
+    imports: list[ImportedSource] = Field(default_factory=list)
+    """Files that cases were imported from; they have no part in scoring."""
     repeats: Repeats = Field(default_factory=Repeats)
     """How often cases are run."""
     thoughts: Literal["ignore", "score"] = "ignore"
@@ -366,9 +381,9 @@ class EvalConfig(_Camel):
         return tags_by_case(entries, eval_set_id)
 
     def scoring(self) -> dict[str, Any]:
-        """The settings that cases are scored by, as JSON without defaults and tags."""
-        untagged = self.evaltui.model_copy(update={"tags": []})
-        return self.model_copy(update={"evaltui": untagged}).model_dump(mode="json", exclude_defaults=True)
+        """The settings that cases are scored by, as JSON without defaults, tags and imports."""
+        scored = self.evaltui.model_copy(update={"tags": [], "imports": []})
+        return self.model_copy(update={"evaltui": scored}).model_dump(mode="json", exclude_defaults=True)
 
 
 def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetricConfig]) -> EvalMetric:

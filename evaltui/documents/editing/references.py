@@ -19,8 +19,9 @@ CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
-BlockList = Literal["turns", "rules", "tags"]
+BlockList = Literal["turns", "rules", "tags", "imports"]
 BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "tags")
+"""The lists with entries that name a case."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,34 @@ class References:
             if (entry.get("set"), entry.get("case")) == case
         ]
 
+    # Files that cases were imported from
+
+    @property
+    def _imports(self) -> list[dict[str, Any]]:
+        return [entry for _, entry in self.entries("imports")]
+
+    def imported(self, set_id: str, source: str) -> dict[str, Any] | None:
+        """The entry of a file that was imported into a set; None where it was not."""
+        names = source, set_id
+        return next((e for e in self._imports if (e.get("source"), e.get("set")) == names), None)
+
+    def put_import(self, entry: Entry) -> None:
+        """Adds the entry of an imported file, or replaces the one of its last import."""
+        if (last := self.imported(entry["set"], entry["source"])) is None:
+            self.append_entries("imports", [entry])
+        else:
+            last.update(entry)
+
+    def add_rules(self, case: CaseRef, rules: Sequence[Entry]) -> None:
+        """Adds rules of a case for the arguments that have no rule of the case."""
+        targets = [(rule.get("tool"), rule.get("arg")) for rule in self._rules_of(*case)]
+        new = [rule for rule in rules if (rule["tool"], rule["arg"]) not in targets]
+        self.append_entries("rules", [{**rule, "set": case[0], "case": case[1]} for rule in new])
+
     # Cases and sets that are renamed, moved, copied or deleted
 
     def rename_set(self, old: str, new: str) -> None:
-        for _, _, entry in self._every_entry():
+        for entry in (*(entry for _, _, entry in self._every_entry()), *self._imports):
             if entry.get("set") == old:
                 entry["set"] = new
 

@@ -1,0 +1,299 @@
+"""`evaltui import` of rows and promptfoo suites: shown, then merged into the set."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaltui.commands.exit_codes import NOT_WRITTEN
+from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.commands.target_set import find_set, require_free
+from evaltui.core.model.eval_set import EvalCase, full_text, scored_text, tool_calls
+from evaltui.core.model.problems import EvalSetError, errors_in
+from evaltui.documents.case_file import CaseFile
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.config import ConfigEditor, new_config_text
+from evaltui.documents.editing.references import References
+from evaltui.documents.editing.set import new_set_text
+from evaltui.documents.merge import Clash
+from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
+from evaltui.documents.values import copy_of, edits_of
+from evaltui.exchange.imported import (
+    ImportedCase,
+    ImportedCases,
+    NotTaken,
+    UnusableSourceError,
+    not_taken_lines,
+)
+from evaltui.exchange.merging import MergedImport, Outcome, UnmergeableImportError, digest, merge_import
+from evaltui.exchange.row_cases import cases_of_rows
+from evaltui.exchange.row_mapping import RowMapping, parse_mapping
+from evaltui.project.configs import config_file, refuses_to_edit_config
+from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
+from evaltui.text.figures import counted, some_of
+from evaltui.text.lines import Line
+from evaltui.text.values import cut, visible
+
+_SHOWN = 5
+_LONGEST_TEXT = 60
+_WORDS: Mapping[Outcome, str] = {
+    "new": "new",
+    "changed": "changed",
+    "gone": "gone from the file",
+    "edited": "edited here, kept",
+    "unchanged": "unchanged",
+}
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The set and the config that an import changes, as they are on disk."""
+
+    path: Path
+    set_id: str
+    document: CaseFile
+    source: Source | None
+    """None for a new set."""
+    config_path: Path
+    config: JsonDocument
+    config_source: Source | None
+    """None for a new config."""
+
+
+def import_cases(options: argparse.Namespace, path: Path) -> int:
+    """Shows the cases of a file, asks, and merges them into the set; returns the exit code."""
+    try:
+        target = _target(find_set(options.agent_dir, options.into))
+        name = os.path.relpath(path.resolve(), target.config_path.parent.resolve())
+        last = References(target.config.value).imported(target.set_id, name) or {}
+        imported = _read(path, _mapping(options.map), last)
+        before = _digests(last)
+        merged = merge_import(
+            target.document, imported.cases, {key: old[0] for key, old in before.items()}, options.conflicts
+        )
+        config = _config(target, imported, merged, before, name)
+        notes = list(not_taken_lines(imported.not_taken))
+        if notes:
+            write_stderr(*(f"evaltui import: {visible(note)}" for note in notes))
+        write_lines(_lines(target, imported, merged))
+        if merged.conflicts:
+            write_stderr(f"evaltui import: {visible(_conflict(target.path, path, merged.conflicts))}")
+            return NOT_WRITTEN
+        if options.strict and notes:
+            write_stderr(
+                f"evaltui import: nothing written: {counted(len(notes), 'part')} not taken (--strict)"
+            )
+            return NOT_WRITTEN
+        if options.dry_run:
+            return 0
+        writes = _writes(target, merged.document, config)
+        if not writes:
+            return 0
+        if not options.yes and not _confirmed(target.path):
+            return NOT_WRITTEN
+        _write(writes)
+    except (UsageError, EvalSetError, UnusableSourceError, UnmergeableImportError) as error:
+        return complain("import", error)
+    write_stderr(f"evaltui import: written: {some_of([visible(str(write.path)) for write in writes])}")
+    return 0
+
+
+def _mapping(words: Sequence[str]) -> RowMapping:
+    """Raises UsageError."""
+    try:
+        return parse_mapping(words)
+    except ValueError as error:
+        raise UsageError(f"--map: {error}") from error
+
+
+def _read(path: Path, chosen: RowMapping, last: Mapping[str, Any]) -> ImportedCases:
+    if set_kind(path) == "dataset":
+        return _cases_of_dataset(path)
+    return cases_of_rows(path, chosen, RowMapping.of(last["map"]) if last.get("map") else None)
+
+
+def _cases_of_dataset(path: Path) -> ImportedCases:
+    """The cases of an EvaluationDataset with what they expect. Raises EvalSetError."""
+    loaded = read_eval_set(path)
+    if loaded.eval_set is None:
+        raise EvalSetError(errors_in(loaded.problems))
+    not_taken = [
+        NotTaken(f"{path}:{problem.line}", problem.path, problem.message)
+        for problem in (*loaded.problems, *changes(path))
+    ]
+    eval_cases = loaded.data["eval_cases"]
+    return ImportedCases([ImportedCase(case, str(path)) for case in eval_cases], not_taken)
+
+
+def _target(path: Path) -> _Target:
+    """Raises UsageError, EvalSetError."""
+    set_id = set_name(path)
+    source = None
+    document: CaseFile = JsonDocument(new_set_text(set_id, time.time()))
+    if path.exists():
+        require_free(path, ())
+        file = read_eval_set_file(path, "given", path.parent)
+        if file.document is None:
+            raise UsageError(f"{path} cannot be edited; check it with `evaltui lint`")
+        if not isinstance(file.document, JsonDocument):
+            raise UsageError(
+                f"{path} is an EvaluationDataset; import into an eval set, NAME.evalset.json, instead"
+            )
+        set_id, source = file.eval_set_id, read_source(path)
+        document = JsonDocument(source.text)
+    config_path = config_file(path)
+    if reason := refuses_to_edit_config(config_path):
+        raise UsageError(reason)
+    try:
+        config_source = read_source(config_path) if config_path.exists() else None
+        config = JsonDocument(config_source.text if config_source else new_config_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{config_path} cannot be read: {error}") from error
+    if not isinstance(config.value, dict):
+        raise UsageError(f"{config_path} is not a config; check it with `evaltui lint`")
+    return _Target(path, set_id, document, source, config_path, config, config_source)
+
+
+# The entry in the config
+
+
+def _digests(last: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Digests of the last import by case: of the case, and of its tags and rules."""
+    stored = last.get("cases")
+    items = stored.items() if isinstance(stored, dict) else ()
+    return {eval_id: (text.partition(".")[0], text.partition(".")[2]) for eval_id, text in items}
+
+
+def _entries_digest(case: ImportedCase) -> str:
+    """Digest of the tags and rules of a case; "" for none."""
+    if not case.tags and not case.rules:
+        return ""
+    text = json.dumps([list(case.tags), list(case.rules)], sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _config(
+    target: _Target,
+    imported: ImportedCases,
+    merged: MergedImport,
+    before: Mapping[str, tuple[str, str]],
+    name: str,
+) -> JsonDocument:
+    """The config with the mapping, digests, tags, rules and criteria of an import."""
+    editor = ConfigEditor(copy_of(target.config.value))
+    present = {case.eval_id for case in merged.document.cases}
+    stamps: dict[str, str] = {}
+    for case in imported.cases:
+        entries = _entries_digest(case)
+        stamps[case.eval_id] = ".".join(filter(None, (digest(case.case), entries)))
+        if case.eval_id in present and entries != before.get(case.eval_id, ("", ""))[1]:
+            reference = target.set_id, case.eval_id
+            editor.change_tags([reference], case.tags, ())
+            editor.add_rules(reference, case.rules)
+    editor.remove_cases(target.set_id, merged.ids("gone"))
+    for metric, criterion in imported.criteria.items():
+        if editor.criterion_path(metric) is None:
+            editor.add_metric(metric, criterion)
+    entry = {"source": name, "set": target.set_id, "map": dict(imported.mapping), "cases": stamps}
+    editor.put_import({key: value for key, value in entry.items() if value != {}})
+    return target.config.edited(edits_of(editor.config))
+
+
+# Output
+
+
+def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> Iterator[Line]:
+    counts = [
+        f"{len(merged.ids(outcome))} {words}" for outcome, words in _WORDS.items() if merged.ids(outcome)
+    ]
+    if merged.conflicts:
+        counts.append(counted(len(merged.conflicts), "conflict"))
+    total = counted(len(imported.cases), "case")
+    yield [(f"{visible(str(target.path))}: {total}: {', '.join(counts)}", "bold")]
+    if imported.mapping:
+        words = [f"{name}={path}" for name, paths in imported.mapping.items() for path in _listed(paths)]
+        shape = f"  ({imported.shape})" if imported.shape else ""
+        yield [(f"  {visible('  '.join(words))}{shape}", "muted")]
+    written = [case for case in imported.cases if case.eval_id in merged.ids("new", "changed")]
+    for case in written[:_SHOWN]:
+        yield from _case_lines(case)
+    if len(written) > _SHOWN:
+        yield [(f"  and {counted(len(written) - _SHOWN, 'more case')}", "muted")]
+    if gone := merged.ids("gone"):
+        yield [(f"  gone: {visible(some_of(gone))}", "warning")]
+
+
+def _listed(paths: Any) -> Sequence[str]:
+    return [paths] if isinstance(paths, str) else paths
+
+
+def _case_lines(imported: ImportedCase) -> Iterator[Line]:
+    case = EvalCase.model_validate(imported.case)
+    tags = "".join(f"  #{tag}" for tag in imported.tags)
+    yield [
+        ("  ", ""),
+        (visible(case.eval_id), "bold"),
+        (f"  {visible(imported.source)}{visible(tags)}", "muted"),
+    ]
+    for number, turn in enumerate(case.conversation or (), start=1):
+        calls = [visible(str(call.name)) for call in tool_calls(turn.intermediate_data)]
+        names = f"   → {some_of(calls)}" if calls else ""
+        yield [(f"    {number}  ", "muted"), (_short(full_text(turn.user_content)), ""), (names, "muted")]
+        if answer := scored_text(turn, thoughts=False):
+            yield [("       ", ""), (_short(answer), "muted")]
+
+
+def _short(text: str) -> str:
+    return visible(cut(" ".join(text.split()), _LONGEST_TEXT))
+
+
+def _conflict(set_path: Path, path: Path, conflicts: Sequence[Clash]) -> str:
+    names = some_of([clash.name for clash in conflicts])
+    return (
+        f"nothing changed: {set_path} and {path} have both changed {names} since the last import. "
+        f"--conflicts mine keeps the cases of the set, --conflicts theirs takes those of the file"
+    )
+
+
+def _confirmed(path: Path) -> bool:
+    """Raises UsageError without a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("nothing changed: without a terminal, --yes imports")
+    try:
+        answer = input(f"Write these cases to {visible(str(path))}? [y/N] ")
+    except EOFError:
+        answer = ""
+    return answer.strip().lower() in ("y", "yes")
+
+
+# Files
+
+
+def _writes(target: _Target, document: CaseFile, config: JsonDocument) -> list[Write]:
+    """The files whose text changes."""
+    writes = []
+    if target.source is None or document.text != target.source.text:
+        seen = target.source.fingerprint if target.source else None
+        writes.append(Write(target.path, document.text, seen))
+    if target.config_source is None or config.text != target.config_source.text:
+        seen = target.config_source.fingerprint if target.config_source else None
+        writes.append(Write(target.config_path, config.text, seen))
+    return writes
+
+
+def _write(writes: Sequence[Write]) -> None:
+    """Raises UsageError where the files cannot be written."""
+    try:
+        save_together(writes)
+    except (OSError, ChangedOutsideError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise UsageError(f"nothing changed: {reason or error}") from error
