@@ -140,6 +140,24 @@ def test_a_run_is_exported_as_results_that_score_alike(scaffold):
     assert full_text(imported.final_response) == "Hello!"
 
 
+def test_a_dataset_is_imported_and_again_updates_its_cases(scaffold, capsys):
+    dataset = scaffold / "tests" / "eval" / "datasets" / "basic-dataset.json"
+    words = ("import", str(dataset), "--into", "new.evalset.json", "--yes")
+    assert call(*words, "--strict") == 0
+    cases = json.loads(dataset.read_text(encoding="utf-8"))["eval_cases"]
+    cases[0] |= {"reference": PARIS, "system_instruction": user("Be brief.")}
+    dataset.write_text(json.dumps({"eval_cases": cases}), encoding="utf-8")
+    before = Path("new.evalset.json").read_bytes()
+    assert call(*words, "--strict") == 1
+    assert "eval_cases[0].system_instruction: not taken" in capsys.readouterr().err
+    assert Path("new.evalset.json").read_bytes() == before
+    assert call(*words) == 0
+    assert "1 changed, 2 unchanged" in capsys.readouterr().out
+    first, *_ = load_eval_set("new.evalset.json").eval_cases
+    assert full_text(first.conversation[0].final_response) == "The capital of France is Paris."
+    assert not first.checks_unspecified
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

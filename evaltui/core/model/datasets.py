@@ -161,6 +161,12 @@ def is_recorded(case: Json) -> bool:
     return _Case(case).is_recorded
 
 
+def has_runs(data: Any) -> bool:
+    """Whether an agent was run with a case of a dataset, or its responses are there."""
+    cases = dicts(data[spelt("eval_cases", data)])
+    return any(is_recorded(case) or bool(field_of(case, "responses")) for _, case in cases)
+
+
 class RecordedCase(NamedTuple):
     """A case that an agent was run with."""
 

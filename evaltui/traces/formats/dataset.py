@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from evaltui.core.model.datasets import RecordedCase, recorded_cases
 from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split
+from evaltui.core.model.json_values import spelt
+from evaltui.text.figures import counted
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import Held, spans_of_turns
 
@@ -28,9 +30,14 @@ def read_dataset(data: Json) -> Recorded:
         name = f"{case.eval_case_id}/{number}" if number > 1 else case.eval_case_id
         held = Held(name, authors[0], 0, {_CASE: case.eval_case_id})
         recorded.spans += spans_of_turns(held, list(_events(case)), ())
+    unrecorded = len(data[spelt("eval_cases", data)]) - repeats.total()
     if not recorded.spans:
         raise UnreadableTraceError(
             "an EvaluationDataset without responses or agent_data of a run; `evaltui run` runs its cases"
+        )
+    if unrecorded:
+        recorded.warnings.append(
+            f"{counted(unrecorded, 'case')} without responses or agent_data of a run left out"
         )
     return recorded
 
