@@ -84,7 +84,7 @@ def results_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[
         if not turns:
             left_out.append(case.eval_id)
             continue
-        stated = _stated(run, case)
+        stated = secrets.masked(_stated(run, case))
         if len(turns) == 1:
             stated["prompt"] = turns[0].pop(0)["content"]
         data: Json = {

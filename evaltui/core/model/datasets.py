@@ -418,7 +418,7 @@ class _Case:
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
             for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
-                property_ = (field_of(rubric, "content") or {}).get("property")
+                property_ = field_of(field_of(rubric, "content"), "property")
                 text = property_.get("description") if isinstance(property_, dict) else None
                 where = (spelt("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):

@@ -119,4 +119,4 @@ def test_a_case_that_is_renamed_keeps_the_rule_that_held():
     after = changed(config, lambda references: references.move_cases(pairs), References)
     assert after["evaltui"]["rules"] == [{**exact, "case": "early"}, config["evaltui"]["rules"][1]]
     copied = References(config).copied([(("s", "late"), ("s", "copy"))])
-    assert copied.rules == [{**exact, "case": "copy"}]
+    assert copied["rules"] == [{**exact, "case": "copy"}]
