@@ -255,11 +255,18 @@ COMMANDS: Mapping[str, Command] = {
         function="import_files:import_files",
     ),
     "export": Command(
-        "Write a stored run as OpenTelemetry traces",
+        "Write a run as traces or results, a set as a dataset",
         "Write a stored run as OpenTelemetry traces (OTLP as JSON), or send it: a trace per turn, with what "
-        "the metrics say of it.",
-        "0 exported, 2 usage error or nothing to export, 3 not all accepted by the endpoint.",
-        (_agent_dir("Agent of the run; not needed for a path (default: the current folder)", Path()),),
+        "the metrics say of it. Or write the actual conversations of a run as results of agents-cli, or an "
+        "eval set as a dataset of agents-cli, with a list of what does not fit.",
+        "0 exported, 1 nothing written: --strict and something does not fit, 2 usage error or nothing to "
+        "export, 3 not all accepted by the endpoint.",
+        (_agent_dir("Agent of the run or set; not needed for a path (default: the current folder)", Path()),),
+        (
+            "export --run last -o run.json",
+            "export --run last --format dataset -o artifacts/traces/run.json",
+            "export --set orders --format dataset -o tests/eval/datasets/orders.json",
+        ),
         remark="OTEL_EXPORTER_OTLP_HEADERS has headers for the endpoint.",
         function="export:export",
     ),
@@ -314,12 +321,12 @@ COMMANDS: Mapping[str, Command] = {
         "Convert a dataset or a file of an old format to an eval set",
         "Convert a file of an old format (list of turns or of named sessions), or an EvaluationDataset of "
         "agents-cli, to an eval set.",
-        "0 written, 2 not written, with the reason.",
+        "0 written, 1 not written: --strict and something does not fit, 2 not written, with the reason.",
         (
             _argument("old", "OLD", "File to convert", Path),
             _argument("new", "NEW", "File to write; must not exist; its name becomes the set id", Path),
         ),
-        remark="OLD is not changed.",
+        remark="OLD is not changed. `evaltui export --set` writes an eval set as a dataset.",
         function="eval_sets:migrate",
     ),
     "metrics": Command(

@@ -20,7 +20,7 @@ from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.eval_set import EvalCase, full_text, scored_text, tool_calls
 from evaltui.core.model.json_values import list_at
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config_text
@@ -43,7 +43,7 @@ from evaltui.exchange.row_cases import cases_of_rows
 from evaltui.exchange.row_mapping import RowMapping, parse_mapping
 from evaltui.project.configs import config_file, refuses_to_edit_config
 from evaltui.project.eval_set_file import read_eval_set_file
-from evaltui.project.eval_sets import set_name
+from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
 from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, show_value, visible
@@ -121,9 +121,24 @@ def _mapping(words: Sequence[str]) -> RowMapping:
 
 
 def _read(path: Path, chosen: RowMapping, last: Mapping[str, Any]) -> ImportedCases:
+    if set_kind(path) == "dataset":
+        return _cases_of_dataset(path)
     if is_suite(path) and not chosen.paths:
         return cases_of_suite(path)
     return cases_of_rows(path, chosen, RowMapping.of(last["map"]) if last.get("map") else None)
+
+
+def _cases_of_dataset(path: Path) -> ImportedCases:
+    """The cases of an EvaluationDataset with what they expect. Raises EvalSetError."""
+    loaded = read_eval_set(path)
+    if loaded.eval_set is None:
+        raise EvalSetError(errors_in(loaded.problems))
+    not_taken = [
+        NotTaken(f"{path}:{problem.line}", problem.path, problem.message)
+        for problem in (*loaded.problems, *changes(path))
+    ]
+    eval_cases = loaded.data["eval_cases"]
+    return ImportedCases([ImportedCase(case, str(path)) for case in eval_cases], not_taken)
 
 
 def _target(path: Path) -> _Target:
@@ -234,13 +249,13 @@ def _refused_criteria(editor: ConfigEditor, imported: ImportedCases, path: Path)
 
 def _states(case: Json, metric: str) -> bool:
     """Whether a case states what a metric compares or judges."""
-    info, turns = METRICS.get(metric), case["conversation"]
+    info, turns = METRICS.get(metric), case.get("conversation") or ()
     if info is not None and info.compares in ("calls", "response"):
         key = "intermediate_data" if info.compares == "calls" else "final_response"
         return any(key in turn for turn in turns)
     if info is not None and "rubrics" in info.needs:
         rubrics = [rubric for holder in (case, *turns) for rubric in holder.get("rubrics", ())]
-        return any(rubric["type"] == info.rubric_type for rubric in rubrics)
+        return any(rubric.get("type") in (None, info.rubric_type) for rubric in rubrics)
     return True
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaltui.commands.output import UsageError, complain
+from evaltui.core.model.datasets import has_runs, is_dataset
 from evaltui.core.model.file_kinds import file_kind, is_promptfoo
 from evaltui.documents.nodes import BOM
 from evaltui.exchange.row_files import CSV_SUFFIXES
@@ -54,7 +55,7 @@ def _kind(path: Path, *, is_mapped: bool) -> _Kind:
         return "cases"
     data = None if path.is_dir() else _first_document(path)
     first = data[0] if isinstance(data, list) and data else data
-    if is_promptfoo(data) or is_mapped:
+    if is_promptfoo(data) or is_mapped or (is_dataset(data) and not has_runs(data)):
         return "cases"
     is_other = file_kind(data) is not None or not isinstance(first, dict) or bool(first.keys() & _OF_SETS)
     return "trace" if is_other or _has_spans(data) else "cases"

@@ -371,7 +371,15 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Run: `last`, a number, a path, a name, an id or the beginning of one",
         "RUN",
-        more={"required": True},
+    ),
+    Option("--set", "export", "Reports", "Eval set (file or set id) instead of a run", "SET"),
+    Option(
+        "--format",
+        "export",
+        "Reports",
+        "Format: otlp (traces) or dataset (EvaluationDataset of agents-cli) of a run; dataset of a set "
+        "(default: otlp)",
+        more={"choices": ("otlp", "dataset"), "default": "otlp"},
     ),
     Option(
         "-o",
@@ -490,7 +498,9 @@ OPTIONS: tuple[Option, ...] = (
         more={"choices": ("mine", "theirs")},
     ),
     Option("--yes", "import", "Options", "Write rows and tests without asking; they are shown all the same"),
-    Option("--strict", "import", "Options", "Exit 1 and write nothing if something does not fit"),
+    Option(
+        "--strict", "export import migrate", "Options", "Exit 1 and write nothing if something does not fit"
+    ),
     Option(
         "--markdown",
         "help",

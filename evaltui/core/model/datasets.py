@@ -8,12 +8,12 @@ expectations. A turn without an expectation is not checked, see `UNSPECIFIED`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, dicts, field_of, spelt
+from evaltui.core.model.json_values import camel, dicts, field_of, list_at, spelt
 from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
 from evaltui.text.values import show_value
 
@@ -22,19 +22,41 @@ Json = dict[str, Any]
 OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}
 """Under `OWN_KEY` of a case: absent responses and calls of its turns are not checked."""
+CHECKED = {"unspecified": "checked"}
+"""The opposite, under `OWN_KEY` of a dataset's case: they are expectations, as in ADK."""
+OF_CASE, OF_SET = "case", "set"
+"""Members under `OWN_KEY` of a dataset's case: what the format has no place for, of the eval case and, at the
+first case, of its set. Turns are named by their index, rubrics by their id."""
 
-_OF_CASES = (
-    "eval_case_id",
-    "prompt",
-    "reference",
-    "reference_trajectory",
-    "conversation_history",
-    "agent_data",
-    "user_scenario",
-    "session_inputs",
-    "rubric_groups",
-)
+# The members of a dataset's case that an eval case has a place for.
+_PLACES: Json = {
+    "eval_case_id": ...,
+    "prompt": ...,
+    "reference": {"response": ...},
+    "reference_trajectory": ...,
+    "conversation_history": [{"author": ..., "content": ...}],
+    "agent_data": {
+        "turns": [{"turn_index": ..., "events": [{"author": ..., "content": ..., "state_delta": ...}]}]
+    },
+    "user_scenario": {"starting_prompt": ..., "conversation_plan": ...},
+    "session_inputs": {"app_name": ..., "user_id": ..., "state": ...},
+    "rubric_groups": {
+        "*": {"rubrics": [{"rubric_id": ..., "content": {"property": {"description": ...}}, "type": ...}]}
+    },
+    OWN_KEY: ...,
+}
 _ACTUAL = ("responses", "intermediate_events")
+_OF_GOOGLE = (*_PLACES, *_ACTUAL, "system_instruction", "agent_info", "interactions_data_source")
+_OF_EVAL_CASES = (
+    "eval_id",
+    "conversation",
+    "conversation_scenario",
+    "session_input",
+    "rubrics",
+    "final_session_state",
+    "creation_timestamp",
+)
+_RESERVED = {spelling for name in (*_OF_GOOGLE, *_OF_EVAL_CASES) for spelling in (name, camel(name))}
 _DATASETS_ONLY = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
 _LONGEST_VALUE = 100
@@ -64,7 +86,8 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
         problems += (replace(problem, path=(key, index, *problem.path)) for problem in of_case)
         if isinstance(case, dict):
             cases.append(converted)
-    return {"eval_set_id": name, "name": name, "eval_cases": cases}, problems
+    members = next((of_set for _, case in dicts(data[key]) if (of_set := _own(case, OF_SET))), {})
+    return {"eval_set_id": name, "name": name} | members | {"eval_cases": cases}, problems
 
 
 def case_ids(cases: Sequence[Any]) -> list[str]:
@@ -138,6 +161,12 @@ def is_recorded(case: Json) -> bool:
     return _Case(case).is_recorded
 
 
+def has_runs(data: Any) -> bool:
+    """Whether an agent was run with a case of a dataset, or its responses are there."""
+    cases = dicts(data[spelt("eval_cases", data)])
+    return any(is_recorded(case) or bool(field_of(case, "responses")) for _, case in cases)
+
+
 class RecordedCase(NamedTuple):
     """A case that an agent was run with."""
 
@@ -161,19 +190,99 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
             yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
 
 
+def columns(case: Json) -> Json:
+    """The members of a case that neither format knows, such as columns of the user's own; both keep them."""
+    return {name: value for name, value in case.items() if name not in _RESERVED}
+
+
+def other_members(eval_case: Json) -> Json:
+    """The members of an eval case that google-adk does not know, without those of evaltui."""
+    names = {OWN_KEY, *_OF_EVAL_CASES, *map(camel, _OF_EVAL_CASES)}
+    return {name: value for name, value in eval_case.items() if name not in names}
+
+
 def left_out(data: Any) -> Iterator[Problem]:
-    """Warnings for the keys of a dataset that an eval set has no place for, with their values."""
+    """Warnings for the members of a dataset that an eval set has no place for, with their values."""
     if not is_dataset(data):
         return
     key = spelt("eval_cases", data)
-    converted = {spelling for name in _OF_CASES for spelling in (name, camel(name))}
+    for name in (name for name in data if name != key):
+        yield _left_out((name,), data[name])
     for index, case in dicts(data[key]):
-        for name in (name for name in case if name not in converted):
-            is_actual = name in _ACTUAL or name in map(camel, _ACTUAL)
-            why = "actual, not expected" if is_actual else "an eval set has no place for it"
-            yield Problem.warning(
-                (key, index, name), f"{why}; left out: {show_value(case[name], _LONGEST_VALUE)}"
-            )
+        is_actual = is_recorded(case)
+        for path, value in _without_place(case, _PLACES, ()):
+            if path[0] in _RESERVED and not (is_actual and path[0] == spelt("agent_data", case)):
+                yield _left_out((key, index, *path), value)
+        if is_actual:
+            yield _left_out((key, index, spelt("agent_data", case)), field_of(case, "agent_data"))
+
+
+def _left_out(path: JsonPath, value: Any) -> Problem:
+    names = {*_ACTUAL, *map(camel, _ACTUAL), "agent_data", "agentData"}
+    why = "actual, not expected" if path[-1] in names else "an eval set has no place for it"
+    return Problem.warning(path, f"{why}; left out: {show_value(value, _LONGEST_VALUE)}")
+
+
+def _without_place(data: Any, places: Any, path: JsonPath) -> Iterator[tuple[JsonPath, Any]]:
+    """The members that have no place in `places`, each with its path."""
+    if isinstance(data, dict) and isinstance(places, dict):
+        spellings = {spelling: place for name, place in places.items() for spelling in (name, camel(name))}
+        for name, value in data.items():
+            place = spellings.get(name, places.get("*"))
+            if place is None:
+                yield (*path, name), value
+            else:
+                yield from _without_place(value, place, (*path, name))
+    elif isinstance(data, list) and isinstance(places, list):
+        for index, item in enumerate(data):
+            yield from _without_place(item, places[0], (*path, index))
+
+
+def by_name(items: list[Any]) -> dict[str, Json]:
+    """The turns or rubrics of a list by the names that they have under `OWN_KEY`."""
+    return {str(field_of(item, "rubric_id") or index): item for index, item in dicts(items)}
+
+
+def add_kept(value: Json, members: Json) -> None:
+    """Adds to an eval case, or a part of it, what evaltui keeps of it.
+
+    Anything that the dataset states otherwise stays as stated: it may have been changed since.
+    """
+    for name, item in members.items():
+        stated = value.get(name)
+        if isinstance(stated, list) and isinstance(item, dict):
+            entries = by_name(stated)
+            for key, entry in item.items():
+                if key in entries and isinstance(entry, dict):
+                    add_kept(entries[key], entry)
+        elif name in _STATED:
+            if _STATED[name](stated) == _STATED[name](item):
+                value[name] = item
+        elif stated is None:
+            value[name] = item
+        elif isinstance(stated, dict) and isinstance(item, dict):
+            add_kept(stated, item)
+
+
+def _own(case: Json, name: str) -> Json:
+    """A member of what evaltui keeps at a case; empty where there is none."""
+    value = field_of(field_of(case, OWN_KEY), name)
+    return value if isinstance(value, dict) else {}
+
+
+def _calls_in(data: Any) -> list[Json]:
+    """The calls in intermediate data of either shape."""
+    data = data if isinstance(data, dict) else {}
+    uses, events = (list_at(data, (spelt(name, data),)) for name in ("tool_uses", "invocation_events"))
+    of_events = [call for event in events for call in calls_of(field_of(event, "content"))]
+    return [*uses, *of_events]
+
+
+# Of these members, what a dataset states: they are kept whole, and count as long as it states that.
+_STATED: Mapping[str, Callable[[Any], Any]] = {
+    "intermediate_data": _calls_in,
+    "final_response": lambda content: _texts(content_of(content) or {"parts": []}),
+}
 
 
 class _Case:
@@ -201,7 +310,10 @@ class _Case:
             case["session_input"] = session
         if rubrics := [rubric for _, rubric in self.rubrics()]:
             case["rubrics"] = rubrics
-        return case | {OWN_KEY: UNSPECIFIED}
+        case |= columns(self._case)
+        add_kept(case, _own(self._case, OF_CASE))
+        is_checked = field_of(field_of(self._case, OWN_KEY), "unspecified") == CHECKED["unspecified"]
+        return case if is_checked else case | {OWN_KEY: UNSPECIFIED}
 
     def _conversation(self, state: Json) -> list[Json]:
         turns = self.turns(state)
@@ -306,7 +418,7 @@ class _Case:
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
             for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
-                property_ = (field_of(rubric, "content") or {}).get("property")
+                property_ = field_of(field_of(rubric, "content"), "property")
                 text = property_.get("description") if isinstance(property_, dict) else None
                 where = (spelt("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):
