@@ -258,7 +258,7 @@ COMMANDS: Mapping[str, Command] = {
         "Write a run as traces or results, a set as a dataset",
         "Write a stored run as OpenTelemetry traces (OTLP as JSON), or send it: a trace per turn, with what "
         "the metrics say of it. Or write the actual conversations of a run as results of agents-cli, or an "
-        "eval set as a dataset of agents-cli, with a list of what does not fit.",
+        "eval set as a dataset of agents-cli or as rows, with a list of what does not fit.",
         "0 exported, 1 nothing written: --strict and something does not fit, 2 usage error or nothing to "
         "export, 3 not all accepted by the endpoint.",
         (_agent_dir("Agent of the run or set; not needed for a path (default: the current folder)", Path()),),

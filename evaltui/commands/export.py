@@ -18,12 +18,15 @@ from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import UsageError, complain, refused, settings_of, write_stderr
 from evaltui.commands.target_set import existing_set
 from evaltui.core.model.events import Json
-from evaltui.core.model.problems import EvalSetError, SelectionError, errors_in
+from evaltui.core.model.json_values import field_of, spelt
+from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.documents.case_file import CASES
 from evaltui.documents.dataset import dataset_of
 from evaltui.documents.files import written_at_once
 from evaltui.documents.json_text import locate
-from evaltui.project.eval_sets import read_eval_set, set_name
+from evaltui.exchange.row_writing import cells_of_case, lost_parts, row_of_case, table_of
+from evaltui.project.configs import find_config
+from evaltui.project.eval_sets import SetData, read_eval_set, set_name
 from evaltui.project.lint import format_problem
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
@@ -47,6 +50,8 @@ def export(options: argparse.Namespace) -> int:
             raise UsageError("name either a run (--run) or an eval set (--set)")
         if options.set is not None:
             return _export_set(options)
+        if options.format == "rows":
+            raise UsageError("--format rows is for eval sets; name one with --set")
         run = _run(options)
         left_out: list[str] = []
         if options.format == "dataset":
@@ -102,8 +107,8 @@ def _write_results(run: KeptRun, options: argparse.Namespace, left_out: list[str
 
 
 def _export_set(options: argparse.Namespace) -> int:
-    if options.format != "dataset":
-        raise UsageError("--set: needs --format dataset")
+    if options.format == "otlp":
+        raise UsageError("--set: needs --format dataset or rows")
     _require_file(options)
     path = existing_set(options.agent_dir, options.set)
     read = read_eval_set(path)
@@ -113,6 +118,8 @@ def _export_set(options: argparse.Namespace) -> int:
         raise UsageError(f"{path} is an EvaluationDataset already")
     if read.format != "eval set":
         raise UsageError(f"{path} is of an old format; convert it with `evaltui migrate`")
+    if options.format == "rows":
+        return _export_rows(options, path, read)
     name = read.eval_set.eval_set_id if str(options.output) == "-" else set_name(options.output)
     dataset, left_out = dataset_of(read.data, name)
     if left_out:
@@ -123,6 +130,39 @@ def _export_set(options: argparse.Namespace) -> int:
         raise UsageError(f"{path} has no case that a dataset can hold")
     count = _write_cases(options.output, iter(dataset[CASES]))
     return _written(options.output, f"{counted(count, 'case')} of {path}")
+
+
+def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:
+    """Writes a set as messages of OpenAI, a case per line, or as CSV where the file is named so."""
+    is_csv = options.output.suffix.lower() == ".csv"
+    set_id = read.eval_set.eval_set_id if read.eval_set else ""
+    config = find_config(path)
+    tags = config.config.tags(set_id)
+    key = spelt(CASES, read.data)
+    rows: list[Json] = []
+    left_out: list[Problem] = []
+    for index, case in enumerate(read.data[key]):
+        of_case = tags.get(str(field_of(case, "eval_id")), ())
+        row = cells_of_case(case, of_case) if is_csv else row_of_case(case, of_case)
+        lost = list(lost_parts(case, row, is_csv=is_csv))
+        left_out += (Problem.warning((key, index, *where), f"{why}; left out") for where, why in lost)
+        rows += [] if any(not where for where, _ in lost) else [row]
+    notes = [format_problem(problem) for problem in locate(left_out, read.text, str(path))]
+    block = config.config.evaltui
+    for name, entries in (("rules", block.rules), ("answers", block.answers), ("turns", block.turns)):
+        if count := sum(entry.set in (None, set_id) for entry in entries):
+            number = counted(count, "entry", "entries")
+            notes.append(f"{config.path}: evaltui.{name}: {number} left out: rows have no place for them")
+    for note in notes:
+        write_stderr(visible(note))
+    if notes and options.strict:
+        return refused("export", notes)
+    if not rows:
+        raise UsageError(f"{path} has no case that a row can hold")
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    with _opened(options.output) as file:
+        file.writelines([table_of(rows)] if is_csv else lines)
+    return _written(options.output, f"{counted(len(rows), 'case')} of {path}")
 
 
 def _require_file(options: argparse.Namespace) -> None:

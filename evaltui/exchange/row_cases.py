@@ -68,6 +68,12 @@ def cases_of_rows(path: Path, chosen: RowMapping, last: RowMapping | None = None
     return ImportedCases(list(cases.values()), not_taken, mapping.data, "" if last else shape)
 
 
+def case_of_row(row: Row, mapping: RowMapping) -> Json | None:
+    """The case of one row; None where it has no message."""
+    imported = _RowCase(row, mapping).case(set())
+    return imported.case if imported else None
+
+
 class _RowCase:
     """The case of a row."""
 
