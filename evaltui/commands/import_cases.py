@@ -44,7 +44,7 @@ from evaltui.exchange.row_mapping import RowMapping, parse_mapping
 from evaltui.project.configs import config_file, refuses_to_edit_config
 from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, show_value, visible
 
@@ -277,7 +277,9 @@ def _never_evaluated(target: _Target, imported: ImportedCases) -> Iterator[str]:
 
 def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> Iterator[Line]:
     counts = [
-        f"{len(merged.ids(outcome))} {words}" for outcome, words in _WORDS.items() if merged.ids(outcome)
+        f"{show_number(len(merged.ids(outcome)))} {words}"
+        for outcome, words in _WORDS.items()
+        if merged.ids(outcome)
     ]
     if merged.conflicts:
         counts.append(counted(len(merged.conflicts), "conflict"))
