@@ -58,7 +58,9 @@ def _served_agent(help: str) -> Option:
     return _argument("agent_dir", "AGENT_DIR", help, Path, nargs="?", default=Path())
 
 
-_TRACES = _argument("traces", "TRACE", "File of traces, or a folder of such files", Path, nargs="+")
+_TRACES = _argument(
+    "traces", "TRACE", "File of traces or ADK sessions, or a folder of such files", Path, nargs="+"
+)
 _OF_A_RUN_AGENT = {"agent": None, "module": "", "url": "", "headers": ()}
 
 COMMANDS: Mapping[str, Command] = {
@@ -219,28 +221,34 @@ COMMANDS: Mapping[str, Command] = {
         function="merge:merge_runs",
     ),
     "inspect": Command(
-        "Show the contents of recorded traces",
-        "Show the contents of recorded traces: formats, conversations, turns, calls, and missing content "
-        "with the variable that brings it.",
+        "Show the contents of recorded traces and ADK sessions",
+        "Show the contents of recorded traces, and of sessions and scenarios of ADK: formats, conversations, "
+        "turns, calls, and missing content with the variable that brings it.",
         "0 read, also without a conversation, 2 usage error or not readable.",
         (_TRACES,),
         function="inspect_traces:inspect_traces",
     ),
     "import": Command(
-        "Add traces, rows or promptfoo tests to an eval set",
-        "Add cases to an eval set: the conversations in recorded traces, with the actual calls and responses "
-        "as expected ones; or the rows of a CSV, JSON or JSON lines file (LangSmith, Langfuse, Phoenix, "
-        "Braintrust, OpenAI, own columns), or the tests of a promptfoo config. A file of rows or tests may "
-        "be imported again: cases are updated by id, and edits of the set are kept.",
+        "Add traces, sessions, rows, tests or a dataset to a set",
+        "Add cases to an eval set: the conversations in recorded traces and ADK sessions, with the actual "
+        "calls and responses as expected ones; scenarios of ADK, with a simulated user; the rows of a CSV, "
+        "JSON or JSON lines file (LangSmith, Langfuse, Phoenix, Braintrust, OpenAI, own columns), the tests "
+        "of a promptfoo config or the cases of a dataset of agents-cli. Files of rows, tests or cases may be "
+        "imported again: cases are updated by id, and edits of the set are kept.",
         "0 added, 1 nothing written: declined, conflicts, or --strict and something not taken, 2 usage "
         "error, nothing added.",
         (
             _argument(
-                "traces", "FILE", "File of traces, rows or tests; or a folder of traces", Path, nargs="+"
+                "traces",
+                "FILE",
+                "File of traces, sessions, rows, tests or cases; or a folder of traces",
+                Path,
+                nargs="+",
             ),
         ),
         (
             "import traces.jsonl --into orders --conversation 4f2a --dry-run",
+            "import .adk/session.db --into orders --conversation 4f2a",
             "import rows.csv --into orders --map user=question --map expected=answer --map id=key",
         ),
         "All cases are added or none. See `evaltui help datasets`.",

@@ -26,6 +26,10 @@ _MOST_TEXT = 60
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?"
+_MONTH_NAME = re.compile(
+    "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
+    "|dec(ember)?"
+)
 _DATES = (
     re.compile(rf"\b{_DAY} (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?\b"),
     re.compile(rf"\b{_MONTH} {_DAY}(?:,? (?P<year>\d{{4}}))?\b"),
@@ -76,7 +80,7 @@ class Quantity(NamedTuple):
 
 def quantities(text: str) -> list[Quantity]:
     """The numbers, dates, times and ids of a text; a date with the name of its month as `2026-11-30`."""
-    text = " ".join(plain(text).split())
+    text = _one_spaced(text)
     for date in _DATES:
         text = date.sub(_iso_date, text)
     return [_quantity(match, text[match.end() :]) for match in _WORD.finditer(text)]
@@ -107,8 +111,22 @@ def plain(text: str) -> str:
 
 
 def has_text(answer: str, text: str) -> bool:
-    """Whether an answer has a text, without regard to case and to how white space is written."""
-    return " ".join(plain(text).split()) in " ".join(plain(answer).split())
+    """Whether an answer has a text as whole words, without regard to case and to how white space is written.
+
+    Only letters and digits of ASCII continue a word: other scripts are written without spaces, too.
+    """
+    words = _one_spaced(text)
+    before = r"(?<![a-z0-9])" if _is_ascii_word(words[:1]) else ""
+    after = r"(?![a-z0-9])" if _is_ascii_word(words[-1:]) else ""
+    return re.search(before + re.escape(words) + after, _one_spaced(answer)) is not None
+
+
+def _one_spaced(text: str) -> str:
+    return " ".join(plain(text).replace("’", "'").split())
+
+
+def _is_ascii_word(char: str) -> bool:
+    return char.isascii() and char.isalnum()
 
 
 class Answer(NamedTuple):
@@ -158,6 +176,24 @@ def _value_in_words(value: object) -> str:
     if isinstance(value, list):
         return some_of([_quoted(str(text)) for text in value])
     return visible(value) if isinstance(value, str) else show_value(value, _MOST_TEXT)
+
+
+_NEGATIONS = ("not", "never", "cannot", "can't", "isn't", "aren't", "wasn't", "doesn't", "didn't", "won't")
+_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w-]+(?: [A-Z][\w-]+)*|(?<=[\"“«`])[^\"”»`]{2,40}(?=[\"”»`])")
+
+
+def proposed_checks(expected: str) -> list[dict[str, object]]:
+    """Checks that an answer fits, made of its numbers, its names and quotations, and the negations that it
+    does not have. Names and negations are found in English."""
+    checks: list[dict[str, object]] = []
+    if quantities(expected):
+        checks.append({"numbers": "equal"})
+    names = list(dict.fromkeys(_NAME.findall(expected)))
+    if names := [name for name in names if not _MONTH_NAME.fullmatch(name.casefold())]:
+        checks.append({"contains": names})
+    if not any(has_text(expected, word) for word in _NEGATIONS):
+        checks.append({"not_contains": [*_NEGATIONS]})
+    return checks
 
 
 class _UndecidedError(Exception):

@@ -28,7 +28,7 @@ _Texts = Annotated[list[Annotated[StrictStr, Field(min_length=1)]], Field(min_le
 class AnswerRule(DataModel):
     """Check of the answer of a turn, of all answers of a case or a set, or of every answer.
 
-    Texts are compared without regard to case and to how white space is written.
+    Texts are compared as whole words, without regard to case and to how white space is written.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -8,13 +8,14 @@ from itertools import count
 from typing import Any, Literal
 
 from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.answer_rule import AnswerRule
 from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
 from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
 from evaltui.core.model.json_values import camel, list_at, value_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.json_paths import field_path, field_value
-from evaltui.documents.editing.references import BLOCK, RULES, CaseRef, References
+from evaltui.documents.editing.references import BLOCK, RULES, References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import put, put_member, remove
 
@@ -23,6 +24,8 @@ Rule = Mapping[str, Any]
 # Where criteria are: those of metrics that ADK has, and the others.
 _ADK: JsonPath = ("criteria",)
 _OURS: JsonPath = (*BLOCK, "criteria")
+# Metrics of a config of agents-cli, which may have no threshold.
+_DEFINED: JsonPath = (*BLOCK, "metrics_to_run")
 _REPEATS: JsonPath = (*BLOCK, "repeats")
 _RUBRICS: JsonPath = ("rubrics",)
 # The metric that looks for a single tool takes its name under any of these.
@@ -38,16 +41,6 @@ def new_config() -> Any:
     return json.loads(new_config_text())
 
 
-def new_rule(
-    tool: str, arg: str, match: Any, case: CaseRef | None = None, eval_set_id: str | None = None
-) -> dict[str, Any]:
-    """A rule as it is written in the config: for a case, for a set, or for every case."""
-    rule = {"tool": tool, "arg": arg, "match": match}
-    if case is not None:
-        return rule | {"set": case[0], "case": case[1]}
-    return rule if eval_set_id is None else rule | {"set": eval_set_id}
-
-
 class ConfigEditor(References):
     """A config, and every change to it."""
 
@@ -57,7 +50,7 @@ class ConfigEditor(References):
     def metrics(self) -> list[str]:
         """The configured metrics, in the order in which they are scored."""
         names: dict[str, None] = {}
-        for owner in (_ADK, _OURS):
+        for owner in (_DEFINED, _ADK, _OURS):
             names |= dict.fromkeys(self._members(owner))
         return list(names)
 
@@ -73,6 +66,11 @@ class ConfigEditor(References):
         """The criterion of a metric, a threshold or an object with it; None for a metric without one."""
         path = self.criterion_path(metric)
         return None if path is None else value_at(self.config, path)
+
+    def definition(self, metric: str) -> Mapping[str, Any] | None:
+        """The definition of a metric of agents-cli; None for every other metric."""
+        definition = self._members(_DEFINED).get(metric)
+        return definition if isinstance(definition, dict) else None
 
     def threshold(self, metric: str) -> float | None:
         """The threshold of a metric; None where it is not configured, or its threshold is no number."""
@@ -102,12 +100,15 @@ class ConfigEditor(References):
 
     def remove_metric(self, metric: str) -> None:
         """Removes a metric from every place that configures it; its entry in `custom_metrics` stays."""
-        for owner in (_ADK, _OURS):
+        for owner in (_DEFINED, _ADK, _OURS):
             if metric in self._members(owner):
                 remove(self.config, (*owner, metric))
 
     def set_threshold(self, metric: str, threshold: float) -> None:
         """Sets a threshold; a criterion that is a number stays a number, an object stays an object."""
+        if self.definition(metric) is not None and self.criterion_path(metric) is None:
+            self.put_own_criterion(metric, threshold)
+            return
         path = self._known_path(metric)
         is_object = isinstance(value_at(self.config, path), dict)
         put(self.config, (*path, "threshold") if is_object else path, threshold)
@@ -211,6 +212,17 @@ class ConfigEditor(References):
             del last[key]
         last.update(rule)
         self.remove_entries("rules", [index for index, _ in hidden])
+
+    def put_answer_rule(self, rule: Rule) -> None:
+        """Adds a check of answers at the end; one that is there already stays as it is.
+
+        Raises EditError for what is no check.
+        """
+        model, problems = validate_model(AnswerRule, dict(rule))
+        if model is None:
+            raise EditError(f"not a check: {problems[0]}")
+        if all(entry != rule for _, entry in self.entries("answers")):
+            self.append_entries("answers", [rule])
 
     def remove_rule(self, index: int) -> None:
         """Takes a rule out; the list goes with its last one. Raises EditError where there is none."""

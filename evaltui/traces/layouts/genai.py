@@ -15,6 +15,7 @@ from evaltui.traces.layouts.messages import contents_of, instruction_in, is_plac
 from evaltui.traces.layouts.operation import (
     CAPTURE,
     Json,
+    Layout,
     Operation,
     OperationKind,
     as_arguments,
@@ -29,6 +30,7 @@ ADK = "gcp.vertex.agent"
 """The scope of google-adk, and how the names of its own attributes begin."""
 NOT_SPECIFIED = "<not specified>"
 
+_KIND = "gen_ai.operation.name"
 _KINDS: Mapping[str, OperationKind] = {
     "chat": "model",
     "generate_content": "model",
@@ -91,6 +93,7 @@ def read_genai(span: OtelSpan) -> Operation | None:
         conversation=_text(merged.get("gen_ai.conversation.id")),
         error=_text(merged.get("error.type")),
         is_adk=span.scope == ADK or any(name.startswith(ADK) for name in attributes),
+        is_guess=not _named(attributes),
         remedy=_remedy(span),
     )
     if kind == "tool":
@@ -110,16 +113,19 @@ def _remedy(span: OtelSpan) -> str:
     return next((remedy for scope, remedy in _REMEDIES.items() if span.scope.startswith(scope)), CAPTURE)
 
 
+def _named(attributes: Mapping[str, Any]) -> str:
+    """The kind that a span names; "" for none."""
+    named = attributes.get(_KIND)
+    return named if isinstance(named, str) else ""
+
+
 def _kind(span: OtelSpan) -> OperationKind | None:
     attributes = span.attributes
-    named = attributes.get("gen_ai.operation.name")
-    if isinstance(named, str) and named:
+    if named := _named(attributes):
         if span.name == "execute_tool (merged)" or attributes.get("gen_ai.tool.name") == _MERGED:
             return "other"
         # Some libraries give the names of their own functions.
         return _KINDS.get(named, "model" if "gen_ai.output.messages" in attributes else "other")
-    if any(name.startswith(("traceloop.", "openinference.", "langfuse.")) for name in attributes):
-        return None
     # The attributes of a resource may be on every span: only what records a call is one.
     names_model = "gen_ai.request.model" in attributes
     by_whom = "gen_ai.system" in attributes or "gen_ai.provider.name" in attributes
@@ -240,3 +246,6 @@ def _read_request(operation: Operation, attributes: Mapping[str, Any]) -> None:
         for name in _CONFIG
         if f"gen_ai.request.{name}" in attributes
     }
+
+
+LAYOUT = Layout(read_genai, content=("gen_ai.",), kind=_KIND)

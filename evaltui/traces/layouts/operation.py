@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute
+from evaltui.traces.span import OtelSpan
 
 Json = dict[str, Any]
 OperationKind = Literal["agent", "model", "tool", "other"]
@@ -53,12 +54,28 @@ class Operation:
     """Whether a limit has cut content of the span: `remedy` names it then."""
     lacks_attachment: bool = False
     """Whether what it answered had data that the span does not hold."""
+    is_guess: bool = False
+    """Whether the span does not name the kind of its operation."""
     is_run: bool = True
     """Whether an agent's span is one run of it, not a function around several."""
     is_elided: bool = False
     """Whether google-adk's own attributes of a model call are without content: `{}` is no value then."""
     remedy: str = CAPTURE
     """Remedy for content that is not here, a sentence without its dot."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names of attributes in one convention, declared by its module."""
+
+    read: Callable[[OtelSpan], Operation | None]
+    """Reads a span; None for a span in another layout."""
+    content: tuple[str, ...]
+    """Prefixes of its attributes."""
+    kind: str = ""
+    """The attribute that names the kind of an operation; "" for none."""
+    session: str = ""
+    """The attribute that names the session on spans of any kind; "" for none."""
 
 
 def prefer(first: Operation, second: Operation) -> Operation:

@@ -1,12 +1,13 @@
 """Rules are added, changed and removed without touching what else a config says."""
 
 import pytest
+from eval_data import new_rule
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.config import ConfigEditor, new_rule
+from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.references import References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, edits_of
