@@ -229,19 +229,19 @@ COMMANDS: Mapping[str, Command] = {
         function="inspect_traces:inspect_traces",
     ),
     "import": Command(
-        "Add sessions, rows or promptfoo tests to an eval set",
+        "Add traces, sessions, rows, tests or a dataset to a set",
         "Add cases to an eval set: the conversations in recorded traces and ADK sessions, with the actual "
-        "calls and responses as expected ones, and scenarios of ADK; the rows of a CSV, JSON or JSON lines "
-        "file (LangSmith, Langfuse, Phoenix, Braintrust, OpenAI, own columns); or the tests of a promptfoo "
-        "config. A file of rows or tests may be imported again: cases are updated by id, and edits of the "
-        "set are kept.",
+        "calls and responses as expected ones; scenarios of ADK, with a simulated user; the rows of a CSV, "
+        "JSON or JSON lines file (LangSmith, Langfuse, Phoenix, Braintrust, OpenAI, own columns), the tests "
+        "of a promptfoo config or the cases of a dataset of agents-cli. Files of rows, tests or cases may be "
+        "imported again: cases are updated by id, and edits of the set are kept.",
         "0 added, 1 nothing written: declined, conflicts, or --strict and something not taken, 2 usage "
         "error, nothing added.",
         (
             _argument(
                 "traces",
                 "FILE",
-                "File of traces, sessions, rows or tests; or a folder of traces",
+                "File of traces, sessions, rows, tests or cases; or a folder of traces",
                 Path,
                 nargs="+",
             ),

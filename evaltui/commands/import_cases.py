@@ -18,6 +18,7 @@ from evaltui.commands.output import UsageError, complain, write_lines, write_std
 from evaltui.commands.target_set import find_set, require_free
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.datasets import without_original
 from evaltui.core.model.eval_set import EvalCase, full_text, scored_text, tool_calls
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError, errors_in
@@ -41,7 +42,7 @@ from evaltui.exchange.merging import MergedImport, Outcome, UnmergeableImportErr
 from evaltui.exchange.promptfoo import cases_of_suite, is_suite
 from evaltui.exchange.row_cases import cases_of_rows
 from evaltui.exchange.row_mapping import RowMapping, parse_mapping
-from evaltui.project.configs import config_file, refuses_to_edit_config
+from evaltui.project.configs import config_file
 from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
 from evaltui.text.figures import counted, show_number, some_of
@@ -137,7 +138,7 @@ def _cases_of_dataset(path: Path) -> ImportedCases:
         NotTaken(f"{path}:{problem.line}", problem.path, problem.message)
         for problem in (*loaded.problems, *changes(path))
     ]
-    eval_cases = loaded.data["eval_cases"]
+    eval_cases = map(without_original, loaded.data["eval_cases"])
     return ImportedCases([ImportedCase(case, str(path)) for case in eval_cases], not_taken)
 
 
@@ -158,8 +159,6 @@ def _target(path: Path) -> _Target:
         set_id, source = file.eval_set_id, read_source(path)
         document = JsonDocument(source.text)
     config_path = config_file(path)
-    if reason := refuses_to_edit_config(config_path):
-        raise UsageError(reason)
     try:
         config_source = read_source(config_path) if config_path.exists() else None
         config = JsonDocument(config_source.text if config_source else new_config_text())

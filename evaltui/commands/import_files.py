@@ -10,8 +10,8 @@ from evaltui.commands.output import UsageError, complain
 from evaltui.core.model.datasets import has_runs, is_dataset
 from evaltui.core.model.file_kinds import file_kind, is_promptfoo
 from evaltui.documents.nodes import BOM
+from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.exchange.row_files import CSV_SUFFIXES
-from evaltui.project.eval_sets import YAML_SUFFIXES
 from evaltui.traces.reading import documents_in, opened, read_document
 from evaltui.traces.span import UnreadableTraceError
 

@@ -17,6 +17,7 @@ from evaltui.core.model.datasets import (
     dataset_place,
     from_dataset_case,
     is_dataset,
+    without_original,
 )
 from evaltui.core.model.json_values import field_of, spelt
 from evaltui.core.model.problems import JsonPath, Problem, has_error
@@ -53,7 +54,7 @@ class DatasetCase(StoredCase):
 
     @property
     def eval_case_text(self) -> str:
-        return json.dumps(self.data(), ensure_ascii=False)
+        return json.dumps(without_original(self.data()), ensure_ascii=False)
 
     def to_run(self) -> StoredCase:
         return self
@@ -100,6 +101,10 @@ class DatasetDocument:
     def value(self) -> Any:
         # It is named by its file, which a text does not know.
         return {"eval_set_id": "", CASES: CaseList(self.cases)}
+
+    def named(self, eval_set_id: str) -> dict[str, Any]:
+        """The data with the id that its file gives it."""
+        return {**self.value, "eval_set_id": eval_set_id}
 
     @cached_property
     def cases(self) -> tuple[StoredCase, ...]:

@@ -16,9 +16,11 @@ from evaltui.core.model.datasets import (
     UNSPECIFIED,
     Json,
     by_name,
+    checks_unspecified,
     content_of,
     from_dataset_case,
     other_members,
+    without_original,
 )
 from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelt
 from evaltui.core.model.problems import JsonPath
@@ -52,7 +54,7 @@ DETAILS = (*_DETAILS_OF_TURN, "events")
 def meaning_of_case(case: Json) -> Json:
     """The content of an eval case in one shape: equal for cases with the same expectations."""
     scenario, session = field_of(case, "conversation_scenario"), field_of(case, "session_input") or {}
-    own = case.get(OWN_KEY)
+    own = without_original(case).get(OWN_KEY)
     in_session = {spelt(name, session): name for name in _OF_SESSION}
     return {
         "eval_id": field_of(case, "eval_id"),
@@ -67,7 +69,7 @@ def meaning_of_case(case: Json) -> Json:
         "rubrics": _meaning_of_rubrics(field_of(case, "rubrics") or []),
         "final_session_state": field_of(case, "final_session_state") or {},
         "creation_timestamp": field_of(case, "creation_timestamp") or 0.0,
-        OWN_KEY: None if own == UNSPECIFIED else own,
+        OWN_KEY: None if own in ({}, UNSPECIFIED) else own,
         "others": other_members(case),
     }
 
@@ -152,7 +154,7 @@ def with_kept(written: Json, eval_case: Json) -> Json:
     meaning = meaning_of_case(eval_case)
     own = {name: value for name, value in written.get(OWN_KEY, {}).items() if name != OF_CASE}
     own.pop("unspecified", None)
-    if eval_case.get(OWN_KEY) != UNSPECIFIED and any(
+    if checks_unspecified(eval_case) and any(
         turn["response"] is None or turn["calls"] is None for turn in meaning["conversation"]
     ):
         own |= CHECKED

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.datasets import from_eval_config
+from evaltui.core.model.eval_config import METRICS_TO_RUN, definitions_of, from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import (
     EvalSetError,
@@ -19,10 +19,12 @@ from evaltui.core.model.problems import (
     LintRule,
     Problem,
     errors_in,
+    has_error,
     problems_of,
 )
 from evaltui.documents.files import Stamp, stamp_in
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, text_or_problem
+from evaltui.documents.json_text import duplicate_keys, lines_of, locate, parse, read_text, text_or_problem
+from evaltui.documents.yaml_text import YAML_SUFFIXES, YamlText
 from evaltui.project.eval_sets import data_of, read_data, set_kind
 from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.project.run_settings import ConfigChoice
@@ -85,13 +87,6 @@ def is_eval_config_file(path: Path) -> bool:
     if isinstance(data, Problem):
         return path.name in EVAL_CONFIG_NAMES and os.path.lexists(path)
     return is_eval_config(data)
-
-
-def refuses_to_edit_config(path: Path) -> str | None:
-    """Why a config cannot be edited, as a sentence; None where it can."""
-    if not is_eval_config_file(path):
-        return None
-    return f"{path.name} is a config of agents-cli, read-only; a {CONFIG_NAME} beside the set replaces it"
 
 
 def config_above(set_path: Path) -> Path | None:
@@ -308,9 +303,51 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
     if isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
     if is_eval_config(data):
-        data, problems = from_eval_config(data)
-        config = None if data is None else validate_config(data)[0]
-        return config, [replace(problem, file=str(path)) for problem in problems]
+        return _of_agents_cli(path, text, data)
     config, problems = validate_config(data)
     twice = duplicate_keys(text)
     return None if twice else config, locate([*twice, *problems], text, str(path))
+
+
+def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None, list[Problem]]:
+    """The config in a file of agents-cli, and its problems."""
+    from evaltui.core.metrics.config_validation import validate_config
+
+    places = YamlText(text) if path.suffix in YAML_SUFFIXES else None
+    code: dict[str, dict[str, Any]] = {}
+    problems = list[Problem]()
+    for name, where, definition in definitions_of(data):
+        line = places.line_of(where) if places else lines_of(text, [where])[where]
+        code[name] = {"place": f"{path.name}:{line}"}
+        if isinstance(reference := definition.get("custom_function_file"), str):
+            file = (path.parent / reference).absolute()
+            code[name] = {"file": str(file), "place": reference}
+            if not file.is_file():
+                message = f"{reference} does not exist beside {path.name}. Create it or correct the name"
+                problems.append(Problem.error((*where, "custom_function_file"), message))
+        elif places and (first := places.first_line((*where, "custom_function"))):
+            code[name] |= {"file": str(path.absolute()), "first_line": first}
+    converted, of_format = from_eval_config(data, code)
+    problems += of_format
+    config = None
+    if converted is not None and not has_error(problems):
+        config, of_config = validate_config(converted)
+        # What the file does not have stands for a name in its list.
+        problems += [
+            problem
+            if places is None or places.has(problem.path)
+            else replace(problem, path=(METRICS_TO_RUN,))
+            for problem in of_config
+        ]
+    return (None if has_error(problems) else config), located_in_config(path, text, problems)
+
+
+def located_in_config(path: Path, text: str, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems of a config with its name and their lines in its text, which is valid."""
+    if path.suffix not in YAML_SUFFIXES:
+        return locate(list(problems), text, str(path))
+    places = YamlText(text)
+    return [
+        replace(problem, line=problem.line or places.line_of(problem.path), file=str(path))
+        for problem in problems
+    ]

@@ -37,7 +37,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "datasets",
         "scaling",
     ),
-    "Connect": ("agents", "adk", "troubleshooting"),
+    "Connect": ("agents", "adk", "agents-cli", "troubleshooting"),
     "Look up": ("files", "options", "keys"),
 }
 """Names of the pages by subject, in reading order."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from evaltui.core.conversation.invocations import app_details_by_turn
 from evaltui.core.conversation.steps import steps_from_events
@@ -19,6 +19,7 @@ from evaltui.traces.conversations import SET_ATTRIBUTE
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.writing.turn import Held, spans_of_turns
 
+_Made = TypeVar("_Made")
 _SECOND = 1_000_000_000
 _OF_CONVERSATION = ("prompt", "agent_data", "conversation_history", "evaltui")
 _SCHEMA = "parameters_json_schema"
@@ -31,46 +32,66 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
     """Each conversation of a run, one in memory at a time; secrets are masked.
 
-    To `left_out`, the ids of cases are added that have no events, or no result: they were interrupted.
+    To `left_out`, the ids of cases and repeats are added that have no turn, or no result: they ended before
+    their first turn, or were interrupted.
 
     Raises OSError, and ValueError for a log that is damaged.
     """
     agent = run.summary.circumstances.agent
-    for case, number, events in _conversations(run, secrets, left_out):
-        summary, repeats = run.summary.cases[case], run.case(case).repeats
-        held = f"{run.id}/{case.path}/{case.eval_id}" + (f"/{number + 1}" if len(repeats) > 1 else "")
+
+    def traces(repeat: _Repeat) -> ConversationTraces | None:
+        case, number, result = repeat.case, repeat.number, repeat.result
+        held = f"{run.id}/{case.path}/{case.eval_id}" + (f"/{number + 1}" if repeat.of > 1 else "")
         about = {
             "evaltui.run.id": run.id,
-            SET_ATTRIBUTE: summary.eval_set_id,
+            SET_ATTRIBUTE: run.summary.cases[case].eval_set_id,
             "evaltui.eval.case.id": case.eval_id,
             "evaltui.repeat": number,
             "agentevals.eval.case.id": case.eval_id,
         }
         began = round(run.started.timestamp() * _SECOND)
-        result = repeats[number]
-        turns = 1 + max((event.turn for event in events if event.turn is not None), default=-1)
+        turns = 1 + max((event.turn for event in repeat.events if event.turn is not None), default=-1)
         errors, state = secrets.masked((_errors(result), result.final_state))
         spans = spans_of_turns(
             Held(held, agent or "agent", began, about, errors, state),
-            events,
+            repeat.events,
             secrets.masked([_results(result, turn, turns) for turn in range(turns)]),
         )
-        yield {"service.name": agent or "agent", "agentevals.session_name": held}, spans
+        resource = {"service.name": agent or "agent", "agentevals.session_name": held}
+        return (resource, spans) if spans else None
+
+    return _made_of_repeats(run, secrets, left_out, traces)
 
 
-def _conversations(
-    run: KeptRun, secrets: Secrets, left_out: list[str]
-) -> Iterator[tuple[CaseId, int, list[Event]]]:
-    """The events of each finished repeat of each case, without secrets; see `traces_of`."""
+class _Repeat(NamedTuple):
+    case: CaseId
+    number: int
+    of: int
+    """The number of repeats of the case."""
+    result: RepeatResult
+    events: list[Event]
+    """Events without secrets."""
+
+
+def _made_of_repeats(
+    run: KeptRun, secrets: Secrets, left_out: list[str], make: Callable[[_Repeat], _Made | None]
+) -> Iterator[_Made]:
+    """The conversations of a run in another form, without those of which `make` makes None."""
     for case in run.summary.cases:
-        repeats = len(run.case(case).repeats)
-        conversations = {number: events for number, events in run.events(case).items() if number < repeats}
-        if not any(conversations.values()):
-            left_out.append(case.eval_id)
-            continue
-        for number, events in sorted(conversations.items()):
+        repeats, events_of = run.case(case).repeats, run.events(case)
+        empty: list[int] = []
+        for number, result in enumerate(repeats):
             # Logs of earlier versions may hold secrets.
-            yield case, number, [Event.from_json(secrets.masked(event.to_json())) for event in events]
+            masked = [Event.from_json(secrets.masked(e.to_json())) for e in events_of.get(number, ())]
+            made = make(_Repeat(case, number, len(repeats), result, masked))
+            if made is None:
+                empty.append(number)
+            else:
+                yield made
+        if len(empty) == len(repeats):
+            left_out.append(case.eval_id)
+        else:
+            left_out += [f"{case.eval_id} (repeat {number + 1})" for number in empty]
 
 
 def results_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[Json]:
@@ -79,12 +100,12 @@ def results_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[
     The response and the events are the actual ones; reference, rubrics and session are of the eval case.
     For `left_out` and errors see `traces_of`.
     """
-    for case, _, events in _conversations(run, secrets, left_out):
-        turns = list(_turns_of(events))
+
+    def result(repeat: _Repeat) -> Json | None:
+        turns = list(_turns_of(repeat.events))
         if not turns:
-            left_out.append(case.eval_id)
-            continue
-        stated = secrets.masked(_stated(run, case))
+            return None
+        stated = secrets.masked(_stated(run, repeat.case))
         if len(turns) == 1:
             stated["prompt"] = turns[0].pop(0)["content"]
         data: Json = {
@@ -93,11 +114,13 @@ def results_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[
                 for number, turn in enumerate(turns)
             ]
         }
-        if agents := _agents_in(events):
+        if agents := _agents_in(repeat.events):
             data["agents"] = agents
         response = _last_text(turns[-1])
         responses = {"responses": [{"response": response}]} if response else {}
-        yield {"eval_case_id": case.eval_id} | stated | responses | {"agent_data": data}
+        return {"eval_case_id": repeat.case.eval_id} | stated | responses | {"agent_data": data}
+
+    return _made_of_repeats(run, secrets, left_out, result)
 
 
 def _stated(run: KeptRun, case: CaseId) -> Json:

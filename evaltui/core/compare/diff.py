@@ -65,6 +65,7 @@ def turn_result(
     intermediate: Sequence[IntermediateDiff] = (),
     ignore_args: bool = False,
     rules: CaseRules = NO_RULES,
+    leaves_response: bool = False,
 ) -> TurnResult:
     """One turn side by side; a side that has no such turn is None.
 
@@ -82,6 +83,7 @@ def turn_result(
         response=ResponseDiff(expected_text, actual_text, response_score),
         unscored=tuple(unscored),
         intermediate=tuple(intermediate),
+        leaves_response=leaves_response,
     )
 
 

@@ -249,6 +249,8 @@ class TurnResult:
     """The texts of `unscored` aligned with those that the case expects; empty where it expects none."""
     user: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """The message of a simulated user, which the case does not have."""
+    leaves_response: bool = field(default=False, metadata=LEFT_OUT_IF_EMPTY)
+    """Whether the response is not checked, since its dataset has no reference."""
 
     @property
     def checks_calls(self) -> bool:

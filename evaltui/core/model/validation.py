@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evaltui.core.model.content import Content, FunctionCall
-from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
+from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED, without_original
 from evaltui.core.model.eval_set import (
     EvalCase,
     EvalSet,
@@ -161,6 +161,17 @@ def _duplicate_keys_of_case(data: Any) -> Iterator[Finding]:
                 yield (*path, name), given_twice(other)
 
 
+@IGNORED_VALUE.checks("case data")
+def _uncompared_attachments(data: Any) -> Iterator[Finding]:
+    for turn, turn_path in _items(*_child(data, (), "conversation")):
+        response = _child(turn, turn_path, "final_response")
+        for part, path in _items(*_child(*response, "parts")):
+            for name in ("inline_data", "file_data"):
+                value, place = _child(part, path, name)
+                if value is not None:
+                    yield place, "not compared: built-in metrics read the texts of a response"
+
+
 def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], JsonPath]]:
     """The objects of a case in which ADK takes any key, with their models and paths."""
     objects: list[tuple[type[BaseModel], Any, JsonPath]] = [
@@ -202,7 +213,8 @@ def _no_turns(case: EvalCase) -> Iterator[Finding]:
 
 @IGNORED_VALUE.checks("case")
 def _unsupported_checks(case: EvalCase) -> Iterator[Finding]:
-    if case.conversation != [] and OWN_KEY in (case.model_extra or {}) and case.checks_unspecified:
+    own = without_original(case.model_extra or {}).get(OWN_KEY)
+    if case.conversation != [] and own and case.checks_unspecified:
         yield (OWN_KEY,), f"ignored: only {json.dumps(UNSPECIFIED)} is supported"
 
 

@@ -147,6 +147,9 @@ def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> Js
     twins: list[tuple[str, ...]] = []
     for name, field in model.model_fields.items():
         alias = field.alias or name
+        if alias not in declared:
+            # What no file has.
+            continue
         names = (name, alias) if both and alias != name else (alias,)
         schema = declared[alias] | _described(docs.get(name))
         properties |= dict.fromkeys(names, schema)

@@ -336,7 +336,7 @@ class _LastScores(NamedTuple):
         if last is None:
             why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
-        if metric.scores_turns:
+        if metric.scores_turns or metric.definition is not None:
             last = held_against(last, metric)
         is_same = last.threshold == metric.threshold and _is_same_input(scored, self.before())
         return _with_remark(last, is_same=is_same)
@@ -345,8 +345,13 @@ class _LastScores(NamedTuple):
         last = self._last(scored)
         if last is None:
             return run_metric(scored)
-        if last.score is not None and last.threshold != effective_threshold(scored.metric) is not None:
+        threshold = effective_threshold(scored.metric)
+        if last.score is not None and last.threshold != threshold is not None:
             last = held_against(last, scored.metric)
+        elif last.status is Status.FAILED and threshold is not None and last.threshold is not None:
+            # It fails whatever its open judgements are; by a lower threshold they may decide.
+            status = Status.NOT_EVALUATED if threshold < last.threshold else Status.FAILED
+            last = replace(last, threshold=threshold, status=status)
         is_same = _is_same_input(scored, self.before())
         if last.judge is None and not is_same:
             return run_metric(scored)
@@ -372,5 +377,8 @@ def _visible_input(scored: MetricInput) -> MetricInput:
     metric = scored.metric
     without: dict[str, object] = {"threshold": None, "lower_is_better": False}
     criterion = metric.criterion and metric.criterion.model_copy(update=without)
-    plain = metric.model_copy(update={"threshold": None, "criterion": criterion})
+    changes: dict[str, object] = {"threshold": None, "criterion": criterion}
+    if metric.definition is not None:
+        changes |= {"definition": metric.definition.meaning, "custom_function_path": None}
+    plain = metric.model_copy(update=changes)
     return replace(scored, metric=plain, rules={}, skip_calls=frozenset(), spent=None)
