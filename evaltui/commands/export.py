@@ -18,7 +18,7 @@ from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import UsageError, complain, refused, settings_of, write_stderr
 from evaltui.commands.target_set import existing_set
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import field_of, spelt
+from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.documents.case_file import CASES
 from evaltui.documents.dataset import dataset_of
@@ -32,9 +32,9 @@ from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.export import ConversationTraces, results_of, traces_of
-from evaltui.runs.history import KeptRun, find_run, open_run
+from evaltui.runs.history import StoredRun, find_run, open_run
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.writing.otlp import otlp_json
 
@@ -61,12 +61,12 @@ def export(options: argparse.Namespace) -> int:
     except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
         return complain("export", error)
     if left_out:
-        cases = f"{counted(len(left_out), 'case')} without a result or turns left out: {some_of(left_out)}"
+        cases = f"{counted(len(left_out), 'case')} without a result or turns left out: {short_list(left_out)}"
         write_stderr(f"evaltui export: {visible(cases)}")
     return code
 
 
-def _run(options: argparse.Namespace) -> KeptRun:
+def _run(options: argparse.Namespace) -> StoredRun:
     store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     path = find_run(store, options.run)
     if path.name.endswith(ADK_SUFFIX):
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> KeptRun:
     return open_run(path)
 
 
-def _some(run: KeptRun, groups: Iterator[_Item]) -> Iterator[_Item]:
+def _some(run: StoredRun, groups: Iterator[_Item]) -> Iterator[_Item]:
     """Raises UsageError where there is none."""
     first = next(groups, None)
     if first is None:
@@ -85,7 +85,7 @@ def _some(run: KeptRun, groups: Iterator[_Item]) -> Iterator[_Item]:
 # To a file
 
 
-def _export_traces(run: KeptRun, options: argparse.Namespace, left_out: list[str]) -> int:
+def _export_traces(run: StoredRun, options: argparse.Namespace, left_out: list[str]) -> int:
     groups = _some(run, traces_of(run, secrets_of(options.agent_dir), left_out))
     if options.endpoint is not None:
         return _send(groups, _url(options.endpoint), _headers(os.environ))
@@ -100,7 +100,7 @@ def _resource_spans(groups: Iterator[ConversationTraces]) -> Iterator[Json]:
         yield from otlp_json([group], own_version())["resourceSpans"]
 
 
-def _write_results(run: KeptRun, options: argparse.Namespace, left_out: list[str]) -> int:
+def _write_results(run: StoredRun, options: argparse.Namespace, left_out: list[str]) -> int:
     _require_file(options)
     results = _some(run, results_of(run, secrets_of(options.agent_dir), left_out))
     return _written(options.output, counted(_write_cases(options.output, results), "conversation"))
@@ -138,7 +138,7 @@ def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:
     set_id = read.eval_set.eval_set_id if read.eval_set else ""
     config = find_config(path)
     tags = config.config.tags(set_id)
-    key = spelt(CASES, read.data)
+    key = spelling_in(CASES, read.data)
     rows: list[Json] = []
     left_out: list[Problem] = []
     for index, case in enumerate(read.data[key]):

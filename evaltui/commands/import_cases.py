@@ -45,7 +45,7 @@ from evaltui.exchange.row_mapping import RowMapping, parse_mapping
 from evaltui.project.configs import config_file
 from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
-from evaltui.text.figures import counted, show_number, some_of
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, show_value, visible
 
@@ -109,7 +109,7 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         _write(writes)
     except (UsageError, EvalSetError, UnusableSourceError, UnmergeableImportError) as error:
         return complain("import", error)
-    write_stderr(f"evaltui import: written: {some_of([visible(str(write.path)) for write in writes])}")
+    write_stderr(f"evaltui import: written: {short_list([visible(str(write.path)) for write in writes])}")
     return 0
 
 
@@ -266,7 +266,7 @@ def _never_evaluated(target: _Target, imported: ImportedCases) -> Iterator[str]:
         cases = [case.eval_id for case in imported.cases if not _states(case.case, metric)]
         if cases and metric not in optional:
             yield (
-                f"{counted(len(cases), 'case')} ({some_of(cases)}) cannot pass: {metric} has nothing to "
+                f"{counted(len(cases), 'case')} ({short_list(cases)}) cannot pass: {metric} has nothing to "
                 f"compare; list it under evaltui.optional in {target.config_path}"
             )
 
@@ -296,7 +296,7 @@ def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> It
     if len(written) > _SHOWN:
         yield [(f"  and {counted(len(written) - _SHOWN, 'more case')}", "muted")]
     if gone := merged.ids("gone"):
-        yield [(f"  gone: {visible(some_of(gone))}", "warning")]
+        yield [(f"  gone: {visible(short_list(gone))}", "warning")]
 
 
 def _listed(paths: Any) -> Sequence[str]:
@@ -313,7 +313,7 @@ def _case_lines(imported: ImportedCase) -> Iterator[Line]:
     ]
     for number, turn in enumerate(case.conversation or (), start=1):
         calls = [visible(str(call.name)) for call in tool_calls(turn.intermediate_data)]
-        names = f"   → {some_of(calls)}" if calls else ""
+        names = f"   → {short_list(calls)}" if calls else ""
         yield [(f"    {number}  ", "muted"), (_short(full_text(turn.user_content)), ""), (names, "muted")]
         if answer := scored_text(turn, thoughts=False):
             yield [("       ", ""), (_short(answer), "muted")]
@@ -324,7 +324,7 @@ def _short(text: str) -> str:
 
 
 def _conflict(set_path: Path, path: Path, conflicts: Sequence[Clash]) -> str:
-    names = some_of([clash.name for clash in conflicts])
+    names = short_list([clash.name for clash in conflicts])
     return (
         f"nothing changed: {set_path} and {path} have both changed {names} since the last import. "
         f"--conflicts mine keeps the cases of the set, --conflicts theirs takes those of the file"

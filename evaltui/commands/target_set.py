@@ -27,7 +27,7 @@ from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import set_kind, set_name
 from evaltui.project.folders import SET_SUFFIXES, agent_folder
 from evaltui.project.workspace import open_workspace
-from evaltui.text.figures import plural, some_of
+from evaltui.text.figures import plural, short_list
 from evaltui.text.values import did_you_mean, visible
 
 _NEW_SET = SET_SUFFIXES[0]
@@ -37,7 +37,7 @@ def existing_set(agent_dir: Path, name: str) -> Path:
     """The file of an existing set, by its path or id. Raises UsageError."""
     path, set_ids = _existing(agent_dir, name)
     if path is None:
-        hint = did_you_mean(name, set_ids) or (f"; there are {some_of(set_ids)}" if set_ids else "")
+        hint = did_you_mean(name, set_ids) or (f"; there are {short_list(set_ids)}" if set_ids else "")
         raise UsageError(f"no eval set {name!r} in {agent_folder(agent_dir)}{hint}")
     return path
 
@@ -141,7 +141,7 @@ def _for_dataset(case: Json) -> Json:
     ]
     if not silent:
         return case
-    turns = f"{plural(len(silent), 'turn')} {some_of([str(number + 1) for number in silent])}"
+    turns = f"{plural(len(silent), 'turn')} {short_list([str(number + 1) for number in silent])}"
     write_stderr(
         f"case {visible(case['eval_id'])}: calls of {turns} are not checked; a dataset cannot say that an "
         "earlier turn calls no tool"

@@ -22,7 +22,7 @@ from evaltui.core.model.datasets import (
     other_members,
     without_original,
 )
-from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelt
+from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelling_in
 from evaltui.core.model.problems import JsonPath
 
 # Members of eval cases by the names that they have in a meaning.
@@ -55,7 +55,7 @@ def meaning_of_case(case: Json) -> Json:
     """The content of an eval case in one shape: equal for cases with the same expectations."""
     scenario, session = field_of(case, "conversation_scenario"), field_of(case, "session_input") or {}
     own = without_original(case).get(OWN_KEY)
-    in_session = {spelt(name, session): name for name in _OF_SESSION}
+    in_session = {spelling_in(name, session): name for name in _OF_SESSION}
     return {
         "eval_id": field_of(case, "eval_id"),
         "scenario": scenario
@@ -103,7 +103,7 @@ def meaning_of_turn(turn: Json) -> Json:
         "responses": parts["response"],
         "between": parts["other"],
         "response": None if response is None else (content_of(response) or {"parts": []})["parts"],
-        "events": list_at(data, (spelt("invocation_events", data or {}),)) or None,
+        "events": list_at(data, (spelling_in("invocation_events", data or {}),)) or None,
         "turn_rubrics": field_of(turn, "rubrics") or [],
         **{name: value for name in _DETAILS_OF_TURN if (value := field_of(turn, name))},
     }
@@ -216,5 +216,5 @@ def path_in(eval_case: Json, names: Sequence[str]) -> JsonPath:
                 break
             path = (*path, list(by_name(value)).index(step))
         else:
-            path = (*path, spelt(step, value) if isinstance(value, dict) else step)
+            path = (*path, spelling_in(step, value) if isinstance(value, dict) else step)
     return path

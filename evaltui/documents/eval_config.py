@@ -14,7 +14,7 @@ from typing import Any
 from evaltui.core.model.datasets import OWN_KEY
 from evaltui.core.model.eval_config import METRICS_TO_RUN, from_eval_config, managed_metric
 from evaltui.core.model.file_kinds import is_eval_config
-from evaltui.core.model.json_values import without
+from evaltui.core.model.json_values import without_places
 from evaltui.core.model.problems import JsonPath, errors_in
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CaseFile, Chunk
@@ -118,7 +118,7 @@ def _canonical(value: Any) -> Any:
     block = value.get(OWN_KEY) or {}
     criteria = {**(value.get(_CRITERIA) or {}), **(block.get(_CRITERIA) or {})}
     named = {**block, METRICS_TO_RUN: sorted(block.get(METRICS_TO_RUN) or ()), _CRITERIA: criteria}
-    rest = without(value, {(_CRITERIA,)})
+    rest = without_places(value, {(_CRITERIA,)})
     return {**rest, OWN_KEY: {name: item for name, item in named.items() if item not in ({}, [])}}
 
 

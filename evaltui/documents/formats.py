@@ -61,7 +61,7 @@ class WholeText:
 
 
 class TextLines(WholeText):
-    """A text of lines, such as a recording: any other text is one as well."""
+    """A text of lines, such as a recording, in which every text is valid."""
 
     def read(self, text: str) -> CaseFile:
         return TextLines(text)

@@ -104,14 +104,11 @@ class YamlText:
         """The text with other data, in which what is the same stays to the byte. Raises EditError."""
         if alike(self.value, value):
             return self
-        if self._root is None:
-            changed = "".join(self._block(value, 0)).lstrip() if value else ""
-            text = f"{self.text}{'' if self.text[-1:] in ('', chr(10)) else self._newline}{changed}"
-        else:
-            text = self._spliced(self._changes(self._root, self.value, value, ()))
         try:
-            edited = YamlText(text)
-        except ValueError:
+            edited = YamlText(self._spliced(self._changes(self._root, self.value, value, ())))
+        except EditError:
+            raise
+        except (IndexError, ValueError):
             edited = None
         if edited is None or not same(edited.value, value):
             # Anchors, tags, merged keys and the like.

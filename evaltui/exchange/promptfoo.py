@@ -16,6 +16,7 @@ from evaltui.core.model.file_kinds import is_promptfoo
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.documents.json_text import parse, text_or_problem
+from evaltui.documents.yaml_text import YAML_SUFFIXES, parse_yaml
 from evaltui.exchange.imported import (
     ImportedCase,
     ImportedCases,
@@ -34,8 +35,8 @@ from evaltui.exchange.promptfoo_assertions import (
 )
 from evaltui.exchange.row_cases import contents_of_messages
 from evaltui.exchange.row_files import CSV_SUFFIXES, read_rows
-from evaltui.project.eval_sets import YAML_SUFFIXES, data_of, parse_yaml
-from evaltui.text.values import in_words
+from evaltui.project.eval_sets import data_of
+from evaltui.text.values import value_in_words
 from evaltui.traces.layouts.operation import texts
 
 _FILE = "file://"
@@ -274,7 +275,7 @@ def _tests(suite: _Suite) -> Iterator[_Test]:
     for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else []):
         path: JsonPath = ("scenarios", number)
         if not isinstance(scenario, dict):
-            suite.leave_out(str(suite.path), path, f"must be an object, is {in_words(scenario)}")
+            suite.leave_out(str(suite.path), path, f"must be an object, is {value_in_words(scenario)}")
             continue
         tests = list(_listed(suite, scenario.get("tests"), str(suite.path), (*path, "tests")))
         configs = scenario.get("config")
@@ -294,7 +295,7 @@ def _listed(suite: _Suite, tests: Any, source: str, path: JsonPath) -> Iterator[
         elif isinstance(item, dict):
             yield _Test(item, source, where)
         else:
-            suite.leave_out(source, where, f"a test must be an object, is {in_words(item)}")
+            suite.leave_out(source, where, f"a test must be an object, is {value_in_words(item)}")
 
 
 def _of_file(suite: _Suite, name: str, path: JsonPath) -> Iterator[_Test]:

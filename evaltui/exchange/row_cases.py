@@ -26,7 +26,7 @@ from evaltui.exchange.imported import (
 from evaltui.exchange.row_files import Row, json_in, read_rows
 from evaltui.exchange.row_mapping import RowMapping, propose, require_message, row_steps, row_value
 from evaltui.text.figures import counted
-from evaltui.text.values import in_words, paragraphs
+from evaltui.text.values import paragraphs, value_in_words
 from evaltui.traces.layouts.messages import messages_of, without_attachments
 from evaltui.traces.layouts.operation import responses_in, texts
 
@@ -138,7 +138,7 @@ class _RowCase:
         values = value if isinstance(value, list) else [value]
         if wrong := next((item for item in values if isinstance(item, dict)), None):
             self._reporter("user")(
-                (), f"the message is {in_words(wrong)}; choose the text with --map user=PATH"
+                (), f"the message is {value_in_words(wrong)}; choose the text with --map user=PATH"
             )
             return []
         return [_text_content("user", text) for item in values if (text := _text(item)).strip()]
@@ -166,7 +166,7 @@ class _RowCase:
                 events += [_event(_text_content("model", text))] if text else []
         else:
             remedy = "choose the text with --map expected=PATH"
-            self._reporter("expected")((), f"the expected response is {in_words(value)}; {remedy}")
+            self._reporter("expected")((), f"the expected response is {value_in_words(value)}; {remedy}")
 
     def _expect_calls(self, conversation: Sequence[Json]) -> list[Json]:
         """Adds the field `calls` to the turns; returns the rules for calls that are names only."""
@@ -196,7 +196,7 @@ class _RowCase:
         value = json_in(self._value("state"))
         if value is None or isinstance(value, dict):
             return value
-        self._reporter("state")((), f"the state must be an object, is {in_words(value)}")
+        self._reporter("state")((), f"the state must be an object, is {value_in_words(value)}")
         return None
 
     def _tags(self) -> list[str]:
@@ -227,7 +227,9 @@ def _expected_calls(value: Any, rules: dict[str, Json], report: Report) -> Itera
         messages = messages_of([{"role": "assistant", "tool_calls": [item]}]) or ()
         calls = [_without_id(call) for message in messages for call in calls_of(message)]
         if not calls:
-            report((number,), f"a call must be a name or an object with name and args, is {in_words(item)}")
+            report(
+                (number,), f"a call must be a name or an object with name and args, is {value_in_words(item)}"
+            )
         for call in calls:
             if "args" not in call:
                 rules.setdefault(call["name"], {"tool": call["name"], **_ANY_ARGS})
@@ -247,7 +249,7 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
     for number, item in enumerate(items):
         read = without_attachments(messages_of([item], role))
         if not read:
-            report((number,), f"not a message that can be read: {in_words(item)}")
+            report((number,), f"not a message that can be read: {value_in_words(item)}")
             continue
         content = read[0]
         if content["role"] == "system":

@@ -15,7 +15,7 @@ from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.documents.json_text import lines_of, parse, text_or_problem
 from evaltui.exchange.imported import Json, NotTaken, UnusableSourceError
 from evaltui.text.figures import counted
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 CSV_SUFFIXES = (".csv", ".tsv")
 _DELIMITERS = ",;\t"
@@ -57,7 +57,7 @@ def read_rows(path: Path) -> Rows:
     if (where := rows_path(data)) is None:
         if isinstance(data, dict):
             return Rows([Row(data, f"{path}:1")], [])
-        raise UnusableSourceError(f"{path}: must be a list of objects, is {in_words(data)}")
+        raise UnusableSourceError(f"{path}: must be a list of objects, is {value_in_words(data)}")
     return Rows(list(_objects(path, text, data, where)), [])
 
 
@@ -82,7 +82,7 @@ def _objects(path: Path, text: str, data: Any, where: JsonPath) -> Iterator[Row]
     for number, item in enumerate(items):
         source = f"{path}:{lines[(*where, number)]}"
         if not isinstance(item, dict):
-            raise UnusableSourceError(f"{source}: a row must be an object, is {in_words(item)}")
+            raise UnusableSourceError(f"{source}: a row must be an object, is {value_in_words(item)}")
         yield Row(item, source)
 
 
@@ -96,7 +96,7 @@ def _json_lines(path: Path, text: str) -> list[Row]:
         if isinstance(data, Problem):
             raise UnusableSourceError(f"{path}:{number}: {data.message}")
         if not isinstance(data, dict):
-            raise UnusableSourceError(f"{path}:{number}: a row must be an object, is {in_words(data)}")
+            raise UnusableSourceError(f"{path}:{number}: a row must be an object, is {value_in_words(data)}")
         rows.append(Row(data, f"{path}:{number}"))
     return rows
 

@@ -11,7 +11,7 @@ from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.exchange.imported import Json, UnusableSourceError
 from evaltui.exchange.row_files import Row, json_in
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.text.values import did_you_mean
 
 FIELDS: Mapping[str, str] = {
@@ -230,13 +230,13 @@ def require_message(mapping: RowMapping, rows: Sequence[Row], file: str) -> None
         for path in paths:
             if all(row_value(row.values, path, ABSENT) is ABSENT for row in rows):
                 names = [format_path(place) for place in _members(rows)]
-                hint = did_you_mean(path, names) or f"; there are {some_of(names, 10)}"
+                hint = did_you_mean(path, names) or f"; there are {short_list(names, 10)}"
                 raise UnusableSourceError(f"{file}: {name}={path} is in no row{hint}")
     if not {"user", "messages"} & mapping.paths.keys():
         names = [format_path(place) for place in _members(rows)]
         raise UnusableSourceError(
             f"{file}: the member with the user's message is not known; name it with --map user=PATH. "
-            f"Members: {some_of(names, 10)}"
+            f"Members: {short_list(names, 10)}"
         )
 
 

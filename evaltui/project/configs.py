@@ -40,6 +40,8 @@ _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
 # `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
 _LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
+# Where agents-cli 1.11.0 looks, in the root of a project.
+_OF_AGENTS_CLI = ("tests/eval", "eval")
 EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
 
 
@@ -49,7 +51,7 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
     That is the explicit one, else the `test_config.json` beside the set, else the only other file with
     `criteria` in the nearest folder that has any, from beside the set up to the root of its project. Where
     nothing or more than one is found, the `test_config.json` that could be made beside it. For a dataset of
-    agents-cli it is the nearest `eval_config.yaml` instead of a file with `criteria`.
+    agents-cli it is the nearest `eval_config.yaml`, otherwise the one that agents-cli finds in the project.
     """
     beside = set_path.parent / CONFIG_NAME
     if explicit is not None:
@@ -76,7 +78,9 @@ def configs_near(set_path: Path) -> list[Path]:
     """The files with `criteria` that could be passed as `--config`, of the nearest folder that has any; of a
     dataset the config of agents-cli."""
     if set_kind(set_path) == "dataset":
-        paths = (folder / name for folder in _folders_of(set_path) for name in EVAL_CONFIG_NAMES)
+        root = project_root(set_path.parent)
+        usual = [] if root is None else [root / folder for folder in _OF_AGENTS_CLI]
+        paths = (folder / name for folder in (*_folders_of(set_path), *usual) for name in EVAL_CONFIG_NAMES)
         return list(islice(filter(is_eval_config_file, paths), 1))
     return next((configs for folder in _folders_of(set_path) if (configs := _configs_in(folder))), [])
 
@@ -90,13 +94,13 @@ def is_eval_config_file(path: Path) -> bool:
 
 
 def config_above(set_path: Path) -> Path | None:
-    """The nearest `test_config.json` above a set: as in ADK, it is for the sets beside it."""
+    """The nearest `test_config.json` above a set, which, as in ADK, applies to the sets beside it only."""
     above = (folder / CONFIG_NAME for folder in _folders_of(set_path) if folder != set_path.parent)
     return next((path for path in above if path.is_file()), None)
 
 
 def is_config(path: Path) -> bool:
-    """Whether a file is a config by its name and what is in it; of the usual name, whatever is in it."""
+    """Whether a file is a config by name and content; with the usual name, for any content."""
     if path.name == CONFIG_NAME:
         return True
     if not is_json(path) or not _is_named_so(path.name):
@@ -172,7 +176,7 @@ class UnreadableConfig(dict[str, Any]):
 
 @dataclass(frozen=True)
 class ConfigInUse:
-    """A config, and where it came from."""
+    """A config with its source."""
 
     path: Path | None
     """The file; None for ADK's defaults, and for a config from Python code."""
@@ -180,7 +184,7 @@ class ConfigInUse:
     problems: tuple[Problem, ...] = ()
     """Its warnings."""
     passed_over: Path | None = None
-    """A config near the set that is not used; None where there is none."""
+    """A config near the set that is not used; None for none."""
     is_given: bool = False
     """Whether it comes from Python code."""
 
@@ -290,13 +294,13 @@ def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config of a file, None where there are errors, and all its problems; never raises."""
+    """The config of a file, None for errors, and all its problems; never raises."""
     text = text_or_problem(path)
     return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
 
 
 def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config in the text of a file, and its problems; None where it has errors."""
+    """The config in the text of a file, and its problems; None for errors."""
     from evaltui.core.metrics.config_validation import validate_config
 
     data = data_of(path, text)

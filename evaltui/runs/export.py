@@ -14,7 +14,7 @@ from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
 from evaltui.documents.dataset_cases import exported_case
 from evaltui.documents.edits import EditError
-from evaltui.runs.history import KeptRun
+from evaltui.runs.history import StoredRun
 from evaltui.traces.conversations import SET_ATTRIBUTE
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.writing.turn import Held, spans_of_turns
@@ -29,8 +29,8 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 """The attributes of a resource, and its spans."""
 
 
-def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
-    """Each conversation of a run, one in memory at a time; secrets are masked.
+def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
+    """The traces of the conversations of a run, one in memory at a time, with masked secrets.
 
     To `left_out`, the ids of cases and repeats are added that have no turn, or no result: they ended before
     their first turn, or were interrupted.
@@ -74,7 +74,7 @@ class _Repeat(NamedTuple):
 
 
 def _made_of_repeats(
-    run: KeptRun, secrets: Secrets, left_out: list[str], make: Callable[[_Repeat], _Made | None]
+    run: StoredRun, secrets: Secrets, left_out: list[str], make: Callable[[_Repeat], _Made | None]
 ) -> Iterator[_Made]:
     """The conversations of a run in another form, without those of which `make` makes None."""
     for case in run.summary.cases:
@@ -94,7 +94,7 @@ def _made_of_repeats(
             left_out += [f"{case.eval_id} (repeat {number + 1})" for number in empty]
 
 
-def results_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[Json]:
+def results_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator[Json]:
     """Each conversation of a run as a case of an EvaluationDataset, as `agents-cli eval generate` writes it.
 
     The response and the events are the actual ones; reference, rubrics and session are of the eval case.
@@ -123,7 +123,7 @@ def results_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[
     return _made_of_repeats(run, secrets, left_out, result)
 
 
-def _stated(run: KeptRun, case: CaseId) -> Json:
+def _stated(run: StoredRun, case: CaseId) -> Json:
     """The members of a dataset's case that say how it began and what is expected of it."""
     eval_case = run.file.eval_case(case) if run.file else None
     try:
@@ -203,7 +203,7 @@ def _declared(tools: Iterable[Json]) -> list[Json]:
 
 
 def _errors(result: RepeatResult) -> dict[str, Json]:
-    """The error that ended the conversation, by its turn."""
+    """The error that ended the conversation, by turn."""
     error = result.error
     if error is None or error.turn is None:
         return {}
@@ -211,7 +211,7 @@ def _errors(result: RepeatResult) -> dict[str, Json]:
 
 
 def _results(result: RepeatResult, turn: int, turns: int) -> list[Json]:
-    """The results of the metrics in a turn; results of the whole conversation stand at its last turn."""
+    """The results of the metrics in a turn; those of the whole conversation are in its last turn."""
     results: list[Json] = []
     for metric in result.metrics:
         scored = metric.per_invocation

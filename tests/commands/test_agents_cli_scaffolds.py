@@ -15,6 +15,7 @@ from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.project.layouts import PYPROJECT, write
 
+# Its templates of `tests/eval`, by version; Copyright Google LLC, Apache License 2.0.
 SCAFFOLDS = Path(__file__).with_name("agents_cli")
 AGENT = 'def root_agent(message, session):\n    return "Paris." if "France" in message else "Hello!"\n'
 DATASET = "tests/eval/datasets/basic-dataset.json"
@@ -29,8 +30,9 @@ def scaffold(request, tmp_path, monkeypatch):
     write(tmp_path / "app" / "agent.py", AGENT)
     (tmp_path / DATASET).parent.mkdir(parents=True)
     for path in (SCAFFOLDS / request.param).iterdir():
-        target = tmp_path / DATASET if path.suffix == ".json" else tmp_path / "tests" / "eval" / path.name
-        shutil.copy(path, target.with_name(target.name.removesuffix(".txt")))
+        # With another ending, they are no files of this project.
+        target = tmp_path / "tests" / "eval" / path.name.removesuffix(".txt")
+        shutil.copy(path, tmp_path / DATASET if target.suffix == ".json" else target)
     return tmp_path
 
 

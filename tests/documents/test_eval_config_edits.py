@@ -127,6 +127,10 @@ REFUSED = {
         "metrics_to_run: [safety]\nx: &x {safety_v1: 0.5}\nevaltui:\n  criteria:\n    <<: *x\n",
         "threshold",
     ),
+    "the only key of an element": (
+        "metrics_to_run: [safety]\nevaltui:\n  tags:\n    - set: s\n",
+        lambda config: config.config["evaltui"].update(tags=[{"case": "c"}]),
+    ),
     "a user simulator": (
         "metrics_to_run: [safety]\n",
         lambda config: config.config.update(user_simulator_config={"model": "m"}),

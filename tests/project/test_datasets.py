@@ -8,6 +8,7 @@ import pytest
 from evaltui.core.model.base_model import dump
 from evaltui.project.configs import find_config
 from evaltui.project.eval_sets import changes, load_eval_set, read_eval_set
+from evaltui.project.lint import lint
 from evaltui.text.values import show_value
 from tests.project.layouts import write
 
@@ -197,6 +198,9 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
     *_, mine, general = used.config.metrics()
     assert mine.definition.file == str(tmp_path / "mine.py")
     assert "that evaltui has no metric for. Instead, write rubrics" in general.not_evaluated
+    elsewhere = read(tmp_path / "more", PROMPT)
+    yaml.rename(write(tmp_path / "tests" / "eval" / "mine.py").with_name("eval_config.yaml"))
+    assert find_config(elsewhere).path == tmp_path / "tests" / "eval" / "eval_config.yaml"
     # It is not for eval sets of ADK, and a config of evaltui beside the dataset replaces it.
     assert find_config(eval_set).defaulted
     own = write(tmp_path / "datasets" / "test_config.json", '{"criteria": {"response_match_score": 0.5}}')
@@ -233,3 +237,12 @@ def test_a_user_of_a_history_has_a_name(tmp_path):
     case = {"conversation_history": history, "prompt": content("And now?")}
     turns_of_case = converted(tmp_path, case)["conversation"]
     assert turns_of_case == [ANSWERED, {"user_content": content("And now?")}]
+
+
+def test_rules_of_a_config_of_agents_cli_are_checked_at_their_lines(tmp_path):
+    read(tmp_path / "datasets", {**PROMPT, "eval_case_id": "a"})
+    write(tmp_path / "pyproject.toml")
+    rules = "  rules:\n    - {tool: f, arg: x, match: ignore, case: b}\n"
+    write(tmp_path / "eval_config.yaml", f"metrics_to_run: [safety]\n# ours\nevaltui:\n{rules}")
+    (problem,) = lint([tmp_path])
+    assert (problem.line, problem.message) == (5, "no case 'b' in the eval sets beside this config")

@@ -10,7 +10,7 @@ import pytest
 
 from evaltui.documents.recovery import recoverable
 from evaltui.tui.dialogs.unsaved import Recovery
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
@@ -67,8 +67,8 @@ async def test_a_dataset_is_listed_with_its_metrics_and_can_be_migrated(opened):
     names = ["mine", "general_quality"]
     assert [metric.metric_name for metric in opened_set.config.config.metrics()] == names
     workbench.navigation.select(Selection(shown.case_path, "light"))
-    assert BY_ID["convert"].refusal(workbench) is None
-    assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "light"
+    assert ACTIONS_BY_ID["convert"].refusal(workbench) is None
+    assert set_editing.convert_file(dataset)[0].eval_cases[0].eval_id == "light"
     criteria = Criteria(workbench.editing, dataset)
     assert criteria.unreadable() is None
     used, *_ = criteria.sections()
@@ -152,6 +152,29 @@ async def test_marks_and_thresholds_are_written_into_the_config_of_agents_cli(op
     assert config.read_text() == renamed + "  criteria:\n    mine: 3.0\n"
     mine, _ = workbench.sets.open(path).config.config.metrics()
     assert (mine.threshold, mine.is_informational) == (3.0, False)
+
+
+async def test_a_threshold_gives_a_stored_score_its_verdict(opened, until):
+    workbench, path = opened
+    (path.parent / "eval_config.yaml").write_text(CONFIG.replace(", general_quality", ""))
+    await workbench.sets.read()
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    key, criteria = next(iter(workbench.sets.every_case())), Criteria(workbench.editing, path)
+
+    def shown() -> tuple[str, str]:
+        (metric, *_) = workbench.outcomes.get(key).result.metrics
+        return str(metric.status), metric.reason
+
+    hint = "no threshold: evaltui.criteria.mine gives it one"
+    assert shown() == ("INFORMATIONAL", hint)
+    for threshold, status in (("2", "PASSED"), ("4", "FAILED")):
+        assert criteria.type(criteria.sections()[0].rows[0], threshold)
+        criteria.end_move()
+        await until(lambda status=status: shown() == (status, ""))
+    workbench.editing.undo()
+    workbench.editing.undo()
+    await until(lambda: shown() == ("INFORMATIONAL", hint))
 
 
 async def test_changes_of_the_config_outside_are_merged_by_member(opened):

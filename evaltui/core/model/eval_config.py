@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from evaltui.core.model.datasets import OWN_KEY
-from evaltui.core.model.json_values import dicts
+from evaltui.core.model.json_values import indexed_objects
 from evaltui.core.model.problems import JsonPath, Problem, has_error, wrong_kind
 from evaltui.text.values import did_you_mean
 
@@ -103,7 +103,7 @@ def definitions_of(data: Any) -> Iterator[tuple[str, JsonPath, Json]]:
     names, custom = data.get(METRICS_TO_RUN), data.get(CUSTOM_METRICS)
     pool = {
         definition["name"]: (index, definition)
-        for index, definition in dicts(custom if isinstance(custom, list) else [])
+        for index, definition in indexed_objects(custom if isinstance(custom, list) else [])
         if isinstance(definition.get("name"), str)
     }
     for name in dict.fromkeys(name for name in names or () if isinstance(name, str)):

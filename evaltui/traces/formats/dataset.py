@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from evaltui.core.model.datasets import RecordedCase, recorded_cases
-from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split_step
+from evaltui.core.model.json_values import spelling_in
 from evaltui.text.figures import counted
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import Held, spans_of_turns
@@ -30,7 +30,7 @@ def read_dataset(data: Json) -> Recorded:
         name = f"{case.eval_case_id}/{number}" if number > 1 else case.eval_case_id
         held = Held(name, authors[0], 0, {_CASE: case.eval_case_id})
         recorded.spans += spans_of_turns(held, list(_events(case)), ())
-    unrecorded = len(data[spelt("eval_cases", data)]) - repeats.total()
+    unrecorded = len(data[spelling_in("eval_cases", data)]) - repeats.total()
     if not recorded.spans:
         raise UnreadableTraceError(
             "an EvaluationDataset without responses or agent_data of a run; `evaltui run` runs its cases"
@@ -51,7 +51,7 @@ def _events(case: RecordedCase) -> Iterator[Event]:
         yield Event("user", _content(turn.content), data=data, turn=number, t=at)
         for index, agent in enumerate(turn.events):
             step = Step(agent["author"], _content(agent["content"]), id=f"{number}:{index}")
-            for event in split(replace(step, final=is_final(step))):
+            for event in split_step(replace(step, final=is_final(step))):
                 yield replace(event, turn=number, t=at)
 
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 
 from evaltui.core.conversation.instances import Json, instance_of
-from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, read_json, unreadable
+from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction_vote, read_json, unreadable_vote
 from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, judge_options, votes_counted
 from evaltui.core.metrics.judges.quality import number_in
-from evaltui.core.metrics.judges.verdicts import NO_ANSWER, result_over_turns, undecided
+from evaltui.core.metrics.judges.verdicts import NO_ANSWER, result_over_turns, undecided_turn
 from evaltui.core.metrics.metric import (
     MetricInput,
-    left_out,
+    left_out_turns,
     mean,
     not_evaluated,
     required_threshold,
@@ -47,7 +47,7 @@ async def judged_by_template(inputs: MetricInput, judge: Judge) -> MetricResult:
     text = _PLACEHOLDER.sub(lambda match: _filled(instance, match), definition.prompt_template)
     options, last = judge_options(metric), len(inputs.actual) - 1
     samples = await ask_samples(judge, metric.metric_name, {last: text}, options, as_adk=inputs.as_adk)
-    others = left_out(inputs)
+    others = left_out_turns(inputs)
     turns = [
         unscored_turn(others.get(turn, f"judged with the whole conversation, on turn {last + 1}"))
         for turn in range(last)
@@ -78,7 +78,9 @@ def _rated(inputs: MetricInput, samples: Sequence[Sample]) -> InvocationScore:
     )
     scored = [vote for vote in votes if vote.score is not None]
     if not scored:
-        return undecided(inputs, votes[0].problem, (Judgement("", "the conversation", None, votes=votes),))
+        return undecided_turn(
+            inputs, votes[0].problem, (Judgement("", "the conversation", None, votes=votes),)
+        )
     score = mean([vote.score for vote in scored if vote.score is not None])
     status = verdict(score, required_threshold(inputs.metric))
     nearest = min(scored, key=lambda vote: abs((vote.score or 0.0) - score))
@@ -95,9 +97,9 @@ def _vote(text: str) -> Vote:
         return error.vote
     entries = [value for value in values if isinstance(value, dict) and "score" in value]
     if not entries:
-        return unreadable(text)
+        return unreadable_vote(text)
     if len({str(entry["score"]) for entry in entries}) > 1:
-        return contradiction(show_value(entry["score"]) for entry in entries)
+        return contradiction_vote(show_value(entry["score"]) for entry in entries)
     explanation = str(entries[-1].get("explanation") or entries[-1].get("reason") or "")
     score = number_in(entries[-1]["score"])
     if score is None:
