@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
 
 from evaltui.commands import values
+from evaltui.commands.option import REPEATED, Group, Option
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.statistics import ALPHA
 from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
@@ -19,42 +18,6 @@ WORKBENCH = "evaltui"
 # As in core, which is slower to import.
 MAX_RUNS = 50
 
-Group = Literal[
-    "Cases",
-    "Repeats",
-    "Agent",
-    "Recording",
-    "Limits and cost",
-    "Variants",
-    "Machines",
-    "Reports",
-    "CI",
-    "Options",
-]
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option, or with a name without dashes an argument."""
-
-    names: str
-    """Its spellings, such as `-o --output`."""
-    commands: str
-    """The commands that take it."""
-    group: Group
-    """The heading in the help."""
-    help: str
-    form: str = ""
-    """The placeholder of its value in the help; "" for a flag."""
-    type: values.Type | None = None
-    """Reads the value; None for a text."""
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `add_argument`."""
-    instead: Literal["", "required", "optional"] = ""
-    """Whether it excludes the other options of the command with this value, and one of them is required."""
-
-
-_REPEATED = {"action": "append", "default": []}
 _REPORTS = f"{'|'.join(WRITERS)}[=PATH]"
 _TYPES: Mapping[str, values.Type] = {
     COUNT.form: values.count,
@@ -91,7 +54,7 @@ OPTIONS: tuple[Option, ...] = (
         "Cases",
         "Only cases with this tag; repeatable: with all of these",
         "NAME",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--not-tag",
@@ -99,7 +62,7 @@ OPTIONS: tuple[Option, ...] = (
         "Cases",
         "Only cases without this tag; repeatable: with none of these",
         "NAME",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option("--failed", "run", "Cases", "Run only cases that did not pass in the last run"),
     Option("--resume", "run score", "Cases", "Resume an interrupted run: missing cases and errors", "RUN"),
@@ -233,7 +196,7 @@ OPTIONS: tuple[Option, ...] = (
         "Agent",
         "Send this header to the agent's URL, with the value of an environment variable; repeatable",
         "NAME=VARIABLE",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--initial-session",
@@ -288,7 +251,7 @@ OPTIONS: tuple[Option, ...] = (
         "variant of [tool.evaltui.variants], base (the agent as it is), or all of these. Repeatable: several "
         "are run as a matrix",
         "NAME:KEY=VALUE,…",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     # Machines
     _setting("scheduler", "Machines", f"{WORKBENCH} run"),
@@ -347,7 +310,7 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Write a report; repeatable; - is stdout (default there: console)",
         _REPORTS,
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--report",
@@ -355,7 +318,7 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Write a report of the merged run; repeatable; - is stdout",
         _REPORTS,
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--report",
@@ -363,7 +326,7 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Write the comparison; repeatable; - is stdout (default: console)",
         "console|json[=PATH]",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--format",
@@ -408,7 +371,15 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Run: `last`, a number, a path, a name, an id or the beginning of one",
         "RUN",
-        more={"required": True},
+    ),
+    Option("--set", "export", "Reports", "Eval set (file or set id) instead of a run", "SET"),
+    Option(
+        "--format",
+        "export",
+        "Reports",
+        "Format: otlp (traces) or dataset (EvaluationDataset of agents-cli) of a run; dataset or rows "
+        "(messages of OpenAI as JSON lines; a table if FILE ends in .csv) of a set (default: otlp)",
+        more={"choices": ("otlp", "dataset", "rows"), "default": "otlp"},
     ),
     Option(
         "-o",
@@ -496,7 +467,7 @@ OPTIONS: tuple[Option, ...] = (
         "Options",
         "Only this conversation, by its id as `evaltui inspect` shows it; repeatable",
         "ID",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--turns", "import", "Options", "Only these turns of the conversation, e.g. 2-4, 1,3 or 2-", "N-M"
@@ -509,6 +480,27 @@ OPTIONS: tuple[Option, ...] = (
         "ID",
     ),
     Option("--dry-run", "import", "Options", "Show what would be added, and write nothing"),
+    Option(
+        "--map",
+        "import",
+        "Options",
+        "Member of a row that is a field of the case: id, user, messages, expected, calls, state, tag or "
+        "ignore; repeatable (default: as in the last import, else by the names of members)",
+        "FIELD=PATH",
+        more=REPEATED,
+    ),
+    Option(
+        "--conflicts",
+        "import",
+        "Options",
+        "Cases that the set and the file have both changed since the last import: keep mine (of the set) or "
+        "take theirs",
+        more={"choices": ("mine", "theirs")},
+    ),
+    Option("--yes", "import", "Options", "Write rows and tests without asking; they are shown all the same"),
+    Option(
+        "--strict", "export import migrate", "Options", "Exit 1 and write nothing if something does not fit"
+    ),
     Option(
         "--markdown",
         "help",
@@ -560,7 +552,7 @@ OPTIONS: tuple[Option, ...] = (
         "Options",
         "Another address that browsers use, such as that of a proxy: https://desk.example; repeatable",
         "URL",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option("--tls-cert", "serve", "Options", "Certificate, to speak HTTPS", "FILE", Path),
     Option("--tls-key", "serve", "Options", "Key of the certificate (default: in its file)", "FILE", Path),

@@ -27,7 +27,16 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "recordings",
         "cost",
     ),
-    "Automate and share": ("command-line", "ci", "pytest", "python", "share", "traces", "scaling"),
+    "Automate and share": (
+        "command-line",
+        "ci",
+        "pytest",
+        "python",
+        "share",
+        "traces",
+        "datasets",
+        "scaling",
+    ),
     "Connect": ("agents", "adk", "agents-cli", "troubleshooting"),
     "Look up": ("files", "options", "keys"),
 }

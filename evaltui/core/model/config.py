@@ -300,6 +300,19 @@ class TaggedCase(_Strict):
     """Tags by which the case can be selected, and is counted in reports."""
 
 
+class ImportedSource(_Strict):
+    """A file of another tool whose rows or tests are cases of a set."""
+
+    source: StrictStr
+    """The path of the file, relative to the folder of the config."""
+    set: StrictStr
+    """The id of the set."""
+    map: dict[StrictStr, StrictStr | list[StrictStr]] = Field(default_factory=dict)
+    """Paths of rows by field of a case; empty for a suite, which needs none."""
+    cases: dict[StrictStr, StrictStr] = Field(default_factory=dict)
+    """Digests of the cases as they were imported, by case id."""
+
+
 PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
 
 
@@ -356,6 +369,8 @@ class EvaltuiBlock(_Strict):
     """Marks on turns; the last mark of a turn applies."""
     tags: list[TaggedCase] = Field(default_factory=list)
     """Tags of cases, which do not affect scoring."""
+    imports: list[ImportedSource] = Field(default_factory=list)
+    """Files that cases were imported from, which do not affect scoring."""
     repeats: Repeats = Field(default_factory=Repeats)
     """Number of runs of each case."""
     thoughts: Literal["ignore", "score"] = "ignore"
@@ -430,10 +445,10 @@ class EvalConfig(_Camel):
         return tags_by_case(entries, eval_set_id)
 
     def scoring(self) -> dict[str, Any]:
-        """The settings that cases are scored by, as JSON without defaults, tags and paths."""
+        """The settings that cases are scored by, as JSON without defaults, tags, imports and paths."""
         metrics = {name: metric.anywhere for name, metric in self.evaltui.metrics_to_run.items()}
-        untagged = self.evaltui.model_copy(update={"tags": [], "metrics_to_run": metrics})
-        return self.model_copy(update={"evaltui": untagged}).model_dump(mode="json", exclude_defaults=True)
+        scored = self.evaltui.model_copy(update={"tags": [], "imports": [], "metrics_to_run": metrics})
+        return self.model_copy(update={"evaltui": scored}).model_dump(mode="json", exclude_defaults=True)
 
 
 def _defined(name: str, definition: DefinedMetric, criterion: float | BaseCriterion | None) -> EvalMetric:
