@@ -1,4 +1,4 @@
-"""`evaltui export`: a stored run as OTLP or as results of agents-cli, an eval set as a dataset."""
+"""`evaltui export`: a stored run as OTLP or as results of agents-cli, an eval set in other formats."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from evaltui.documents.case_file import CASES
 from evaltui.documents.dataset import dataset_of
 from evaltui.documents.files import written_at_once
 from evaltui.documents.json_text import locate
+from evaltui.exchange.promptfoo_writing import PROVIDER, lost_in_suite, lost_settings, suite_of
 from evaltui.exchange.row_writing import cells_of_case, lost_parts, row_of_case, table_of
 from evaltui.project.configs import find_config
 from evaltui.project.eval_sets import SetData, read_eval_set, set_name
@@ -50,8 +51,8 @@ def export(options: argparse.Namespace) -> int:
             raise UsageError("name either a run (--run) or an eval set (--set)")
         if options.set is not None:
             return _export_set(options)
-        if options.format == "rows":
-            raise UsageError("--format rows is for eval sets; name one with --set")
+        if options.format in ("rows", "promptfoo"):
+            raise UsageError(f"--format {options.format} is for eval sets; name one with --set")
         run = _run(options)
         left_out: list[str] = []
         if options.format == "dataset":
@@ -108,7 +109,7 @@ def _write_results(run: StoredRun, options: argparse.Namespace, left_out: list[s
 
 def _export_set(options: argparse.Namespace) -> int:
     if options.format == "otlp":
-        raise UsageError("--set: needs --format dataset or rows")
+        raise UsageError("--set: needs --format dataset, rows or promptfoo")
     _require_file(options)
     path = existing_set(options.agent_dir, options.set)
     read = read_eval_set(path)
@@ -120,6 +121,8 @@ def _export_set(options: argparse.Namespace) -> int:
         raise UsageError(f"{path} is of an old format; convert it with `evaltui migrate`")
     if options.format == "rows":
         return _export_rows(options, path, read)
+    if options.format == "promptfoo":
+        return _export_suite(options, path, read)
     name = read.eval_set.eval_set_id if str(options.output) == "-" else set_name(options.output)
     dataset, left_out = dataset_of(read.data, name)
     if left_out:
@@ -163,6 +166,31 @@ def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:
     with _opened(options.output) as file:
         file.writelines([table_of(rows)] if is_csv else lines)
     return _written(options.output, f"{counted(len(rows), 'case')} of {path}")
+
+
+def _export_suite(options: argparse.Namespace, path: Path, read: SetData) -> int:
+    """Writes a set as a config of promptfoo in JSON, which its YAML reader takes, too."""
+    set_id = read.eval_set.eval_set_id if read.eval_set else ""
+    config = find_config(path)
+    key = spelling_in(CASES, read.data)
+    left_out: list[Problem] = []
+    written: list[Json] = []
+    for index, case in enumerate(read.data[key]):
+        lost = list(lost_in_suite(suite_of(set_id, [case], config.config), case))
+        left_out += (Problem.warning((key, index, *where), f"{why}; left out") for where, why in lost)
+        written += [] if any(not where for where, _ in lost) else [case]
+    notes = [format_problem(problem) for problem in locate(left_out, read.text, str(path))]
+    notes += [f"{config.path or 'config'}: {note}" for note in lost_settings(config.config, set_id)]
+    for note in notes:
+        write_stderr(visible(note))
+    if notes and options.strict:
+        return refused("export", notes)
+    if not written:
+        raise UsageError(f"{path} has no case that a test can hold")
+    with _opened(options.output) as file:
+        file.write(json.dumps(suite_of(set_id, written, config.config), indent=2, ensure_ascii=False) + "\n")
+    write_stderr(f'evaltui export: replace the provider "{PROVIDER}" by yours')
+    return _written(options.output, f"{counted(len(written), 'case')} of {path}")
 
 
 def _require_file(options: argparse.Namespace) -> None:

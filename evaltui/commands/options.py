@@ -377,9 +377,9 @@ OPTIONS: tuple[Option, ...] = (
         "--format",
         "export",
         "Reports",
-        "Format: otlp (traces) or dataset (EvaluationDataset of agents-cli) of a run; dataset or rows "
-        "(messages of OpenAI as JSON lines; a table if FILE ends in .csv) of a set (default: otlp)",
-        more={"choices": ("otlp", "dataset", "rows"), "default": "otlp"},
+        "Format: otlp (traces) or dataset (EvaluationDataset of agents-cli) of a run; dataset, promptfoo or "
+        "rows (messages of OpenAI as JSON lines; a table if FILE ends in .csv) of a set (default: otlp)",
+        more={"choices": ("otlp", "dataset", "rows", "promptfoo"), "default": "otlp"},
     ),
     Option(
         "-o",

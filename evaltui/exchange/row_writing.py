@@ -43,16 +43,16 @@ def cells_of_case(case: Json, tags: Sequence[str]) -> Json:
     last = turns[-1] if turns else {}
     calls = [
         {"name": part["name"], "args": part["args"]}
-        for event in _events(last)
+        for event in events_of_turn(last)
         for kind, part in parts_of(event)
         if kind == "call"
     ]
     has_calls = bool(calls) or _calls_nothing(last)
     return {
         "id": field_of(case, "eval_id"),
-        "user": "\n\n".join(_text(field_of(turn, "user_content")) for turn in turns),
+        "user": "\n\n".join(text_of_content(field_of(turn, "user_content")) for turn in turns),
         "calls": json.dumps(calls, ensure_ascii=False) if has_calls else "",
-        "expected": _text(field_of(last, "final_response")),
+        "expected": text_of_content(field_of(last, "final_response")),
         "tags": " ".join(tags),
     }
 
@@ -93,7 +93,7 @@ def _messages(turns: Sequence[Json]) -> Iterator[Json]:
 def _of_agent(turn: Json, number: int) -> Iterator[Json]:
     """The messages of a turn between that of the user and the response; ids of calls are of the row."""
     open_calls: list[tuple[str, Json]] = []
-    for event in _events(turn):
+    for event in events_of_turn(turn):
         parts = list(parts_of(event))
         calls = [part for kind, part in parts if kind == "call"]
         ids = [f"call_{number + 1}_{len(open_calls) + place}" for place in range(1, len(calls) + 1)]
@@ -123,7 +123,8 @@ def _tool_call(call_id: str, call: Json) -> Json:
     return {"id": call_id, "type": "function", "function": {"name": call.get("name"), "arguments": arguments}}
 
 
-def _events(turn: Json) -> Iterator[Json]:
+def events_of_turn(turn: Json) -> Iterator[Json]:
+    """The events of a turn, of either shape of intermediate data."""
     data = field_of(turn, "intermediate_data")
     if isinstance(data, dict):
         yield from field_of(data, "invocation_events") or events_of_lists(data)
@@ -131,7 +132,8 @@ def _events(turn: Json) -> Iterator[Json]:
 
 def _calls_nothing(turn: Json) -> bool:
     is_stated = isinstance(field_of(turn, "intermediate_data"), dict)
-    return is_stated and not any(kind == "call" for event in _events(turn) for kind, _ in parts_of(event))
+    parts = (part for event in events_of_turn(turn) for part in parts_of(event))
+    return is_stated and not any(kind == "call" for kind, _ in parts)
 
 
 def _content(content: Any) -> str | list[Json]:
@@ -139,7 +141,8 @@ def _content(content: Any) -> str | list[Json]:
     return texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
 
 
-def _text(content: Any) -> str:
+def text_of_content(content: Any) -> str:
+    """The texts of a content, one per line."""
     return "\n".join(_texts(content))
 
 
