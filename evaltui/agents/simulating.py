@@ -131,15 +131,21 @@ class _CutOffError(Exception):
 
 def _reply_to_json(reply: Reply) -> Json:
     usage = {"usage": reply.usages[-1]} if reply.usages else {}
-    return _content("model", reply.text) | usage
+    return _content("model", reply.text) | usage | _version(reply)
+
+
+def _version(reply: Reply) -> Json:
+    return {"model_version": reply.version} if reply.version else {}
 
 
 def _reply_from_json(data: Json) -> Reply:
-    return Reply(data["parts"][0]["text"], usages=[data["usage"]] if "usage" in data else [])
+    usages = [data["usage"]] if "usage" in data else []
+    return Reply(data["parts"][0]["text"], usages=usages, version=data.get("model_version", ""))
 
 
 def _described(reply: Reply) -> Described:
-    return Described(_content("model", reply.text), reply.usages[-1] if reply.usages else None)
+    usage = reply.usages[-1] if reply.usages else None
+    return Described(_content("model", reply.text), usage, _version(reply))
 
 
 _FORMAT = ResponseFormat(_reply_to_json, _reply_from_json, _described)

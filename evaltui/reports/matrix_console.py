@@ -15,6 +15,7 @@ from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, draw, pad, wrap
 from evaltui.text.values import cut as limited
 from evaltui.text.values import visible
+from evaltui.views.comparison import served_lines
 from evaltui.views.matrix import cell_line, change_text, matrix_facts, sum_rows
 
 _MIN_WIDTH = 40
@@ -48,6 +49,8 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
         if comparison is not None:
             broken = counted(len(comparison.regressions), "regression")
             yield [(f"{visible(matrix.name(place))}: {broken} against {visible(comparison.base.title)}", "")]
+            for line in served_lines(comparison):
+                yield from wrap([(f"  {line}", "")], width)
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     if "missing" in facts:

@@ -19,6 +19,7 @@ from evaltui.runs.history import KeptRun, missing_in_words
 from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.views.served import other_models
 
 
 def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
@@ -91,6 +92,7 @@ def _notes(run: KeptRun, file: RunFile) -> Iterator[str]:
     if file.header.in_process:
         yield "the agent is an object, run in the process that evaluated it"
     yield from missing_in_words(run.summary, file)
+    yield from other_models(run.summary.cases.values())
 
 
 def _python(file: RunFile) -> str:

@@ -465,7 +465,8 @@ def _reply_of(name: str, response: ModelResponse, failed: Sequence[FailedAttempt
     if text:
         reason = response.finish_reason or ""
         cut_off = "" if reason in _COMPLETE else reason
-        return Reply(text, cut_off, (*_usages_of_attempts(failed), *usages_of([response.usage])))
+        usages = *_usages_of_attempts(failed), *usages_of([response.usage])
+        return Reply(text, cut_off, usages, response.model_version or "")
     reason = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
     error = ModelError(
         f"model {name!r} responded without text ({reason or 'no reason given'}). If it was cut off, "

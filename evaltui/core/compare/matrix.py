@@ -158,6 +158,8 @@ def _direction(change: CaseChange) -> tuple[Direction, tuple[str, ...]]:
     if change.reasons or not _is_judged(before) or not _is_judged(after):
         return "", change.reasons
     difference = after.passed / after.evaluated - before.passed / before.evaluated
+    if difference and change.served:
+        return "", tuple(served.in_words for served in change.served)
     return ("better" if difference > 0 else "worse" if difference < 0 else "same"), ()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Event, Json, describe_response
+from evaltui.core.model.served import is_other_model
 from evaltui.core.trace.spans import Span
 from evaltui.text.figures import UNKNOWN, show_number
 from evaltui.text.lines import Line, cells
@@ -49,6 +50,12 @@ def model_of(span: Span) -> str:
     return str((event.data if event else {}).get("model") or "")
 
 
+def version_of(span: Span) -> str:
+    """The model that answered, as its response names it; "" where it names none."""
+    event = span.event("model_response")
+    return str((event.data if event else {}).get("model_version") or "")
+
+
 def what_line(span: Span, room: int, *, named: bool = True) -> Line:
     """The line of a span that is no turn, without its kind; the response of a tool only where `room` cells
     hold some of it, the name of a model only where it is `named`."""
@@ -81,6 +88,8 @@ def what_line(span: Span, room: int, *, named: bool = True) -> Line:
 def _model(span: Span, name: str) -> Line:
     answered = span.event("model_response")
     line: Line = [(visible(name), ""), (" ", "")] if name else []
+    if is_other_model(model_of(span), version := version_of(span)):
+        line += [(f"served by {visible(version)}", "warning"), (" ", "")]
     if failed := span.event("error"):
         return [*line, *_error(failed.data)]
     if answered is None:

@@ -20,6 +20,7 @@ from evaltui.tui.widgets.writer import Folding, Lines, Page
 from evaltui.views.comparison import (
     KIND_ROLES,
     change_row,
+    served_lines,
     spent_rows,
     unfinished,
     verdicts,
@@ -69,6 +70,7 @@ def spent_line(compared: Compared) -> Line:
     changed = "; ".join(map(visible, compared.between))
     facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
     facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
+    facts += [[(line.strip(), "warning")] for line in served_lines(compared.comparison)]
     for words, _ in unfinished(compared.base.summary, compared.candidate.summary):
         facts.append([(words, "warning")])
     return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]
@@ -133,6 +135,8 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     what: Line = [("…" if why is None else visible(why), "muted")]
     if row.reasons:
         what = [(row.reasons, "")]
+    elif row.served:
+        what = [(f"{row.served}  ", "warning"), *what]
     elif why == "" and not columns.score:
         what = moved
     return both_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
@@ -175,6 +179,8 @@ def write_change(page: Page, change: CaseChange) -> None:
     page.ends(outcomes, [("   ".join(spent), "muted")])
     if row.reasons:
         page.text([(row.reasons, "warning")])
+    for served in change.served:
+        page.text([(visible(served.in_words), "warning")])
     if row.evidence:
         page.text([(f"{row.evidence} by its repeats (Fisher's exact test)", "muted")])
     line: Line = []

@@ -43,6 +43,8 @@ class Answer:
     """Why it says no more, such as `MAX_TOKENS`; "" where it is whole."""
     usages: tuple[Json, ...] = ()
     """Tokens as genai's usage metadata, of each attempt that told them; the last one is that of the text."""
+    version: str = ""
+    """The model that the response names; "" where it names none."""
 
 
 class JudgeFailedError(Exception):
@@ -131,6 +133,7 @@ def judged_by(options: JudgeModelOptions, prompt: Prompt, samples: Iterable[Samp
         answered=len(answers),
         replayed=sum(answer.is_replayed for answer in answers),
         unasked=sum(isinstance(sample, JudgeFailedError) and not sample.was_asked for sample in all_samples),
+        versions=tuple(dict.fromkeys(answer.version for answer in answers if answer.version)),
     )
 
 
@@ -179,7 +182,9 @@ def judgement(subject_id: str, subject: str, votes: Sequence[Vote]) -> Judgement
 def votes_of(samples: Sequence[Sample], read: Callable[[str], Vote]) -> tuple[Vote, ...]:
     """A vote for each sample; one that failed is a vote without a verdict."""
     return tuple(
-        read(sample.text) if isinstance(sample, Answer) else Vote(None, problem=str(sample))
+        replace(read(sample.text), version=sample.version)
+        if isinstance(sample, Answer)
+        else Vote(None, problem=str(sample))
         for sample in samples
     )
 
@@ -190,6 +195,10 @@ class Statement:
 
     vote: Vote
     evidence: tuple[Evidence, ...] = ()
+
+    def by(self, version: str) -> Statement:
+        """The statement as that of a version of a model."""
+        return replace(self, vote=replace(self.vote, version=version)) if version else self
 
 
 def votes_counted(votes: Sequence[Vote]) -> str:
