@@ -94,7 +94,7 @@ class Simulation:
                     options or None,
                     self.agent_folder,
                     call.waits,
-                    setting="`model` of user_simulator_config",
+                    settings=_SETTINGS,
                 )
                 if reply.cut_off:
                     raise _CutOffError(reply)
@@ -119,6 +119,9 @@ class Simulation:
         for usage in usages[:-1]:
             data = {"type": "FailedAttempt", "message": "no whole response; retrying", "retrying": True}
             self.reporter.event("error", agent=SIMULATED_USER, data=data, usage=usage, parent=request_id)
+
+
+_SETTINGS = "`model` of user_simulator_config", "`model_configuration` of user_simulator_config"
 
 
 class _CutOffError(Exception):

@@ -130,6 +130,8 @@ def _head(report: RunReport, not_passed: int) -> str:
     parts += [f"pass rate {facts['pass rate'].text}"] if "pass rate" in facts else []
     parts += [facts[label].text for label in ("calls", "cost") if label in shown]
     text = " · ".join(filter(None, parts))
+    named = [f"{label} {code(facts[label].text)}" for label in ("judge", "simulated user") if label in facts]
+    text = " · ".join([text, *named])
     if "mean scores" in facts:
         text += f"\n\nmean scores {code(facts['mean scores'].text)}"
     notes = "".join(f"> {code(note)}\n\n" for note in report.notes)

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from .adk_defaults import default_models
 from .arg_rule import ArgRule
 from .base_model import DataModel
 from .modes import ToolMode, TurnMode
@@ -40,8 +41,9 @@ class SimulatorConfig(DataModel):
 
     type: _SimulatorType = "llm_backed"
     """`llm_audio` is not supported."""
-    model: StrictStr = "gemini-2.5-flash"
-    """One that google-genai reaches, or `module:callable`, a function of the user's from prompt to answer."""
+    model: StrictStr = default_models().simulated_user
+    """One that google-genai reaches, or `module:callable`, a function of the user's from prompt to answer.
+    By default that of the installed google-adk."""
     model_configuration: dict[str, Any] = Field(
         default_factory=lambda: {"thinking_config": {"include_thoughts": True, "thinking_budget": 10240}}
     )
