@@ -106,8 +106,8 @@ async def test_advice_names_where_the_model_is_set(gemini, tmp_path):
     said = str(judge.value)
     assert "openai/gpt-4o is not a Gemini model. Check `judge_model` of the criterion" in said
     assert "whether GOOGLE_GEMINI_BASE_URL=" in said
+    settings = "`model` of user_simulator_config", "`model_configuration` of user_simulator_config"
     with pytest.raises(ModelError, match="Check `model` of user_simulator_config for a misspelt"):
-        settings = "`model` of user_simulator_config", "`model_configuration` of user_simulator_config"
         await ask("gemini-gone", "?", None, tmp_path, settings=settings)
     gemini.script(fails(400, "too long"))
     with pytest.raises(ModelError, match=r"refused the request: check `judge_model` of the criterion and"):

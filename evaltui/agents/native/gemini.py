@@ -150,7 +150,7 @@ def advice(error: Exception, model: str, setting: str, *, vertexai: bool) -> str
 
 
 def _sent_keys(error: APIError, config: types.GenerateContentConfig, setting: str) -> str:
-    """A sentence on the keys that were sent of a config: those that the error names, else all; "" for none."""
+    """A sentence on the keys of the config: those that the error names, else all; "" for none."""
     keys = [name for name in type(config).model_fields if getattr(config, name) is not None]
     message = (error.message or "").replace("_", "").lower()
     named = [key for key in keys if key.replace("_", "") in message] or keys
@@ -289,13 +289,16 @@ class GeminiModel:
         except KNOWN_ERRORS as error:
             tried = f" (tried {counted(attempt.number, 'time')})" if attempt.number > 1 else ""
             what = f"model {self.name!r} gave no response{tried}: {describe(error)}"
-            vertexai = "_client" in vars(self) and bool(self._client.vertexai)
-            what_to_do = advice(error, self.name, self._setting, vertexai=vertexai)
-            if isinstance(error, APIError) and error.code == 400 and request.config is not None:
-                what_to_do += _sent_keys(error, request.config, self._config_setting)
-            failed = ModelError(f"{what}. {what_to_do}")
+            failed = ModelError(f"{what}. {self._advice(error, request)}")
             failed.usages = usages_of([_usage(attempt.chunks)])
             raise failed from error
+
+    def _advice(self, error: Exception, request: ModelRequest) -> str:
+        vertexai = "_client" in vars(self) and bool(self._client.vertexai)
+        text = advice(error, self.name, self._setting, vertexai=vertexai)
+        if isinstance(error, APIError) and error.code == 400 and request.config is not None:
+            text += _sent_keys(error, request.config, self._config_setting)
+        return text
 
     def _is_worth_repeating(self, error: BaseException, attempt: _Attempt) -> bool:
         # With a gate, the call has already waited there after a refusal, for as long as that helps.

@@ -25,13 +25,14 @@ def is_other_model(model: str, version: str) -> bool:
     """
     if not model or not version or model.startswith(STAND_IN):
         return False
-    names = sorted((_plain(model), _plain(version)), key=len)
+    names = sorted((plain_name(model), plain_name(version)), key=len)
     if names[0] == names[1] or any(name.endswith(_ANY_VERSION) for name in names):
         return False
     return not (names[1].startswith(names[0]) and _VERSION.fullmatch(names[1], len(names[0])))
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """`gemini-2.5-flash` for `models/gemini-2.5-flash`."""
     return name.rpartition("/")[2].lower()
 
 
