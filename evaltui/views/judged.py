@@ -10,7 +10,8 @@ from typing import NamedTuple
 from evaltui.core.compare.judged import Finding, findings_in
 from evaltui.core.model.judgement import JudgedBy, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.text.figures import show_scores
+from evaltui.core.model.served import is_other_model
+from evaltui.text.figures import show_scores, some_of
 from evaltui.text.lines import Line, Span, cells, filled
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible, visible_block
@@ -47,7 +48,13 @@ def mark(good: bool | None) -> Span:
 
 def judge_line(judge: JudgedBy) -> str:
     """`judged by gemini-2.5-flash, 4 of 5 answered`"""
-    return f"judged by {visible(judge.model)}, {answered(judge)}"
+    return f"judged by {judge_name(judge)}, {answered(judge)}"
+
+
+def judge_name(judge: JudgedBy) -> str:
+    """`gemini-2.5-flash`; with other models that answered `gemini-2.5-flash (served by gemini-3.5-flash)`."""
+    others = [visible(version) for version in judge.versions if is_other_model(judge.model, version)]
+    return f"{visible(judge.model)} (served by {some_of(others)})" if others else visible(judge.model)
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,9 @@ def _verdict(finding: Finding) -> Line:
 
 
 def _vote_head(finding: Finding, vote: Vote) -> Line:
-    return [mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", "")]
+    differ = len({other.version for other in finding.judgement.votes}) > 1
+    version: Line = [(f" {visible(vote.version)}", "muted")] if differ and vote.version else []
+    return [mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", ""), *version]
 
 
 def _about(finding: Finding) -> Line:

@@ -67,10 +67,13 @@ def spent_line(compared: Compared) -> Line:
     if (pairs := compared.comparison.paired).cases:
         role = "error" if pairs.is_worse(compared.comparison.alpha) else ""
         facts.append([(str(pairs), role)])
+    facts += (served := [[(line.strip(), "warning")] for line in served_lines(compared.comparison)])
     changed = "; ".join(map(visible, compared.between))
-    facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
+    if changed:
+        facts.append([("changed ", "muted"), (changed, "")])
+    elif not served:
+        facts.append([("no other changes found", "muted")])
     facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
-    facts += [[(line.strip(), "warning")] for line in served_lines(compared.comparison)]
     for words, _ in unfinished(compared.base.summary, compared.candidate.summary):
         facts.append([(words, "warning")])
     return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]

@@ -44,7 +44,7 @@ from evaltui.tui.widgets.writer import (
     write_json,
 )
 from evaltui.views.cause import place_of
-from evaltui.views.judged import answered, judge_line, judged, mark, shown
+from evaltui.views.judged import answered, judge_line, judge_name, judged, mark, shown
 from evaltui.views.repeats import repeat_rows, shown_repeat
 from evaltui.views.result import error_rows, gating, informational_rows, turn_facts, turns_in_detail
 from evaltui.views.rows import Row, outermost, scored_response, shown_text, state_rows, text_rows
@@ -137,7 +137,7 @@ def _judge(page: Page, metric: MetricResult) -> Line:
     if judge is None:
         return []
     is_detailed = page.width >= ROOMY or judge.answered < judge.asked or judge.replayed
-    return [(f"judge {visible(judge.model)}{f', {answered(judge)}' if is_detailed else ''}", "muted")]
+    return [(f"judge {judge_name(judge)}{f', {answered(judge)}' if is_detailed else ''}", "muted")]
 
 
 def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:

@@ -104,6 +104,8 @@ def _write_failures(page: Page, row: RunRow, details: RunDetails | None, height:
 
 def write_run(page: Page, row: RunRow, details: RunDetails | None) -> None:
     """Writes the facts of a run: its cases, model, config, and whether the agent has changed."""
+    for note in details.notes if details else ():
+        page.labelled("note", [(visible(note), "warning")])
     page.labelled("log", [(visible(row.id), "muted")])
     if row.problem:
         page.labelled("problem", [(visible(row.problem), "error")])
@@ -122,8 +124,6 @@ def write_run(page: Page, row: RunRow, details: RunDetails | None) -> None:
     )
     if row.model:
         page.labelled("model", [(visible(row.model), "")])
-    for note in details.notes if details else ():
-        page.labelled("note", [(visible(note), "warning")])
     if row.kind.in_process:
         page.labelled("agent", [("object, run in the process that evaluated it", "")])
     elif words := row.kind.in_words:
