@@ -50,3 +50,13 @@ def write_test_config(folder: Path, **members: Any) -> Path:
     config = members if members.keys() & {"criteria", "evaltui"} else {"criteria": members}
     path.write_text(json.dumps(config), encoding="utf-8")
     return path
+
+
+def new_rule(
+    tool: str, arg: str, match: Any, case: tuple[str, str] | None = None, eval_set_id: str | None = None
+) -> Json:
+    """A rule of a config: for a case, for a set, or for every case."""
+    rule = {"tool": tool, "arg": arg, "match": match}
+    if case is not None:
+        return rule | {"set": case[0], "case": case[1]}
+    return rule if eval_set_id is None else rule | {"set": eval_set_id}

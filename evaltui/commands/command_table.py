@@ -57,7 +57,9 @@ def _served_agent(help: str) -> Option:
     return _argument("agent_dir", "AGENT_DIR", help, Path, nargs="?", default=Path())
 
 
-_TRACES = _argument("traces", "TRACE", "File of traces, or a folder of such files", Path, nargs="+")
+_TRACES = _argument(
+    "traces", "TRACE", "File of traces or ADK sessions, or a folder of such files", Path, nargs="+"
+)
 _OF_A_RUN_AGENT = {"agent": None, "module": "", "url": "", "headers": ()}
 
 COMMANDS: Mapping[str, Command] = {
@@ -218,20 +220,24 @@ COMMANDS: Mapping[str, Command] = {
         function="merge:merge_runs",
     ),
     "inspect": Command(
-        "Show the contents of recorded traces",
-        "Show the contents of recorded traces: formats, conversations, turns, calls, and missing content "
-        "with the variable that brings it.",
+        "Show the contents of recorded traces and ADK sessions",
+        "Show the contents of recorded traces, and of sessions and scenarios of ADK: formats, conversations, "
+        "turns, calls, and missing content with the variable that brings it.",
         "0 read, also without a conversation, 2 usage error or not readable.",
         (_TRACES,),
         function="inspect_traces:inspect_traces",
     ),
     "import": Command(
         "Add recorded conversations to an eval set",
-        "Add the conversations in recorded traces to an eval set, a case each: the user's messages, and the "
-        "actual calls and responses as the expected ones.",
+        "Add the conversations in recorded traces and ADK sessions to an eval set, a case each: the user's "
+        "messages, and the actual calls and responses as the expected ones. A scenario of ADK becomes a case "
+        "with a simulated user.",
         "0 added, 2 nothing added, with the reason.",
         (_TRACES,),
-        ("import traces.jsonl --into orders --conversation 4f2a --dry-run",),
+        (
+            "import traces.jsonl --into orders --conversation 4f2a --dry-run",
+            "import .adk/session.db --into orders --conversation 4f2a",
+        ),
         "All cases are added or none.",
         function="import_traces:import_traces",
     ),

@@ -43,7 +43,7 @@ def export(options: argparse.Namespace) -> int:
     except (UsageError, SelectionError, OSError, ValueError) as error:
         return complain("export", error)
     if left_out:
-        cases = f"{counted(len(left_out), 'case')} without a result or events left out: {some_of(left_out)}"
+        cases = f"{counted(len(left_out), 'case')} without a result or turns left out: {some_of(left_out)}"
         write_stderr(f"evaltui export: {visible(cases)}")
     return code
 

@@ -1,4 +1,4 @@
-"""`evaltui import`: conversations in recorded traces as cases of an eval set."""
+"""`evaltui import`: conversations in recorded traces and sessions, and scenarios, as cases of an eval set."""
 
 from __future__ import annotations
 
@@ -29,20 +29,28 @@ from evaltui.project.settings import secrets_of
 from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible
-from evaltui.traces.conversations import Conversations, RecordedConversation
-from evaltui.traces.drafting import chosen_turns, not_expected, turn_events, unusable
+from evaltui.traces.conversations import Conversations, RecordedConversation, RecordedSession
+from evaltui.traces.drafting import (
+    chosen_turns,
+    not_expected,
+    shown_message,
+    turn_events,
+    unknown_state,
+    unusable,
+)
 
 _LONGEST_USER = 60
 
 
 @dataclass(frozen=True)
 class _Imported:
-    """A case that is made of a conversation."""
+    """A case that is made of a conversation, or of a scenario."""
 
     draft: CaseDraft
-    conversation: RecordedConversation
-    turns: Sequence[int]
-    """Indexes of its turns in the conversation."""
+    source: str
+    """Its origin in a few words."""
+    messages: Sequence[tuple[int, str]]
+    """The user's messages with their numbers in the conversation."""
     notes: Sequence[str]
     """Remarks on parts of the conversation that are not in the case."""
 
@@ -56,7 +64,7 @@ def import_traces(options: argparse.Namespace) -> int:
     try:
         path = find_set(options.agent_dir, options.into)
         read = some_conversations(options.traces)
-        cases, already = _cases(options, _chosen(options, read), path)
+        cases, already = _cases(options, read, path)
         if not cases:
             raise UsageError("\n".join(already))
         if path.exists():
@@ -81,24 +89,26 @@ def _chosen(options: argparse.Namespace, read: Conversations) -> Sequence[Record
             raise UsageError(f"--conversation: no conversation {conversation_id!r}{hint}")
     ids = dict.fromkeys(options.conversation)
     chosen = [by_id[conversation_id] for conversation_id in ids] or list(read.conversations)
+    count = len(chosen) + len(_scenarios(options, read))
     for option, value in (("--case", options.case), ("--turns", options.turns)):
-        if value is not None and len(chosen) > 1:
+        if value is not None and count > 1:
             raise UsageError(
-                f"{option} is for one conversation, there are {len(chosen)}; choose one with "
-                "--conversation ID"
+                f"{option} is for one conversation, there are {count}; choose one with --conversation ID"
             )
     return chosen
 
 
-def _cases(
-    options: argparse.Namespace, chosen: Sequence[RecordedConversation], path: Path
-) -> tuple[list[_Imported], list[str]]:
+def _scenarios(options: argparse.Namespace, read: Conversations) -> Sequence[Json]:
+    return () if options.conversation else read.scenarios
+
+
+def _cases(options: argparse.Namespace, read: Conversations, path: Path) -> tuple[list[_Imported], list[str]]:
     """The cases to add, and a sentence for each conversation that is in the set already."""
     secrets = secrets_of(options.agent_dir)
     stored = list(read_eval_set_file(path, "given", path.parent).cases) if path.exists() else []
     imported: list[_Imported] = []
     already: list[str] = []
-    for conversation in chosen:
+    for conversation in _chosen(options, read):
         turns, notes = _turns(conversation, options.turns)
         named = options.case or conversation.named_case
         stored_ids = [case.eval_id for case in stored]
@@ -109,18 +119,26 @@ def _cases(
         draft = _draft(conversation, turns, eval_id, secrets, outputs=scores_outputs(path))
         twin = twin_of(draft.case, stored)
         if twin is not None and twin.is_same and (eval_id != named or twin.eval_id == named):
-            already.append(_already(conversation, twin, path))
+            already.append(
+                f"conversation {conversation.id} left out: {path} has it as case {twin.eval_id}; "
+                "--conversation with --case adds it again"
+            )
             continue
         stored.append(StoredCase.of_data(draft.case))
-        imported.append(_Imported(draft, conversation, turns, [*notes, *_alike(twin)]))
+        source = f"{counted(len(turns), 'turn')} of conversation {visible(conversation.id)}"
+        messages = [(number, shown_message(conversation.turns[number])) for number in turns]
+        imported.append(_Imported(draft, source, messages, [*notes, *_alike(twin)]))
+    for scenario in _scenarios(options, read):
+        prompt = scenario["starting_prompt"]
+        eval_id = options.case or propose_eval_id(prompt, [case.eval_id for case in stored])
+        draft = CaseDraft({"eval_id": eval_id, "conversation_scenario": scenario}, {})
+        twin = twin_of(draft.case, stored)
+        if twin is not None and twin.is_same:
+            already.append(f"scenario {prompt!r} left out: {path} has it as case {twin.eval_id}")
+            continue
+        stored.append(StoredCase.of_data(draft.case))
+        imported.append(_Imported(draft, "scenario", [(0, prompt)], []))
     return imported, already
-
-
-def _already(conversation: RecordedConversation, twin: Twin, path: Path) -> str:
-    return (
-        f"conversation {conversation.id} left out: {path} has it as case {twin.eval_id}; "
-        "--conversation with --case adds it again"
-    )
 
 
 def _alike(twin: Twin | None) -> Iterator[str]:
@@ -146,6 +164,8 @@ def _turns(conversation: RecordedConversation, text: str | None) -> tuple[Sequen
         for number in turns
         for gap in (*not_expected(conversation.turns[number]), *conversation.turns[number].remarks)
     ]
+    if (session := conversation.session_before(turns[0])) is not None:
+        notes += unknown_state(session)
     return turns, notes
 
 
@@ -158,8 +178,16 @@ def _draft(
     outputs: bool,
 ) -> CaseDraft:
     drafts = [TurnDraft(turn_events(conversation, number)) for number in turns]
+    session = conversation.session_before(turns[0]) or RecordedSession("", "", {})
     try:
-        draft = draft_case(eval_id, drafts, app_name="", user_id="", state={}, outputs=outputs)
+        draft = draft_case(
+            eval_id,
+            drafts,
+            app_name=session.app_name,
+            user_id=session.user_id,
+            state=session.state,
+            outputs=outputs,
+        )
         draft = replace(draft, case=without_secrets(draft.case, secrets))
         EvalCase.model_validate(draft.case)
     except ValueError as error:
@@ -171,15 +199,15 @@ def _lines(path: Path, cases: Sequence[_Imported], marked: Path | None, *, writt
     done = "added" if written else "would be added; no file changed"
     yield [(f"{visible(str(path))}: {counted(len(cases), 'case')} {done}", "bold")]
     for case in cases:
-        about = f"  {counted(len(case.turns), 'turn')} of conversation {visible(case.conversation.id)}"
-        yield [("  ", ""), (visible(case.case["eval_id"]), "bold"), (about, "muted")]
-        for number, turn in zip(case.turns, case.case["conversation"], strict=True):
-            user = visible(cut(" ".join(case.conversation.messages[number].split()), _LONGEST_USER))
+        yield [("  ", ""), (visible(case.case["eval_id"]), "bold"), (f"  {case.source}", "muted")]
+        turns = case.case.get("conversation") or [{}]
+        for (number, message), turn in zip(case.messages, turns, strict=True):
+            user = visible(cut(" ".join(message.split()), _LONGEST_USER))
             yield [(f"    {number + 1}  ", "muted"), (user, ""), *_calls(turn)]
         yield from ([("    note  ", "warning"), (visible(note), "")] for note in case.notes)
     if marked is not None:
-        turns = counted(sum(len(case.draft.marks) for case in cases), "turn")
-        yield [(f"{visible(str(marked))}: calls of {turns} not checked", "bold")]
+        marks = counted(sum(len(case.draft.marks) for case in cases), "turn")
+        yield [(f"{visible(str(marked))}: calls of {marks} not checked", "bold")]
 
 
 def _calls(turn: Json) -> Line:

@@ -1,11 +1,11 @@
-"""`evaltui inspect`: the content of recorded traces, and missing parts."""
+"""`evaltui inspect`: the content of recorded traces and sessions, and missing parts."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import Conversations, RecordedConversation, RecordedTurn
-from evaltui.traces.drafting import missing_content
+from evaltui.traces.drafting import missing_content, shown_message, unknown_state
 from evaltui.traces.reading import files_in, read_file
 from evaltui.traces.span import Recorded
 
@@ -28,12 +28,14 @@ _LONGEST_TEXT = 70
 
 @dataclass
 class _File:
-    """The formats, spans and log records of a file."""
+    """The formats of a file, and what it holds."""
 
     path: Path
     formats: dict[str, None] = field(default_factory=dict)
     spans: int = 0
     logs: int = 0
+    sessions: int = 0
+    scenarios: int = 0
 
 
 def inspect_traces(options: argparse.Namespace) -> int:
@@ -55,6 +57,7 @@ def _document(files: Sequence[_File], read: Conversations) -> Json:
         "version": VERSION,
         "files": [_file_json(file) for file in files],
         "conversations": [_conversation_json(conversation) for conversation in read.conversations],
+        "scenarios": list(read.scenarios),
         "warnings": list(read.warnings),
     }
 
@@ -66,8 +69,10 @@ def _recorded(paths: Sequence[Path], files: list[_File]) -> Iterator[Recorded]:
         files.append(file)
         for recorded in read_file(path):
             file.formats |= recorded.formats
-            file.spans += len(recorded.spans)
+            file.spans += 0 if recorded.sessions else len(recorded.spans)
             file.logs += len(recorded.logs)
+            file.sessions += recorded.sessions
+            file.scenarios += len(recorded.scenarios)
             yield recorded
 
 
@@ -77,6 +82,8 @@ def _file_json(file: _File) -> Json:
         "formats": list(file.formats),
         "spans": file.spans,
         "log_records": file.logs,
+        "sessions": file.sessions,
+        "scenarios": file.scenarios,
     }
 
 
@@ -85,6 +92,7 @@ def _conversation_json(conversation: RecordedConversation) -> Json:
         "id": conversation.id,
         "began": datetime.fromtimestamp(conversation.began, UTC).isoformat() if conversation.began else None,
         "case": conversation.named_case or None,
+        "session": None if conversation.session is None else asdict(conversation.session),
         "traces": list(conversation.traces),
         "turns": [_turn_json(turn) for turn in conversation.turns],
     }
@@ -121,13 +129,23 @@ def _response(events: Sequence[Event]) -> str | None:
 
 def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
     for file in files:
-        held = [counted(file.spans, "span"), *([counted(file.logs, "log record")] if file.logs else [])]
+        counts = {
+            "span": file.spans,
+            "log record": file.logs,
+            "session": file.sessions,
+            "scenario": file.scenarios,
+        }
+        held = [counted(count, what) for what, count in counts.items() if count] or [counted(0, "span")]
         facts = "   ".join([", ".join(file.formats) or "empty", *held])
         yield [(visible(str(file.path)), "bold"), (f"   {facts}", "muted")]
     for warning in read.warnings:
         yield [("note  ", "warning"), (visible(warning), "")]
-    if not read.conversations:
+    if not read.conversations and not read.scenarios:
         yield [("No conversation of an agent", "warning")]
+    for scenario in read.scenarios:
+        yield []
+        yield [("scenario   ", ""), (_short(scenario["starting_prompt"]), "bold")]
+        yield [("     ", ""), (_short(scenario["conversation_plan"]), "")]
     for conversation in read.conversations:
         yield []
         yield from _conversation(conversation)
@@ -141,8 +159,12 @@ def _conversation(conversation: RecordedConversation) -> Iterator[Line]:
     )
     facts += [f"case {visible(conversation.named_case)}"] if conversation.named_case else []
     yield [("conversation ", ""), (visible(conversation.id), "bold"), ("   " + "   ".join(facts), "muted")]
+    if (session := conversation.session) is not None:
+        state = json.dumps(session.state, ensure_ascii=False)
+        names = f"app {session.app_name}   user {session.user_id}   state before the first turn "
+        yield [("  session  ", "muted"), (visible(names), "muted"), (_short(state), "")]
     for number, turn in enumerate(conversation.turns, 1):
-        user = _short(turn.user) if turn.user else UNKNOWN
+        user = _short(shown_message(turn)) or UNKNOWN
         seconds = show_duration(turn.seconds) if turn.seconds else UNKNOWN
         yield [(f"  {number}  ", "muted"), (user, "bold"), (f"   {seconds}", "muted")]
         for call in _calls(turn.events):
@@ -154,6 +176,8 @@ def _conversation(conversation: RecordedConversation) -> Iterator[Line]:
         if turn.error is not None:
             yield [("     ! ", "error"), (_short(f"{turn.error.type}: {turn.error.message}"), "error")]
         yield from ([("     ", ""), (visible(remark), "warning")] for remark in turn.remarks)
+    for sentence in unknown_state(session) if session else ():
+        yield [("  note  ", "warning"), (visible(sentence), "")]
     for what, remedy in missing_content(conversation.turns):
         yield [("  missing  ", "warning"), (f"{what}: ", ""), (visible(remedy), "")]
 

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 _NAMES = max(map(len, METRICS))
 _INDENT = 4
 _BESIDE_THESE = (
-    "Beside these, final_session_state is compared for every case that has one, and a config may name metric "
-    "functions of your own under custom_metrics and evaltui.criteria."
+    "Beside these, final_session_state is compared for every case that has one, answer_rules the checks of "
+    "evaltui.answers, and a config may name metric functions of your own under custom_metrics and "
+    "evaltui.criteria."
 )
 
 

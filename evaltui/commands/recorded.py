@@ -21,13 +21,18 @@ def conversations_of(recorded: Iterable[Recorded], attributes: Sequence[str] = (
 
 
 def some_conversations(paths: Sequence[Path]) -> Conversations:
-    """The conversations in files. Raises UsageError where there are none, or a file cannot be read."""
+    """The conversations and scenarios in files. Raises UsageError where there are none, or a file cannot be
+    read."""
     read = conversations_of(read_files(paths))
-    require_some(read, [str(path) for path in paths])
+    if not read.scenarios:
+        require_some(read, [str(path) for path in paths])
     return read
 
 
 def require_some(read: Conversations, named: Sequence[str]) -> None:
     """Raises UsageError where there is no conversation; `named` are the searched places."""
     if not read.conversations:
-        raise UsageError("\n".join((f"no conversation of an agent in {some_of(named)}", *read.warnings)))
+        hint = "; `evaltui import FILE --into SET` makes cases of its scenarios" if read.scenarios else ""
+        raise UsageError(
+            "\n".join((f"no conversation of an agent in {some_of(named)}{hint}", *read.warnings))
+        )

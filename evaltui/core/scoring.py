@@ -7,7 +7,7 @@ not keep a case from passing, and a case whose agent raised is FAILED.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from evaltui.core.compare.diff import diff_state, expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.matching.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
+from evaltui.core.metrics.answer_rules import Answer, answer_rules_result
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import MetricInput, unpaired
@@ -23,6 +24,7 @@ from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import ignores_args
 from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
+from evaltui.core.model.answer_rule import AnswerRule
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
 from evaltui.core.model.errors import NOT_RECORDED
 from evaltui.core.model.eval_set import (
@@ -119,6 +121,11 @@ class Expected:
         return rules_of_case(rules, self.eval_set_id, self.case.eval_id)
 
     @property
+    def answer_rules(self) -> Sequence[AnswerRule]:
+        """The checks of answers that hold in this case."""
+        return self.effective_config.answer_rules(self.eval_set_id, self.case.eval_id)
+
+    @property
     def unspecified(self) -> bool:
         """Whether responses and calls that the case lacks are not checked."""
         return not self.adk_verdicts and not self.case.checks_unspecified
@@ -204,6 +211,11 @@ async def score_repeat(
         if final_state is not None and is_known:
             state = diff_state(expected.case.final_session_state, dict(final_state))
         metrics.append(_state_result(state, is_known=is_known))
+    if rules_of_answers := expected.answer_rules:
+        answers = list(_answers(expected, held))
+        if differing:
+            answers = [answer._replace(is_known=False) for answer in answers]
+        metrics.append(answer_rules_result(rules_of_answers, answers))
     metrics += _reservations(expected)
     if differing:
         metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=differing))
@@ -324,6 +336,21 @@ async def _metric_result(
         reason = "custom metrics run in the agent's own process: use evaluate()"
         return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=reason)
     return await custom(inputs)
+
+
+def _answers(expected: Expected, actual: Sequence[Invocation]) -> Iterator[Answer]:
+    """The response of each turn that was run beside the expected one."""
+    thoughts, context = expected.score_thoughts, expected.turns_marked("context")
+    conversation = expected.case.conversation or ()
+    for number, turn in enumerate(actual):
+        want = conversation[number] if number < len(conversation) else None
+        is_expected = want is not None and want.final_response is not None
+        yield Answer(
+            scored_text(turn, thoughts=thoughts),
+            scored_text(want, thoughts=thoughts) if want is not None and is_expected else None,
+            "context turn, not scored" if number in context else "",
+            not {TURN, ANSWERS} & {*turn.untold},
+        )
 
 
 def _state_result(state: Sequence[StateDiff], *, is_known: bool) -> MetricResult:

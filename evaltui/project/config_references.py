@@ -65,7 +65,7 @@ def reference_problems(
 
     `read` are sets that were read already, by file: their ids and cases.
     """
-    if not (block.turns or block.rules or block.tags or block.tools):
+    if not (block.turns or block.rules or block.answers or block.tags or block.tools):
         return []
     text = text_or_problem(config)
     if isinstance(text, Problem):
@@ -174,12 +174,13 @@ def _idle_tools(config: Any, sets: ScoredSets) -> Iterator[Finding]:
 
 
 @SLOW_REGEX.checks("references")
-def _slow_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
-    """Rules whose regex takes very long on texts that it does not match."""
-    for index, rule in dicts(list_at(config, RULES)):
-        match = rule.get("match")
-        if isinstance(match, dict) and isinstance(regex := match.get("regex"), str) and is_slow(regex):
-            yield (*RULES, index, "match", "regex"), "can be very slow; avoid nested repeats"
+def _slow_rules(config: Any, _sets: ScoredSets) -> Iterator[Finding]:
+    """Rules and checks of answers whose regex takes very long on texts that it does not match."""
+    for name, owner in (("rules", ("match",)), ("answers", ())):
+        for index, _ in dicts(list_at(config, (*BLOCK, name))):
+            path = (*BLOCK, name, index, *owner, "regex")
+            if isinstance(regex := value_at(config, path), str) and is_slow(regex):
+                yield path, "can be very slow; avoid nested repeats"
 
 
 def _has(value: Any, steps: ArgPath) -> bool:

@@ -21,7 +21,7 @@ from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
-from evaltui.views.run import Fact, config_text, run_facts, tag_lines
+from evaltui.views.run import Fact, config_text, failure_lines, run_facts, tag_lines
 
 _MIN_WIDTH = 40
 # Below it, why a case did not pass has too little room.
@@ -52,6 +52,8 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
             yield [(f"  {_not_listed(summaries)} not listed", "muted")]
         yield []
         yield from _all_details(eval_set.eval_set_id, listed, width, seen)
+    if failures := list(failure_lines(report.failures, width)):
+        yield from [*failures, []]
     if report.comparison is not None:
         yield from comparison_lines(report.comparison, width)
         yield []

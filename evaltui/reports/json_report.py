@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from evaltui.core.compare.failure_groups import FailureGroup
 from evaltui.core.compare.run_comparison import CaseChange, Comparison
 from evaltui.core.compare.totals import Rates
 from evaltui.core.compare.totals import Totals as RunTotals
@@ -112,6 +113,8 @@ class Report:
     notes: tuple[str, ...]
     preflight: tuple[MetricCheck, ...]
     sets: tuple[EvalSet, ...]
+    failures: tuple[FailureGroup, ...] = ()
+    """Cases that failed or had an error, by reason, the largest group first."""
     # A run of many cases does not fit into the memory: these are written one by one.
     comparison: Comparison | None = None
     """None without `--baseline`."""
@@ -157,6 +160,7 @@ def json_report(report: RunReport) -> Iterator[str]:
         notes=report.notes,
         preflight=report.checks,
         sets=tuple(map(EvalSet.of, report.sets)),
+        failures=report.failures,
     )
     compared = comparison_json(report.comparison) if report.comparison else None
     document = _data(head, Report, exclude={"comparison", "cases"})

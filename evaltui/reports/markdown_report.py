@@ -25,7 +25,7 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.matrix import cell_line, matrix_facts, sum_rows
-from evaltui.views.run import MOST_TAGS, outcome_span, run_facts
+from evaltui.views.run import MOST_TAGS, failure_lines, outcome_span, run_facts
 from evaltui.views.variant_verdict import verdict_lines
 
 MARKER = "<!-- evaltui-report -->"
@@ -46,6 +46,8 @@ def markdown_report(report: RunReport) -> str:
     page = _Page()
     page.add(_head(report, count))
     shown = page.add_rows(_row(name, case) for name, case in _not_passed(report))
+    if lines := list(failure_lines(report.failures, MAX_WIDTH)):
+        page.add_block(draw(lines[0], color=False), lines[1:], is_open=True)
     if report.tags:
         page.add(_tags(report.tags))
     if lines := list(cost_lines(report.spent, MAX_WIDTH)):

@@ -30,8 +30,10 @@ from evaltui.core.metrics.metric import MetricInput, unpaired
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.preflight import withheld
 from evaltui.core.model.case_id import case_text, fingerprint
+from evaltui.core.model.content import Content
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import NOT_RECORDED, ErrorInfo, ErrorKind
+from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status, worst_status
@@ -322,6 +324,8 @@ class Verdicts:
             return failed_repeat(expected, ran.error, actual, ran.seconds)
         if not expected.adk_verdicts and (failure := unanswered_failure(ran.events)) is not None:
             return failed_repeat(expected, failure, actual, ran.seconds)
+        if expected.adk_verdicts and (failure := _response_to_other_id(expected.case, actual)) is not None:
+            return failed_repeat(expected, failure, actual, ran.seconds)
         score = partial(score_repeat, seconds=ran.seconds, spent=spent)
         by_all = partial(score, custom=partial(score_custom, self._hosts), judge=judge)
         secrets = self.secrets
@@ -345,6 +349,21 @@ class Verdicts:
 
         by_keys = replace(by_marks, case=case)
         return _decided(result, await score(by_keys, done, final_state=state, custom=custom, judged=judged))
+
+
+def _response_to_other_id(case: EvalCase, actual: Sequence[Invocation]) -> ErrorInfo | None:
+    """The error with which google-adk ends a case that responds to a call by a recorded id: it sends the
+    response as it is, and each run has other ids. None where the ids are the same."""
+    for number, (turn, done) in enumerate(zip(case.conversation or (), actual, strict=False), start=1):
+        recorded, sent = (_response_ids(content) for content in (turn.user_content, done.user_content))
+        if recorded != sent:
+            message = f"turn {number} responds to a call of an earlier run, which google-adk cannot run"
+            return ErrorInfo("ValueError", message, kind=ErrorKind.AGENT)
+    return None
+
+
+def _response_ids(content: Content) -> list[str | None]:
+    return [part.function_response.id for part in content.parts or () if part.function_response]
 
 
 async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> MetricResult:

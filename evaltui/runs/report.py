@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import overload
 
+from evaltui.core.compare.failure_groups import FailureGroup, failure_groups
 from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.compare.run_summary import CaseSummary, summarize
 from evaltui.core.compare.totals import Rates, Totals, rates, totals_of
@@ -206,6 +207,15 @@ class RunReport:
             if Status.ERROR in summary.outcomes
         )
         return Counter(kind for case in may_have for kind in case.error_kinds if kind)
+
+    @cached_property
+    def failures(self) -> tuple[FailureGroup, ...]:
+        """The cases that failed or had an error, by reason; a flaky one that its policy lets pass is none."""
+        return failure_groups(
+            (summary.id, self.cases[number])
+            for number, summary in enumerate(self.summaries)
+            if summary.runs and not summary.passes
+        )
 
     @cached_property
     def tags(self) -> Mapping[str, Totals]:

@@ -9,8 +9,10 @@ files: a span that several of them have is one.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +26,7 @@ from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in, texts
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
 from evaltui.traces.tree import TraceTurn, Work, operation_of, turns_of, user_parts
-from evaltui.traces.writing.turn import EVENTS, FINAL_STATE
+from evaltui.traces.writing.turn import EVENTS, FINAL_STATE, OWNER, REMARKS, SESSION
 
 
 def split_turn(turn: TraceTurn) -> list[TraceTurn]:
@@ -174,6 +176,19 @@ class RecordedTurn:
 
 
 @dataclass(frozen=True)
+class RecordedSession:
+    """The session of a conversation before its first turn."""
+
+    app_name: str
+    user_id: str
+    state: Json
+    unknown: tuple[str, ...] = ()
+    """Keys of the state of which no value before the first turn is known."""
+    shared: tuple[str, ...] = ()
+    """Keys with their values of later: other sessions may have changed them meanwhile."""
+
+
+@dataclass(frozen=True)
 class RecordedConversation:
     """A conversation as traces have it."""
 
@@ -193,6 +208,35 @@ class RecordedConversation:
     def named_case(self) -> str:
         """The case that it says it is of; "" for none."""
         return next((str(self.attributes[name]) for name in CASE_ATTRIBUTES if self.attributes.get(name)), "")
+
+    @cached_property
+    def session(self) -> RecordedSession | None:
+        """The session before the first turn; None where it is unknown."""
+        data = _json_object(self.attributes.get(SESSION))
+        if data is None or not isinstance(state := data.get("state"), dict):
+            return None
+        keys = (tuple(map(str, data.get(name) or ())) for name in ("unknown", "shared"))
+        return RecordedSession(str(data.get("app_name") or ""), str(data.get("user_id") or ""), state, *keys)
+
+    def session_before(self, number: int) -> RecordedSession | None:
+        """The session before a turn, from 0; None where it is unknown."""
+        session = self.session
+        if session is None:
+            return None
+        deltas = (event.data.get("delta") for turn in self.turns[:number] for event in turn.events)
+        changed = {key: delta[key] for delta in deltas if isinstance(delta, dict) for key in delta}
+        unknown, shared = (
+            tuple(key for key in keys if key not in changed) for keys in (session.unknown, session.shared)
+        )
+        state = {key: value for key, value in (session.state | changed).items() if value is not None}
+        return replace(session, state=state, unknown=unknown, shared=shared)
+
+    def state_after(self, number: int) -> Json | None:
+        """The session state after a turn, from 0, as far as it is known; None where nothing of it is."""
+        if number + 1 == len(self.turns) and self.final_state is not None:
+            return self.final_state
+        session = self.session_before(number + 1)
+        return session.state if session else None
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -217,19 +261,22 @@ class Conversations:
     """Conversations in the order in which they began."""
     warnings: tuple[str, ...] = ()
     """Parts that were left out, a sentence each."""
+    scenarios: tuple[Json, ...] = ()
+    """Scenarios of ADK, with which no conversation was recorded."""
 
 
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
     """The conversations in what was read. Of `attributes`, values are kept with each."""
-    spans, logs, warnings, twins = _merged(recorded)
+    scenarios: list[Json] = []
+    spans, logs, warnings, twins = _merged(_with_scenarios(recorded, scenarios))
     lost = with_logs(spans, logs)
     traces: dict[str, list[OtelSpan]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
     del spans
-    groups: dict[str, list[tuple[str, TraceTurn]]] = {}
-    values: dict[str, dict[str, Any]] = {}
-    names = (*CASE_ATTRIBUTES, SET_ATTRIBUTE, *attributes)
+    groups: dict[tuple[str, str], list[tuple[str, TraceTurn]]] = {}
+    values: dict[tuple[str, str], dict[str, Any]] = {}
+    names = (*CASE_ATTRIBUTES, SET_ATTRIBUTE, SESSION, *attributes)
     empty = 0
     while traces:
         trace_id, members = traces.popitem()
@@ -237,10 +284,16 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
         empty += not turns
         session = _session(members)
         for turn in turns:
-            key = session or _conversation(turn) or trace_id
+            key = session or _conversation(turn) or trace_id, str(turn.span.attributes.get(OWNER) or "")
             groups.setdefault(key, []).extend((trace_id, piece) for piece in split_turn(turn))
             _keep(values.setdefault(key, {}), names, turn.spans)
-    conversations = [_conversation_of(key, turns, values[key]) for key, turns in groups.items()]
+    owners = Counter(session for session, _ in groups)
+    conversations = [
+        _conversation_of(
+            session if owners[session] == 1 else f"{owner}/{session}", turns, values[session, owner]
+        )
+        for (session, owner), turns in groups.items()
+    ]
     if twins:
         warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
     if lost:
@@ -250,7 +303,15 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
     return Conversations(
         tuple(sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))),
         tuple(warnings),
+        tuple(scenarios),
     )
+
+
+def _with_scenarios(recorded: Iterable[Recorded], scenarios: list[Json]) -> Iterator[Recorded]:
+    """Adds the scenarios in what is read to `scenarios`."""
+    for document in recorded:
+        scenarios += document.scenarios
+        yield document
 
 
 def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecord], list[str], int]:
@@ -321,7 +382,7 @@ def _conversation_of(
         tuple(dict.fromkeys(trace for trace, _ in ordered)),
         attributes,
         zero / _SECOND,
-        _own_final_state(joined[-1].span.attributes.get(FINAL_STATE)),
+        _json_object(joined[-1].span.attributes.get(FINAL_STATE)),
     )
 
 
@@ -349,6 +410,7 @@ def _is_our_own(span: OtelSpan) -> bool:
 
 
 def _remarks(events: Sequence[Event]) -> Iterator[str]:
+    yield from map(str, events[0].data.get(REMARKS) or ())
     if any(event.data.get("may_hold_thoughts") for event in events):
         yield "response may contain thoughts, which the trace does not mark"
     if NOT_RECORDED in _user_text(events[0]) or any(event.data.get("lacks_attachment") for event in events):
@@ -416,8 +478,8 @@ def _own_events(text: Any, turn: int) -> list[Event] | None:
         return None
 
 
-def _own_final_state(text: Any) -> Json | None:
-    """The session state after the last turn; None where it is unknown."""
+def _json_object(text: Any) -> Json | None:
+    """The object of a JSON text; None for anything else."""
     try:
         data = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):

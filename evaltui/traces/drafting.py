@@ -6,9 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE, Event, Json
-from evaltui.text.figures import counted, plural
-from evaltui.traces.conversations import RecordedConversation, RecordedTurn
+from evaltui.core.model.events import (
+    ANSWERS,
+    ARGUMENTS,
+    CALLS,
+    USER_MESSAGE,
+    Event,
+    Json,
+    describe_response,
+)
+from evaltui.text.figures import counted, plural, some_of
+from evaltui.traces.conversations import RecordedConversation, RecordedSession, RecordedTurn
 
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:(-)\s*(\d{1,9})?)?\s*")
 
@@ -38,6 +46,25 @@ def unusable(turn: RecordedTurn) -> str:
     if USER_MESSAGE in turn.untold:
         return f"the user's message was not recorded: {turn.untold[USER_MESSAGE]}"
     return ""
+
+
+def shown_message(turn: RecordedTurn) -> str:
+    """The text and the responses of a user's message in a line; "" where there are none."""
+    parts = (turn.events[0].content or {}).get("parts", ())
+    responses = (
+        describe_response(part["function_response"]) for part in parts if "function_response" in part
+    )
+    return " ".join(" ".join((turn.user, *responses)).split())
+
+
+def unknown_state(session: RecordedSession) -> Iterator[str]:
+    """Sentences about values of a session's initial state that are not known, or not surely."""
+    if session.unknown:
+        keys = some_of(session.unknown)
+        yield f"initial state of {keys} unknown: the session changed it. Add it to the case if it had a value"
+    if session.shared:
+        keys = some_of(session.shared)
+        yield f"initial state of {keys} is the last one; other sessions may have changed it"
 
 
 def turn_events(conversation: RecordedConversation, number: int) -> list[Event]:

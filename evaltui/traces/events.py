@@ -22,6 +22,7 @@ from evaltui.core.model.events import (
     USER_MESSAGE,
     Event,
     Step,
+    is_output,
     split,
 )
 from evaltui.core.model.json_values import ABSENT
@@ -29,6 +30,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import valid_json
 from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
+from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import Json, Operation, calls_in
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.tree import TraceTurn, Work, user_message
@@ -100,6 +102,8 @@ class TurnEvents:
         for work in calls.in_order(works):
             if work.operation.kind == "model":
                 yield from self._model(work, calls, inside)
+            elif work.operation.is_output:
+                yield from self._works(work.inner, inside=work.span.span_id)
             else:
                 yield from self._tool(work, calls, inside)
         if inside:
@@ -295,7 +299,8 @@ class TurnEvents:
             )
         self._is_answer_told = outputs is not None
         parts = [part for part in outputs[-1]["parts"] if part.get("text")] if outputs else []
-        if not parts or (spoke and _last_text(done) == "\n".join(part["text"] for part in parts)):
+        text = "\n".join(part["text"] for part in parts)
+        if not parts or (spoke and _is_same_text(_last_text(done), text)):
             return []
         agent = next(
             (
@@ -366,6 +371,11 @@ def _writable(event: Event) -> Event:
     except (TypeError, ValueError):
         return Event.from_json(valid_json(data))
     return event
+
+
+def _is_same_text(response: str, text: str) -> bool:
+    """Whether two texts are one answer: parts may be joined otherwise, and JSON be spelt otherwise."""
+    return response.split() == text.split() or is_output(response, json_attribute(text))
 
 
 def _last_text(events: Sequence[Event]) -> str:

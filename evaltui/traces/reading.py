@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.file_kinds import SESSION_DATABASE, file_kind
+from evaltui.core.model.file_kinds import SESSION_DATABASE, file_kind, is_scenarios, is_session
 from evaltui.project.eval_sets import SQLITE, recognised
 from evaltui.text.figures import counted, some_of
 from evaltui.text.values import cut, visible
 from evaltui.traces.formats.adk import is_served_span, read_served_span, read_sqlite
+from evaltui.traces.formats.adk_session import read_scenarios, read_session, read_session_database
 from evaltui.traces.formats.console import is_printed_span, read_printed_span
 from evaltui.traces.formats.dataset import read_dataset
 from evaltui.traces.formats.jaeger import is_jaeger, read_jaeger
@@ -174,7 +175,7 @@ def _check_length(size: int) -> None:
 _LONGEST_NAME = 40
 _READ = (
     "read are OTLP (JSON, JSON lines, protobuf), Tempo, Jaeger, spans as Python's console exporter prints "
-    "them, spans of ADK's dev server or SQLite file, and runs of agents-cli"
+    "them, spans of ADK's dev server or SQLite file, sessions of ADK, and runs of agents-cli"
 )
 
 
@@ -231,6 +232,10 @@ def read_document(document: Any) -> Recorded:
             return _in_format("bare spans", Recorded([read_span(document, {}, "")]))
         if is_dataset(document):
             return _in_format("EvaluationDataset", read_dataset(document))
+        if is_session(document):
+            return _in_format("ADK session", read_session(document))
+        if is_scenarios(document):
+            return _in_format("ADK scenarios", read_scenarios(document))
         if isinstance(document.get("spans"), list):
             # With facts around them, as exports of sessions have them.
             return read_document(document["spans"])
@@ -257,7 +262,9 @@ def _in_database(path: Path) -> Iterator[Recorded]:
     except sqlite3.Error as error:
         raise UnreadableTraceError(f"damaged database: {error}") from error
     if recognised(path) is SESSION_DATABASE:
-        raise UnreadableTraceError(f"holds no spans, it is {SESSION_DATABASE.sentence}")
+        for recorded in read_session_database(path):
+            yield _in_format("ADK session database", recorded)
+        return
     for recorded in read_sqlite(path):
         yield _in_format("ADK SQLite", recorded)
 

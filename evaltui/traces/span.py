@@ -84,12 +84,18 @@ class Recorded:
     """Warnings: parts that were left out, a sentence each."""
     formats: dict[str, None] = field(default_factory=dict)
     """The formats of what was read, each once, such as `OTLP JSON`."""
+    scenarios: list[dict[str, Any]] = field(default_factory=list)
+    """ADK's scenarios as JSON, of which no conversation was recorded."""
+    sessions: int = 0
+    """Number of ADK's sessions of which `spans` were made."""
 
     def add(self, other: Recorded) -> None:
         self.formats |= other.formats
         self.spans += other.spans
         self.logs += other.logs
         self.warnings += other.warnings
+        self.scenarios += other.scenarios
+        self.sessions += other.sessions
 
 
 class UnreadableTraceError(ValueError):

@@ -11,28 +11,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.layouts.adk import read_adk
-from evaltui.traces.layouts.genai import read_genai
-from evaltui.traces.layouts.langfuse import read_langfuse
-from evaltui.traces.layouts.limits import leave_out_cut, limit_of, may_be_of_an_agent
+from evaltui.traces.layouts import adk, genai, langfuse, openinference, openllmetry
+from evaltui.traces.layouts.limits import leave_out_cut, limit_of
 from evaltui.traces.layouts.messages import without_attachments
-from evaltui.traces.layouts.openinference import read_openinference
-from evaltui.traces.layouts.openllmetry import read_openllmetry
-from evaltui.traces.layouts.operation import Json, Operation, prefer
+from evaltui.traces.layouts.operation import Json, Layout, Operation, prefer
 from evaltui.traces.span import OtelSpan
 
 # What knows most about a span comes first.
-_LAYOUTS = (read_adk, read_genai, read_openinference, read_openllmetry, read_langfuse)
+_LAYOUTS = (adk.LAYOUT, genai.LAYOUT, openinference.LAYOUT, openllmetry.LAYOUT, langfuse.LAYOUT)
+_KINDS = frozenset(layout.kind for layout in _LAYOUTS if layout.kind)
+_CONTENT = ("evaltui.", *(prefix for layout in _LAYOUTS for prefix in layout.content))
+_SESSIONS = tuple(layout.session for layout in _LAYOUTS if layout.session)
 _TWIN = "two spans of the trace have the same id; give each its own where the agent runs"
-_SESSIONS = ("session.id", "langfuse.session.id")
 
 
 def operation_of(span: OtelSpan) -> Operation | None:
     """Reads a span in its layout, after `leave_out_cut`; None for a span that is not an agent's."""
     merged: Operation | None = None
-    for read in _LAYOUTS:
-        operation = read(span)
-        if operation is None:
+    for layout in _LAYOUTS:
+        operation = layout.read(span)
+        if operation is None or (operation.is_guess and _is_in_another(span, layout)):
             continue
         if merged is None:
             merged = operation
@@ -51,6 +49,20 @@ def operation_of(span: OtelSpan) -> Operation | None:
         merged.outputs = without_attachments(outputs)
         merged.lacks_attachment = merged.outputs != outputs
     return merged
+
+
+def _is_in_another(span: OtelSpan, layout: Layout) -> bool:
+    """Whether a span has attributes of another layout, which knows better."""
+    others = tuple(f"{kind.partition('.')[0]}." for kind in _KINDS - {layout.kind})
+    return any(name.startswith(others) for name in span.attributes)
+
+
+def _may_be_of_an_agent(span: OtelSpan) -> bool:
+    """Whether a span that is nothing of an agent's may have been before a limit cut it."""
+    if span.cut & _KINDS:
+        return True
+    names = span.attributes
+    return span.dropped > 0 and (not names or any(name.startswith(_CONTENT) for name in names))
 
 
 def _has_content(operation: Operation) -> bool:
@@ -267,7 +279,7 @@ def _loss(node: _Node) -> str:
     if span.has_twin:
         return _TWIN
     is_unread = node.operation is None or node.operation.kind == "other"
-    return limit_of(span) if is_unread and may_be_of_an_agent(span) else ""
+    return limit_of(span) if is_unread and _may_be_of_an_agent(span) else ""
 
 
 def _enter_tool(place: _Place, inside: _Place, operation: Operation) -> None:

@@ -401,8 +401,8 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
 
 
 def ask_for_traces(asker: DOMNode, read: Callable[[str], None]) -> None:
-    """Asks for the path of a file or folder of traces."""
-    hint = "File or folder of traces: OTLP, Tempo, Jaeger, ADK"
+    """Asks for the path of a file or folder of traces or sessions."""
+    hint = "File or folder: traces (OTLP, Tempo, Jaeger), sessions of ADK"
     name = dialog_name("import_traces")
     ask(asker, PromptScreen(name, check=path_problem, hint=hint, is_path=True), read)
 

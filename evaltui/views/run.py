@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from evaltui.core.compare.failure_groups import FailureGroup
 from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import estimate, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
@@ -24,6 +25,7 @@ from evaltui.text.figures import (
     show_elapsed,
     show_interval,
     show_moment,
+    show_number,
     show_rate,
     some_of,
 )
@@ -34,6 +36,8 @@ from evaltui.text.values import visible
 
 # Tags may be as many as tickets.
 MOST_TAGS = 40
+# Cells of a reason, and of the cases beside it, where there is little room.
+_LEAST_REASON = 24
 _BAR = 10
 # Cells of a pass rate in a list of runs, and of its bar.
 _RATE, _RATE_BAR = 4, 8
@@ -234,6 +238,31 @@ def config_text(eval_set: SelectedSet) -> str:
 def _criterion(name: str, value: object) -> str:
     threshold = value.get("threshold") if isinstance(value, dict) else value
     return visible(name if threshold is None else f"{name} {threshold}")
+
+
+def failure_lines(groups: Sequence[FailureGroup], width: int) -> Iterator[Line]:
+    """The failures of a run by reason: their number, and a line for each group with its first cases.
+
+    None where no two failures have one reason, since the cases themselves say it.
+    """
+    failures = sum(len(group.cases) for group in groups)
+    if len(groups) == failures:
+        return
+    yield [(f"{counted(failures, 'failure')}, {counted(len(groups), 'reason')}", "bold")]
+    columns: Sequence[Column[FailureGroup]] = (
+        Column("", lambda group: show_number(len(group.cases)), 0, 12, right=True),
+        Column("", lambda group: visible(group.reason), 0, max(_LEAST_REASON, width - _LEAST_REASON)),
+        Column("", _cases_of_group, 0, grows=width, role="muted"),
+    )
+    rows = groups[:MOST_TAGS]
+    table = Table(columns, rows, width)
+    yield from map(table.line, rows)
+    if len(groups) > MOST_TAGS:
+        yield [(f"  and {counted(len(groups) - MOST_TAGS, 'more reason')}", "muted")]
+
+
+def _cases_of_group(group: FailureGroup) -> str:
+    return visible(some_of([case.eval_id for case in group.cases]))
 
 
 def tag_lines(report: RunReport, width: int) -> Iterator[Line]:

@@ -119,10 +119,10 @@ def test_runs_that_agents_cli_recorded_are_scored(scaffold, capsys):
 
 @pytest.mark.parametrize("command", ["inspect", "import"])
 def test_files_that_hold_no_trace_are_named(scaffold, capsys, command):
-    write(scaffold / "s.json", '{"id": "s", "appName": "a", "userId": "u", "events": []}')
+    write(scaffold / "s.json", '{"eval_set_id": "s", "eval_case_results": []}')
     more = ["--into", "new.evalset.json"] if command == "import" else []
     assert call(command, "s.json", *more) == 2
-    assert "an ADK session. Add the session to an eval set in the Eval tab" in capsys.readouterr().err
+    assert "holds no spans, it is a result file of ADK. `evaltui report` and" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

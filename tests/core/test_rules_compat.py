@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from eval_data import make_case, make_turn
+from eval_data import make_case, make_turn, new_rule
 
 pytest.importorskip("google.adk")
 pytest.importorskip("pandas")
@@ -11,7 +11,7 @@ from google.adk.evaluation.eval_config import get_eval_metrics_from_config, get_
 from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
 
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.config import ConfigEditor, new_rule
+from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.values import copy_of, edits_of
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]

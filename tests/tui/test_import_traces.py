@@ -118,5 +118,29 @@ async def test_a_path_is_completed_and_several_conversations_are_imported_at_onc
         await until(pilot, lambda: "Added 2 cases to shop.evalset.json" in screen_text(app))
 
 
+async def test_a_session_of_adk_becomes_a_case_with_the_state_it_began_in(write_agent, tmp_path):
+    folder = write_agent(AGENT, name="shop")
+    write_cases(folder, "shop", {"one": [turn("here", "x")]})
+    said = [{"author": author, "content": {"parts": [{"text": author}]}} for author in ("user", "shop")]
+    said[1]["actions"] = {"stateDelta": {"seen": 1}}
+    session = {"id": "s1", "appName": "desk", "userId": "ada", "state": {"city": "Oslo", "seen": 1}}
+    path = tmp_path / "s1.session.json"
+    path.write_text(json.dumps(session | {"events": said * 2}))
+    async with workbench_on(folder, (80, 24)) as (app, pilot):
+        await pilot.press("I")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen) and app.focused is not None)
+        app.focused.value = str(path)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "s1" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen) and app.focused is not None)
+        assert 'start with the state  {"city": "Oslo"}' in screen_text(app)
+        assert "initial state of seen unknown" in app.workbench.messages.notice.text
+        await pilot.press("enter")
+        await until(pilot, lambda: len(eval_set_cases(app)) == 2)
+    session_input = eval_set_cases(app)[1].value["session_input"]
+    assert session_input == {"app_name": "desk", "user_id": "ada", "state": {"city": "Oslo"}}
+
+
 def eval_set_cases(app):
     return app.workbench.sets.listed[0].cases

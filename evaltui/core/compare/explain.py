@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +25,13 @@ from evaltui.core.model.outcome import (
 from evaltui.text.figures import counted, ordinal, show_number, show_scores
 from evaltui.text.lines import Line, Span, draw
 from evaltui.text.syntax import JSON
-from evaltui.text.values import cut, show_change, show_value, type_change, visible
+from evaltui.text.values import cut, show_change, show_value, type_change, type_names, visible
 
 MAX_REASONS = 3
 MAX_MESSAGE = 200
 _MAX_SUBJECT = 80
+# The index of an item in the path of an argument.
+_ITEM = re.compile(r"\[\d+\]")
 
 _WORST_FIRST: tuple[CallOp, ...] = ("changed", "missing", "extra", "moved")
 _STATE_METRIC = "final_session_state"
@@ -46,6 +49,8 @@ class Reason:
     """The same in a few words."""
     turn: int | None = None
     """The turn, from 1; None for the whole case."""
+    general: str = ""
+    """The reason without values, which other cases may share; "" for `short`."""
 
 
 def sentence(result: CaseResult | RepeatResult) -> str:
@@ -124,6 +129,12 @@ def first_reasons(result: CaseResult | RepeatResult) -> tuple[list[Reason], int]
     return _first(list(_reasons(result)))
 
 
+def general_reason(result: CaseResult | RepeatResult) -> str:
+    """The first reason for an outcome, without values: `set_light: argument level differs`."""
+    first = next(_reasons(result), None)
+    return "" if first is None else first.general or first.short
+
+
 def describe_call(diff: CallDiff) -> str:
     """One row of an aligned trajectory: `set_temperature: degrees is "19" (string), expected 19`."""
     return draw(_call_text(call_name(diff), diff), color=False)
@@ -196,7 +207,8 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
 
     if result.error:
         turn = result.error.turn
-        yield _same(crash_text(result.error), None if turn is None else turn + 1)
+        crash, error = crash_text(result.error), _error_kind(result.error)
+        yield Reason([(crash, "")], crash, None if turn is None else turn + 1, error)
     of_turns = [*calls, *answers, *(reason for reason in findings if reason.turn)]
     yield from sorted(of_turns, key=lambda reason: reason.turn or 0)
     yield from (reason for reason in findings if not reason.turn)
@@ -230,7 +242,7 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
         ]
         for number, diff in enumerate(calls):
             text = _call_text(_name_among(names, diff), diff) if number <= MAX_REASONS else []
-            yield Reason(text, draw(text, color=False), index + 1)
+            yield Reason(text, draw(text, color=False), index + 1, _call_kind(diff))
 
 
 def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
@@ -240,7 +252,8 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
         if not _failed_in(metric, index, turns):
             continue
         needs = show_scores(metric.per_invocation[index].score, metric.threshold)
-        yield _same(f"response {needs}" if turn.response.actual else turn.without_response, index + 1)
+        text = f"response {needs}" if turn.response.actual else turn.without_response
+        yield Reason([(text, "")], text, index + 1, _score_kind(metric) if turn.response.actual else "")
 
 
 def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
@@ -252,11 +265,12 @@ def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
         findings = findings_in(metric, number)
         if number in failed and not findings:
             name, why = visible(metric.name), _why(metric.per_invocation[number].reason)
-            yield Reason([(f"{name} failed{why}", "")], f"{name}{why}", at)
+            yield Reason([(f"{name} failed{why}", "")], f"{name}{why}", at, _score_kind(metric))
         for finding in findings:
             if finding.good is False:
                 what, votes = _finding_text(finding, metric), _votes(finding)
-                yield Reason([(f"{what}{votes}{_why(finding.why)}", "")], what, at)
+                text = f"{what}{votes}{_why(finding.why)}"
+                yield Reason([(text, "")], what, at, _finding_kind(finding, metric))
 
 
 def _why(text: str) -> str:
@@ -284,6 +298,41 @@ def _finding_text(finding: Finding, metric: MetricResult) -> str:
         case _:
             figure = show_scores(finding.judgement.score, metric.threshold)
             return f"{visible(metric.name)} {figure}"
+
+
+def _finding_kind(finding: Finding, metric: MetricResult) -> str:
+    """A judge's finding without its quotation and its score."""
+    match finding.subject:
+        case "rubric" | "answer":
+            return f"{visible(metric.name)}: {_finding_text(finding, metric)}"
+        case "sentence":
+            return f"{visible(metric.name)}: sentence not supported"
+        case "user":
+            return f"{visible(metric.name)}: simulated user leaves its scenario"
+        case _:
+            return _score_kind(metric)
+
+
+def _score_kind(metric: MetricResult) -> str:
+    return f"{visible(metric.name)} {'above' if metric.lower_is_better else 'below'} threshold"
+
+
+def _error_kind(error: ErrorInfo) -> str:
+    """An error without its message: `tools.py:41: NameError`."""
+    return ": ".join(visible(text) for text in (error.where, error.type) if text)
+
+
+def _call_kind(diff: CallDiff) -> str:
+    """A call that differs without its values; of several arguments the first."""
+    arg = next((arg for arg in diff.args if arg.op != "same"), None)
+    if diff.op != "changed" or arg is None:
+        return draw(_call_text(call_name(diff), diff), color=False)
+    path = visible(_ITEM.sub("[*]", arg.path)) or "args"
+    if arg.op != "changed":
+        return f"{call_name(diff)}: {'missing' if arg.op == 'missing' else 'unexpected'} argument {path}"
+    types = type_names(arg.expected, arg.actual)
+    kind = f"({types[1]}, expected {types[0]})" if types else "differs"
+    return f"{call_name(diff)}: argument {path} {kind}"
 
 
 def _quoted(finding: Finding) -> str:
@@ -353,7 +402,7 @@ def _instead(expected: Any, actual: Any) -> Line:
 
 def _state_reason(diff: StateDiff) -> Reason:
     text: Line = [("final state ", ""), (visible(diff.path), "key"), *_instead(diff.expected, diff.actual)]
-    return Reason(text, draw(text, color=False))
+    return Reason(text, draw(text, color=False), general=f"final state {visible(diff.path)} differs")
 
 
 def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[Reason]:
@@ -368,7 +417,8 @@ def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[Reason]:
             unjudged.setdefault(cause, []).append(visible(metric.name))
     for (judge, why), (name, *others) in unjudged.items():
         more = f" and {counted(len(others), 'more metric')}" if others else ""
-        yield Reason([(f"{name}{more} not judged by {judge}: {why}", "")], f"{name}{more}: {why}")
+        text = f"{name}{more} not judged by {judge}: {why}"
+        yield Reason([(text, "")], f"{name}{more}: {why}", general=f"{name} not judged")
 
 
 def _judge_error(metric: MetricResult) -> str:
@@ -381,14 +431,18 @@ def _judge_error(metric: MetricResult) -> str:
 def _metric_reason(metric: MetricResult) -> Reason:
     name = visible(metric.name)
     if metric.status is Status.ERROR and metric.error:
-        why = error_text(metric.error)
-        return _same(f"{name}: {why}")
+        why = f"{name}: {error_text(metric.error)}"
+        return Reason([(why, "")], why, general=f"{name}: {_error_kind(metric.error)}")
     if metric.status is Status.FAILED:
         text = short = f"{name} {show_scores(metric.score, metric.threshold, metric.lower_is_better)}"
+        general = _score_kind(metric)
     else:
         text, short = f"{name} not evaluated", name
+        general = text
     why = metric_reason(metric)
-    return Reason([(f"{text}: {why}", "")], f"{short}: {why}") if why else _same(text)
+    return Reason(
+        [(f"{text}: {why}" if why else text, "")], f"{short}: {why}" if why else text, general=general
+    )
 
 
 def metric_reason(metric: MetricResult) -> str:

@@ -33,14 +33,18 @@ def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
 def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "within", "changed"]:
     """How the response of a turn, from 0, differs: not at all, within the threshold of a metric that compares
     responses, or more than that."""
+    from evaltui.core.metrics.answer_rules import ANSWER_RULES
     from evaltui.core.metrics.registry import info_of
 
     turn = result.turns[number]
-    statuses = {
-        metric.per_invocation[number].status
+    by_metric = {
+        metric.name: metric.per_invocation[number].status
         for metric in result.metrics
-        if info_of(metric.name).compares == "response" and len(metric.per_invocation) == len(result.turns)
+        if len(metric.per_invocation) == len(result.turns)
     }
+    if by_metric.get(ANSWER_RULES) == "FAILED":
+        return "changed"
+    statuses = {status for name, status in by_metric.items() if info_of(name).compares == "response"}
     if not answer_differs(turn):
         # Without an expected response none can match.
         is_unexpected = bool(turn.response.actual) and not turn.response.expected

@@ -46,19 +46,22 @@ def twin_of(case: Json, others: Iterable[StoredCase]) -> Twin | None:
 
 
 def _user_messages(case: EvalCase) -> list[str]:
+    if case.conversation_scenario:
+        return [" ".join(case.conversation_scenario.starting_prompt.split())]
     return [" ".join(full_text(turn.user_content).split()) for turn in case.conversation or ()]
 
 
 def _spellings(case: EvalCase) -> set[str]:
     """How a JSON text may have the first word of the user."""
-    words = full_text(case.conversation[0].user_content).split() if case.conversation else []
+    words = (_user_messages(case) or [""])[0].split()
     first = words[0] if words else ""
     return {json.dumps(first, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
 
 
 def _content(case: EvalCase) -> tuple[Json, ...]:
     state = dump(case.session_input).get("state", {}) if case.session_input else {}
-    return (state, *_turns(case))
+    scenario = dump(case.conversation_scenario) if case.conversation_scenario else {}
+    return (state, scenario, *_turns(case))
 
 
 def _turns(case: EvalCase) -> Iterator[Json]:

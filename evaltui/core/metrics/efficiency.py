@@ -24,8 +24,8 @@ def tool_call_count_v1(inputs: MetricInput) -> MetricResult:
 
 @metric(MetricInfo("Model calls per turn.", gates=False, interval=None, summed_as="model calls"))
 def inference_call_count_v1(inputs: MetricInput) -> MetricResult:
-    """Model calls per turn; None for a turn that was not recorded event by event, and where nobody sees
-    them, which ADK takes for none."""
+    """Model calls per turn; None for a turn that was not recorded event by event, and where its events do not
+    tell of calls that nobody sees or that took time, which ADK takes for none."""
     return _report(inputs, lambda turn: (_model_calls(turn, inputs.as_adk), {}), _mean_of_known)
 
 
@@ -160,9 +160,9 @@ def _model_calls(invocation: Invocation, as_adk: bool) -> float | None:
         return None
     events = data.invocation_events
     reported = sum(event.usage_metadata is not None or event.model_version is not None for event in events)
-    # Nobody timed its models: nobody sees its model calls, so none told means nothing.
-    is_unseen = invocation.model_duration is None
-    return None if is_unseen and not reported and not as_adk else float(reported)
+    # Nobody timed its models, or they took time and the framework's events do not tell of their calls.
+    is_unknown = not reported and invocation.model_duration != 0.0
+    return None if is_unknown and not as_adk else float(reported)
 
 
 def _total(split: Parts, name: str) -> tuple[float | None, Parts]:

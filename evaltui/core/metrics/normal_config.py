@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -113,6 +114,7 @@ def _block(block: EvaltuiBlock, names: Iterable[str]) -> Json:
         "optional": sorted({*block.optional} & {*names}),
         # The reasons are words of the version that gave them.
         "not_evaluated": sorted(block.not_evaluated),
+        "answers": sorted(map(_dumped, block.answers), key=json.dumps),
         "turns": [marks[place] for place in sorted(marks)],
         "rules": list(_rules(block.rules)),
     }

@@ -115,6 +115,9 @@ def _a_regex(text: str) -> str:
     return text
 
 
+Regex = Annotated[StrictStr, AfterValidator(_a_regex)]
+
+
 class Approx(DataModel):
     """How far a number may be from the expected one: by `abs`, or by the share `rel` of the expected one."""
 
@@ -135,7 +138,7 @@ class MatchBy(DataModel):
     """A way to match that needs a value: exactly one of these."""
 
     model_config = ConfigDict(extra="forbid")
-    regex: Annotated[StrictStr, AfterValidator(_a_regex)] | None = None
+    regex: Regex | None = None
     """The whole text matches this regular expression."""
     approx: Approx | None = None
     """The number is near."""

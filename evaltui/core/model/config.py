@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from .adk_defaults import default_models
+from .answer_rule import AnswerRule
 from .arg_rule import ArgRule
 from .base_model import DataModel
 from .modes import ToolMode, TurnMode
@@ -301,6 +302,8 @@ class EvaltuiBlock(_Strict):
     """
     rules: list[ArgRule] = Field(default_factory=list)
     """Which arguments may differ, and how far."""
+    answers: list[AnswerRule] = Field(default_factory=list)
+    """Checks of answers, scored as `answer_rules`."""
     turns: list[TurnMark] = Field(default_factory=list)
     """Marks on turns; of several for one turn the last holds."""
     tags: list[TaggedCase] = Field(default_factory=list)
@@ -361,6 +364,14 @@ class EvalConfig(_Camel):
             if (mark.set, mark.case, mark.turn) == (eval_set_id, eval_id, turn):
                 return mark.mode
         return None
+
+    def answer_rules(self, eval_set_id: str, eval_id: str) -> list[AnswerRule]:
+        """The checks of answers that hold in a case, in the order of the file."""
+        return [
+            rule
+            for rule in self.evaltui.answers
+            if rule.set in (None, eval_set_id) and rule.case in (None, eval_id)
+        ]
 
     def tags(self, eval_set_id: str) -> dict[str, tuple[str, ...]]:
         """The tags of the cases of a set."""

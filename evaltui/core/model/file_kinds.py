@@ -42,7 +42,8 @@ def _is_promptfoo(data: Any) -> bool:
     return isinstance(data, dict) and "providers" in data and bool(data.keys() & {"prompts", "tests"})
 
 
-def _is_session(data: Any) -> bool:
+def is_session(data: Any) -> bool:
+    """Whether data is a session of google-adk, right or wrong."""
     keys = data.keys() if isinstance(data, dict) else set()
     return "events" in keys and bool(keys & {"appName", "app_name"}) and bool(keys & {"userId", "user_id"})
 
@@ -67,21 +68,17 @@ def _is_trace(data: Any) -> bool:
     return is_jaeger or bool(data.keys() & names and data.keys() & {"span_id", "spanId", "spans"})
 
 
-def _is_scenarios(data: Any) -> bool:
+def is_scenarios(data: Any) -> bool:
+    """Whether data is a file of google-adk's scenarios, right or wrong."""
     scenarios = data.get("scenarios") if isinstance(data, dict) else None
-    return isinstance(scenarios, list) and any(
-        scenario.keys() & {"starting_prompt", "startingPrompt"} for _, scenario in dicts(scenarios)
-    )
+    names = {"starting_prompt", "startingPrompt", "conversation_plan", "conversationPlan"}
+    return isinstance(scenarios, list) and any(scenario.keys() & names for _, scenario in dicts(scenarios))
 
 
 def _is_invented(data: Any) -> bool:
     return isinstance(data, dict) and "test_cases" in data and not data.keys() & {"eval_cases", "evalCases"}
 
 
-_OF_SESSIONS = (
-    "Add the session to an eval set in the Eval tab of `adk web`, or write its user messages to a file, with "
-    "blank lines between them, and record them: `evaltui record AGENT_DIR SET --case ID --turns FILE`"
-)
 _KINDS = (
     FileKind(
         "an EvaluationDataset of Google's evaluation service",
@@ -98,7 +95,11 @@ _KINDS = (
         _is_promptfoo,
         "evaltui does not read it; write its tests as eval cases, see `evaltui help cases`",
     ),
-    FileKind("an ADK session", _is_session, _OF_SESSIONS),
+    FileKind(
+        "an ADK session",
+        is_session,
+        "`evaltui import FILE --into SET` makes a case of it, `evaltui inspect FILE` shows it",
+    ),
     FileKind(
         "a result file of ADK",
         _is_result,
@@ -111,8 +112,8 @@ _KINDS = (
     ),
     FileKind(
         "an ADK scenario file",
-        _is_scenarios,
-        "`adk eval_set add_eval_case --scenarios_file` adds its scenarios to an eval set",
+        is_scenarios,
+        "`evaltui import FILE --into SET` makes a case of each scenario",
     ),
     FileKind(
         "a file of `test_cases`, which no ADK version reads",
@@ -120,4 +121,8 @@ _KINDS = (
         "Write them as eval_cases, see `evaltui help cases`",
     ),
 )
-SESSION_DATABASE = FileKind("a session database of ADK", lambda _: False, _OF_SESSIONS)
+SESSION_DATABASE = FileKind(
+    "a session database of ADK",
+    lambda _: False,
+    "`evaltui inspect FILE` lists its sessions, `evaltui import FILE --into SET` makes cases of them",
+)

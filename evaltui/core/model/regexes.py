@@ -38,8 +38,9 @@ class Patience:
 
     left: float = PATIENCE
 
-    def matches(self, pattern: str, text: str) -> bool:
-        """Whether the whole text matches. Raises SlowRegexError where that takes too long."""
+    def matches(self, pattern: str, text: str, *, anywhere: bool = False) -> bool:
+        """Whether the whole text matches, or a part `anywhere` in it. Raises SlowRegexError where that takes
+        too long."""
         # Takes its time to be imported, and few configs need it.
         import regex
 
@@ -47,7 +48,8 @@ class Patience:
             raise SlowRegexError(pattern)
         began = time.monotonic()
         try:
-            match = regex.fullmatch(pattern, text, timeout=self.left, concurrent=True)
+            find = regex.search if anywhere else regex.fullmatch
+            match = find(pattern, text, timeout=self.left, concurrent=True)
         except (TimeoutError, MemoryError):
             self.left = 0.0
             _remember(pattern, text)

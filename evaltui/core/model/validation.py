@@ -161,6 +161,17 @@ def _duplicate_keys_of_case(data: Any) -> Iterator[Finding]:
                 yield (*path, name), given_twice(other)
 
 
+@IGNORED_VALUE.checks("case data")
+def _uncompared_attachments(data: Any) -> Iterator[Finding]:
+    for turn, turn_path in _items(*_child(data, (), "conversation")):
+        response = _child(turn, turn_path, "final_response")
+        for part, path in _items(*_child(*response, "parts")):
+            for name in ("inline_data", "file_data"):
+                value, place = _child(part, path, name)
+                if value is not None:
+                    yield place, "not compared: built-in metrics read the texts of a response"
+
+
 def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], JsonPath]]:
     """The objects of a case in which ADK takes any key, with their models and paths."""
     objects: list[tuple[type[BaseModel], Any, JsonPath]] = [

@@ -8,13 +8,14 @@ from itertools import count
 from typing import Any, Literal
 
 from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.answer_rule import AnswerRule
 from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
 from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
 from evaltui.core.model.json_values import camel, list_at, value_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.json_paths import field_path, field_value
-from evaltui.documents.editing.references import BLOCK, RULES, CaseRef, References
+from evaltui.documents.editing.references import BLOCK, RULES, References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import put, put_member, remove
 
@@ -36,16 +37,6 @@ def new_config_text() -> str:
 
 def new_config() -> Any:
     return json.loads(new_config_text())
-
-
-def new_rule(
-    tool: str, arg: str, match: Any, case: CaseRef | None = None, eval_set_id: str | None = None
-) -> dict[str, Any]:
-    """A rule as it is written in the config: for a case, for a set, or for every case."""
-    rule = {"tool": tool, "arg": arg, "match": match}
-    if case is not None:
-        return rule | {"set": case[0], "case": case[1]}
-    return rule if eval_set_id is None else rule | {"set": eval_set_id}
 
 
 class ConfigEditor(References):
@@ -211,6 +202,17 @@ class ConfigEditor(References):
             del last[key]
         last.update(rule)
         self.remove_entries("rules", [index for index, _ in hidden])
+
+    def put_answer_rule(self, rule: Rule) -> None:
+        """Adds a check of answers at the end; one that is there already stays as it is.
+
+        Raises EditError for what is no check.
+        """
+        model, problems = validate_model(AnswerRule, dict(rule))
+        if model is None:
+            raise EditError(f"not a check: {problems[0]}")
+        if all(entry != rule for _, entry in self.entries("answers")):
+            self.append_entries("answers", [rule])
 
     def remove_rule(self, index: int) -> None:
         """Takes a rule out; the list goes with its last one. Raises EditError where there is none."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from evaltui.core.model.json_values import dicts, list_at
 from evaltui.core.model.modes import TurnMode
@@ -19,22 +19,19 @@ CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
-BlockList = Literal["turns", "rules", "tags"]
-BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "tags")
+BlockList = Literal["turns", "rules", "answers", "tags"]
+BLOCK_LISTS: tuple[BlockList, ...] = get_args(BlockList)
 
 
-@dataclass(frozen=True)
-class CopiedReferences:
-    """The marks, rules and tags that copies of cases need."""
-
-    turns: list[Entry] = field(default_factory=list)
-    rules: list[Entry] = field(default_factory=list)
-    tags: list[Entry] = field(default_factory=list)
+CopiedReferences = Mapping[BlockList, Sequence[Entry]]
+"""The entries that copies of cases need, by list."""
+# The lists whose entries may name a case without its set.
+_OF_ANY_SET: tuple[BlockList, ...] = ("rules", "answers")
 
 
 @dataclass(frozen=True)
 class References:
-    """The marks, rules and tags of a config, with the methods that keep them true."""
+    """The marks, rules, checks of answers and tags of a config, with the methods that keep them true."""
 
     config: Any
     """The parsed JSON of the config, None where there is no file."""
@@ -69,22 +66,22 @@ class References:
         self.remove_entries("turns", [index for index, mark in marks if mark.get("mode") == mode])
 
     def renumber_turns(self, case: CaseRef, now: Renumbering) -> None:
-        """Renumbers the marks of a case after its turns have moved."""
-        gone: list[int] = []
-        for index, mark in self._marks_of(case):
-            if isinstance(turn := mark.get("turn"), int):
-                mark["turn"] = now(turn)
-                if mark["turn"] is None:
-                    gone.append(index)
-        self.remove_entries("turns", gone)
+        """Renumbers the marks of a case, and the checks of its answers, after its turns have moved."""
+        for name in BLOCK_LISTS:
+            gone: list[int] = []
+            for index, entry in self._of_case(name, case):
+                if isinstance(turn := entry.get("turn"), int):
+                    entry["turn"] = now(turn)
+                    if entry["turn"] is None:
+                        gone.append(index)
+            self.remove_entries(name, gone)
 
-    def _marks_of(self, case: CaseRef, turn: int | None = None) -> list[tuple[int, dict[str, Any]]]:
-        """The marks of a case, or of one of its turns, each with its index."""
+    def _marks_of(self, case: CaseRef, turn: int) -> list[tuple[int, dict[str, Any]]]:
+        """The marks of a turn, each with its index."""
         return [
             (index, mark)
-            for index, mark in self.entries("turns")
-            if (mark.get("set"), mark.get("case")) == case
-            and (turn is None or (mark.get("turn") == turn and not isinstance(mark.get("turn"), bool)))
+            for index, mark in self._of_case("turns", case)
+            if mark.get("turn") == turn and not isinstance(mark.get("turn"), bool)
         ]
 
     # Tags
@@ -112,13 +109,6 @@ class References:
         self.append_entries("tags", new)
         self.remove_entries("tags", gone)
 
-    def _tags_of(self, case: CaseRef) -> list[tuple[int, dict[str, Any]]]:
-        return [
-            (index, entry)
-            for index, entry in self.entries("tags")
-            if (entry.get("set"), entry.get("case")) == case
-        ]
-
     # Cases and sets that are renamed, moved, copied or deleted
 
     def rename_set(self, old: str, new: str) -> None:
@@ -128,18 +118,21 @@ class References:
 
     def move_cases(self, pairs: Sequence[tuple[CaseRef, CaseRef]]) -> None:
         """Follows cases that got another id or set in this config, given as `(before, after)` pairs."""
-        pinned = [
-            {**rule, "set": new[0], "case": new[1]}
-            for old, new in pairs
-            if old[1] != new[1]
-            for rule in self._rules_of_any_set(old)
-        ]
+        pinned = {
+            name: [
+                {**entry, "set": new[0], "case": new[1]}
+                for old, new in pairs
+                if old[1] != new[1]
+                for entry in self._of_any_set(name, old)
+            ]
+            for name in _OF_ANY_SET
+        }
         after = dict(pairs)
         for _, _, entry in self._every_entry():
             owner, case = entry.get("set"), entry.get("case")
             if isinstance(owner, str) and isinstance(case, str) and (owner, case) in after:
                 entry["set"], entry["case"] = after[owner, case]
-        self.append_entries("rules", pinned)
+        self.add_copied(pinned)
 
     def remove_cases(self, set_id: str, eval_ids: Collection[str]) -> None:
         """Removes the entries that name these cases of the set."""
@@ -153,39 +146,43 @@ class References:
     def copied(
         self, pairs: Sequence[tuple[CaseRef, CaseRef]], *, elsewhere: bool = False
     ) -> CopiedReferences:
-        """The marks, rules and tags that copies of cases need, from the `(case, its copy)` pairs.
+        """The entries that copies of cases need, from the `(case, its copy)` pairs.
 
         With `elsewhere` the copies have another config: a rule without a set has to be brought along then,
         while in the same config it holds for a copy of the same name as it is.
         """
-        copies = CopiedReferences()
-        for old, new in pairs:
-            renamed = {"set": new[0], "case": new[1]}
-            rules = self._rules_of(*old)
-            if old[1] != new[1] or elsewhere:
-                rules += self._rules_of_any_set(old)
-            copies.turns.extend({**mark, **renamed} for _, mark in self._marks_of(old))
-            copies.rules.extend({**rule, **renamed} for rule in rules)
-            copies.tags.extend({**entry, **renamed} for _, entry in self._tags_of(old))
+        copies: dict[BlockList, list[Entry]] = {name: [] for name in BLOCK_LISTS}
+        for name, entries in copies.items():
+            for old, new in pairs:
+                of_case = [entry for _, entry in self._of_case(name, old)]
+                if name in _OF_ANY_SET and (old[1] != new[1] or elsewhere):
+                    of_case += self._of_any_set(name, old)
+                entries += ({**entry, "set": new[0], "case": new[1]} for entry in of_case)
         return copies
 
     def add_copied(self, copies: CopiedReferences) -> None:
-        """Adds marks, rules and tags at the end of their lists, which are made where they are missing."""
-        for name in BLOCK_LISTS:
-            self.append_entries(name, getattr(copies, name))
+        """Adds entries at the end of their lists, which are made where they are missing."""
+        for name, entries in copies.items():
+            self.append_entries(name, entries)
 
     def _every_entry(self) -> list[tuple[BlockList, int, dict[str, Any]]]:
         return [(name, index, entry) for name in BLOCK_LISTS for index, entry in self.entries(name)]
 
-    def _rules_of(self, set_id: str | None, eval_id: str) -> list[dict[str, Any]]:
-        names = set_id, eval_id
-        return [rule for _, rule in self.entries("rules") if (rule.get("set"), rule.get("case")) == names]
+    def _of_case(self, name: BlockList, case: tuple[str | None, str]) -> list[tuple[int, dict[str, Any]]]:
+        """The entries of a list that name this set, None for none, and this case, each with its index."""
+        return [
+            (index, entry)
+            for index, entry in self.entries(name)
+            if (entry.get("set"), entry.get("case")) == case
+        ]
 
-    def _rules_of_any_set(self, case: CaseRef) -> list[dict[str, Any]]:
-        """The rules that name the case alone, but for what one that names its set, too, says otherwise."""
-        overridden = {(rule.get("tool"), rule.get("arg")) for rule in self._rules_of(*case)}
-        rules = self._rules_of(None, case[1])
-        return [rule for rule in rules if (rule.get("tool"), rule.get("arg")) not in overridden]
+    def _of_any_set(self, name: BlockList, case: CaseRef) -> list[dict[str, Any]]:
+        """The entries that name the case alone, but for rules that one with its set overrides."""
+        entries = [entry for _, entry in self._of_case(name, (None, case[1]))]
+        if name != "rules":
+            return entries
+        overridden = {(rule.get("tool"), rule.get("arg")) for _, rule in self._of_case(name, case)}
+        return [rule for rule in entries if (rule.get("tool"), rule.get("arg")) not in overridden]
 
     # The lists of the block
 

@@ -14,7 +14,7 @@ from evaltui.runs.report import RunReport
 from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line
 from evaltui.views.comparison import comparison_lines
-from evaltui.views.run import run_facts
+from evaltui.views.run import failure_lines, run_facts
 
 _COMPARISON_WIDTH = 100
 
@@ -45,6 +45,7 @@ def html_report(report: RunReport) -> Iterator[str]:
             changes=changes.chips(sets),
             costs=_costs(report),
             comparison=_comparison(report),
+            failures=list(failure_lines(report.failures, _COMPARISON_WIDTH)),
             tags=report.tags,
             tag_chips=sorted(tags.items()),
             sets=sets,

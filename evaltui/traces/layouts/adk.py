@@ -14,7 +14,7 @@ from evaltui.traces.formats.otlp import either
 from evaltui.traces.layouts.genai import ADK, NOT_SPECIFIED
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import NOT_RECORDED, contents_of, instruction_in
-from evaltui.traces.layouts.operation import Json, Operation, as_arguments, as_result, usage_of
+from evaltui.traces.layouts.operation import Json, Layout, Operation, as_arguments, as_result, usage_of
 from evaltui.traces.span import OtelSpan
 
 REMEDY = (
@@ -127,3 +127,6 @@ def _declarations(tools: Any) -> list[Json]:
             else []
         )
     return declarations
+
+
+LAYOUT = Layout(read_adk, content=(f"{ADK}.",))

@@ -11,10 +11,17 @@ from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.messages import contents_of, instruction_in, is_placeholder, messages_of
+from evaltui.traces.layouts.messages import (
+    contents_of,
+    instruction_in,
+    is_placeholder,
+    messages_of,
+    with_output_text,
+)
 from evaltui.traces.layouts.operation import (
     CAPTURE,
     Json,
+    Layout,
     Operation,
     OperationKind,
     as_arguments,
@@ -29,6 +36,7 @@ ADK = "gcp.vertex.agent"
 """The scope of google-adk, and how the names of its own attributes begin."""
 NOT_SPECIFIED = "<not specified>"
 
+_KIND = "gen_ai.operation.name"
 _KINDS: Mapping[str, OperationKind] = {
     "chat": "model",
     "generate_content": "model",
@@ -65,6 +73,8 @@ _FAILED_FINISHES = {
 _TOOL_FINISHES = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MERGED = "(merged tools)"
 _EXECUTE = "execute_tool "
+# Pydantic AI: what a function makes of the model's output.
+_OUTPUT_FUNCTION = "running output function"
 _CONFIG = ("temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences")
 _ASSISTANT = "gen_ai.assistant.message"
 _MESSAGE_EVENTS = {
@@ -92,16 +102,42 @@ def read_genai(span: OtelSpan) -> Operation | None:
         conversation=_text(merged.get("gen_ai.conversation.id")),
         error=_text(merged.get("error.type")),
         is_adk=span.scope == ADK or any(name.startswith(ADK) for name in attributes),
+        is_guess=not _named(attributes),
         remedy=_remedy(span),
     )
     if kind == "tool":
         _read_call(operation, merged)
         operation.name = operation.name or span.name.partition(_EXECUTE)[2]
+        operation.is_output = str(attributes.get("logfire.msg")).startswith(_OUTPUT_FUNCTION)
     elif kind in ("model", "agent"):
         _read_messages(operation, merged, span)
     if kind == "model":
         _read_request(operation, merged)
+        output_tools = _output_tools(merged)
+        operation.inputs = with_output_text(operation.inputs, output_tools)
+        operation.outputs = with_output_text(operation.outputs, output_tools)
+    elif kind == "agent" and operation.outputs is None:
+        operation.outputs = _output(merged)
     return operation
+
+
+def _output_tools(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """The tools by which a model of Pydantic AI gives its output, as `with_output_text` takes them."""
+    parameters = json_attribute(attributes.get("model_request_parameters"))
+    tools = parameters.get("output_tools") if isinstance(parameters, dict) else None
+    return {
+        str(tool.get("name")): str(tool.get("outer_typed_dict_key") or "")
+        for tool in (tools if isinstance(tools, list) else ())
+        if isinstance(tool, dict)
+    }
+
+
+def _output(attributes: Mapping[str, Any]) -> list[Json] | None:
+    """The output of an agent of Pydantic AI; None for other agents, and where it was cut."""
+    result = attributes.get("final_result")
+    if not isinstance(result, str) or not result or json_attribute(result) is ABSENT:
+        return None
+    return [{"role": "model", "parts": [{"text": result}]}]
 
 
 def _remedy(span: OtelSpan) -> str:
@@ -111,16 +147,19 @@ def _remedy(span: OtelSpan) -> str:
     return next((remedy for scope, remedy in _REMEDIES.items() if span.scope.startswith(scope)), CAPTURE)
 
 
+def _named(attributes: Mapping[str, Any]) -> str:
+    """The kind that a span names; "" for none."""
+    named = attributes.get(_KIND)
+    return named if isinstance(named, str) else ""
+
+
 def _kind(span: OtelSpan) -> OperationKind | None:
     attributes = span.attributes
-    named = attributes.get("gen_ai.operation.name")
-    if isinstance(named, str) and named:
+    if named := _named(attributes):
         if span.name == "execute_tool (merged)" or attributes.get("gen_ai.tool.name") == _MERGED:
             return "other"
         # Some libraries give the names of their own functions.
         return _KINDS.get(named, "model" if "gen_ai.output.messages" in attributes else "other")
-    if any(name.startswith(("traceloop.", "openinference.", "langfuse.")) for name in attributes):
-        return None
     # The attributes of a resource may be on every span: only what records a call is one.
     names_model = "gen_ai.request.model" in attributes
     by_whom = "gen_ai.system" in attributes or "gen_ai.provider.name" in attributes
@@ -241,3 +280,6 @@ def _read_request(operation: Operation, attributes: Mapping[str, Any]) -> None:
         for name in _CONFIG
         if f"gen_ai.request.{name}" in attributes
     }
+
+
+LAYOUT = Layout(read_genai, content=("gen_ai.",), kind=_KIND)

@@ -8,6 +8,7 @@ from typing import Any
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
 from evaltui.traces.layouts.operation import (
+    Layout,
     Operation,
     OperationKind,
     as_arguments,
@@ -19,6 +20,8 @@ from evaltui.traces.layouts.operation import (
 from evaltui.traces.span import OtelSpan
 
 _PREFIX = "langfuse.observation."
+_KIND = f"{_PREFIX}type"
+_SESSION = "langfuse.session.id"
 _REMEDY = (
     "set LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true where the agent runs, or record inputs and "
     "outputs with update(input=, output=)"
@@ -35,13 +38,13 @@ _KINDS: Mapping[str, OperationKind] = {
 def read_langfuse(span: OtelSpan) -> Operation | None:
     """Reads a span with these attributes; None for a span without them."""
     attributes = span.attributes
-    if f"{_PREFIX}type" not in attributes:
+    if _KIND not in attributes:
         return None
-    kind = _KINDS.get(str(attributes[f"{_PREFIX}type"]).lower(), "other")
+    kind = _KINDS.get(str(attributes[_KIND]).lower(), "other")
     input_value, output_value = attributes.get(f"{_PREFIX}input"), attributes.get(f"{_PREFIX}output")
     operation = Operation(
         kind,
-        conversation=str(attributes.get("session.id") or attributes.get("langfuse.session.id") or ""),
+        conversation=str(attributes.get("session.id") or attributes.get(_SESSION) or ""),
         remedy=_REMEDY,
     )
     if kind == "tool":
@@ -55,7 +58,7 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
         operation.instruction = instruction_in(messages_of(input_value)) if operation.inputs else ""
         operation.usage = _usage(attributes)
     elif kind == "agent":
-        operation.is_run = attributes[f"{_PREFIX}type"] == "agent"
+        operation.is_run = attributes[_KIND] == "agent"
         operation.name = operation.agent = span.name if operation.is_run else ""
         operation.inputs, operation.outputs = _spoken(input_value, "user"), _spoken(output_value, "assistant")
     return operation
@@ -84,3 +87,6 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
         details.get("output", details.get("completion_tokens")),
         total=details.get("total", details.get("total_tokens")),
     )
+
+
+LAYOUT = Layout(read_langfuse, content=("langfuse.",), kind=_KIND, session=_SESSION)

@@ -22,11 +22,6 @@ _TOO_MANY = (
     "attributes were dropped (droppedAttributesCount): raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT where the agent "
     "runs, and export its traces again"
 )
-_CONTENT = ("gen_ai.", "llm.", "input.", "output.", "tool.", "openinference.", "traceloop.", "langfuse.")
-_CONTENT_AND_OWN = (*_CONTENT, "gcp.vertex.agent.", "evaltui.")
-_KINDS = frozenset(
-    ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "langfuse.observation.type")
-)
 _CLOSING = {"{": "}", "[": "]", '"': '"'}
 # A literal, a number or an escape that ends too early, or an ellipsis in the place of the rest.
 _BROKEN_END = re.compile(r"[\w.+\-…\\]{0,9}\Z")
@@ -91,11 +86,3 @@ def limit_of(span: OtelSpan) -> str:
     if span.cut or any(json_attribute(value) is ABSENT for value in span.attributes.values()):
         return _TOO_LONG
     return _TOO_MANY if span.dropped else ""
-
-
-def may_be_of_an_agent(span: OtelSpan) -> bool:
-    """Whether a span that is nothing of an agent's may have been before a limit cut it."""
-    if span.cut & _KINDS:
-        return True
-    names = span.attributes
-    return span.dropped > 0 and (not names or any(name.startswith(_CONTENT_AND_OWN) for name in names))

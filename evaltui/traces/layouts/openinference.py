@@ -10,6 +10,7 @@ from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
 from evaltui.traces.layouts.operation import (
     Json,
+    Layout,
     Operation,
     OperationKind,
     as_arguments,
@@ -146,3 +147,11 @@ def _renamed(flat: Json, prefix: str) -> Json:
         name.removeprefix("function."): value for name, value in plain.items() if name.startswith("function.")
     }
     return {**plain, "function": function} if function else plain
+
+
+LAYOUT = Layout(
+    read_openinference,
+    content=("openinference.", "llm.", "input.", "output.", "tool."),
+    kind=KIND,
+    session="session.id",
+)

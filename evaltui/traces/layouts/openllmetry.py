@@ -11,6 +11,7 @@ from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
 from evaltui.traces.layouts.operation import (
     Json,
+    Layout,
     Operation,
     OperationKind,
     as_arguments,
@@ -119,3 +120,6 @@ def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[Json]:
         if "content" in message or calls:
             ordered.append(message)
     return ordered
+
+
+LAYOUT = Layout(read_openllmetry, content=("traceloop.", "llm."), kind=_KIND)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute
+from evaltui.traces.span import OtelSpan
 
 Json = dict[str, Any]
 OperationKind = Literal["agent", "model", "tool", "other"]
@@ -44,6 +45,8 @@ class Operation:
     """Arguments of a tool call, JSON."""
     result: Any = ABSENT
     call_id: str = ""
+    is_output: bool = False
+    """Whether a tool's work is the agent's output: the agent calls nothing for it."""
     usage: Json | None = None
     """Tokens, as genai's usage metadata."""
     calls_tools: bool = False
@@ -55,6 +58,8 @@ class Operation:
     """Whether a limit has cut content of the span: `remedy` names it then."""
     lacks_attachment: bool = False
     """Whether what it answered had data that the span does not hold."""
+    is_guess: bool = False
+    """Whether the span does not name the kind of its operation."""
     is_run: bool = True
     """Whether an agent's span is one run of it, not a function around several."""
     is_elided: bool = False
@@ -64,6 +69,20 @@ class Operation:
 
 
 _TEXTS = ("name", "version", "agent", "instruction", "tools", "config", "call_id", "calls_tools", "error")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names of attributes in one convention, declared by its module."""
+
+    read: Callable[[OtelSpan], Operation | None]
+    """Reads a span; None for a span in another layout."""
+    content: tuple[str, ...]
+    """Prefixes of its attributes."""
+    kind: str = ""
+    """The attribute that names the kind of an operation; "" for none."""
+    session: str = ""
+    """The attribute that names the session on spans of any kind; "" for none."""
 
 
 def prefer(first: Operation, second: Operation) -> Operation:

@@ -18,6 +18,12 @@ EVENTS = "evaltui.events"
 what was printed, is read back from here."""
 FINAL_STATE = "evaltui.final_session_state"
 """Attribute of the first span of the last turn, JSON: the session state after it."""
+SESSION = "evaltui.session"
+"""Attribute of the first span of a turn, JSON: app, user and state of the session before the first turn."""
+OWNER = "evaltui.session.owner"
+"""Attribute of the first span of a turn: app and user, for each of which the ids of sessions are unique."""
+REMARKS = "remarks"
+"""Key of the data of a user's message in EVENTS: sentences about the turn."""
 # As google-adk writes it: the data itself would be in every later request again.
 _NOT_HERE = "<not serializable>"
 
@@ -110,7 +116,8 @@ class _Turn:
         self._spans = spans
         self._turn = turn
         self._events = events
-        self._trace = _id(TRACE_ID, held.conversation, turn.turn)
+        owner = held.attributes.get(OWNER, "")
+        self._trace = _id(TRACE_ID, owner + held.conversation, turn.turn)
 
     def spans(self, results: Sequence[Json]) -> list[OtelSpan]:
         root = self._root(results)

@@ -13,7 +13,9 @@ from textual.screen import ScreenResultType
 from textual.timer import Timer
 from textual.widgets import Input
 
-from evaltui.text.figures import counted
+from evaltui.core.compare.explain import summary
+from evaltui.core.compare.failure_groups import FailureGroup
+from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, cells, filled, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -282,6 +284,44 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
 
     def result_of(self, match: Jump) -> Selection:
         return Selection(*match.case)
+
+
+class FailureGroupScreen(PreviewScreen[FailureGroup, FailureGroup]):
+    """A dialog with the failures by reason; returns the chosen group."""
+
+    box = "#failure-groups"
+    title_text = "Failures by reason"
+    placeholder = "letters of a reason"
+    take_word = "mark"
+
+    def __init__(self, workbench: Workbench, groups: Sequence[FailureGroup]) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._groups = groups
+
+    def find(self, query: str) -> list[FailureGroup]:
+        return [group for group in self._groups if has_words(query, group.reason)]
+
+    def match_line(self, match: FailureGroup, width: int) -> Line:
+        most = len(show_number(max(len(group.cases) for group in self._groups)))
+        return [
+            (f" {show_number(len(match.cases)):>{most}}", "bold"),
+            (f"  {visible(match.reason)}", ""),
+        ]
+
+    def write_preview(self, page: Page, match: FailureGroup, height: int) -> None:
+        for number, case in enumerate(match.cases):
+            outcome = self._workbench.outcomes.get(case)
+            part = Page(page.width)
+            part.row(glyph(self._workbench.outcomes.status(case)), (f" {visible(case.eval_id)}", ""))
+            part.block([(visible(summary(outcome.shown)) if outcome else "", "muted")], 2)
+            if len(page.lines) + len(part.lines) + 1 > height:
+                page.row((f"and {show_number(len(match.cases) - number)} more", "muted"))
+                return
+            page.lines += part.lines
+
+    def result_of(self, match: FailureGroup) -> FailureGroup:
+        return match
 
 
 def _marked(jump: Jump) -> Line:

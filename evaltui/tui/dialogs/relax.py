@@ -1,10 +1,12 @@
-"""The dialog that relaxes an argument: a rule that allows a difference, and the effect of the rule."""
+"""The dialogs of rules, for an argument that may differ and for a response, with the effect of the rule."""
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,11 +14,12 @@ from textual.widget import Widget
 
 from evaltui.core.compare.proposals import Proposal
 from evaltui.core.matching.rules import match_in_words
+from evaltui.core.metrics.answer_rules import check_in_words
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span
+from evaltui.text.lines import Line, Span, cut
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, start_work
@@ -30,12 +33,12 @@ from evaltui.tui.dialogs.prompt import (
     Hint,
     PromptScreen,
     QuestionNote,
-    dialog_name,
 )
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleScope, match_problem
+from evaltui.workbench.result.answer_checking import AnswerChecking, check_problem
+from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleScope, RuleTrial, match_problem
 from evaltui.workbench.workbench import Workbench
 
 _SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all": "All sets"}
@@ -43,7 +46,7 @@ _SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all
 _OTHER_ROWS = 9
 
 
-class RelaxScreen(FormScreen[bool]):
+class RuleScreen(FormScreen[bool]):
     """Writes the chosen rule into the config, unsaved; returns whether it has.
 
     `go_on` goes to the next difference, where this case would still fail.
@@ -51,24 +54,55 @@ class RelaxScreen(FormScreen[bool]):
 
     box = "#relax"
     AUTO_FOCUS = "#relax-proposals"
+    verb = "relax"
+    nothing = "No suggested rule passes"
+    title_text: str
+    edit_hint: str
+    """The forms of a rule as JSON."""
+    json_problem: Callable[[str], str | None]
+    empty_rule: ClassVar[dict[str, Any]]
+    """A rule to edit where none is proposed."""
 
-    def __init__(self, workbench: Workbench, relaxing: Relaxing, go_on: Callable[[], object]) -> None:
+    def __init__(
+        self, workbench: Workbench, trial: RuleTrial, arg_paths: Sequence[str], go_on: Callable[[], object]
+    ) -> None:
         super().__init__()
         self._workbench = workbench
-        self._relaxing = relaxing
+        self._trial = trial
         self._go_on = go_on
-        self._arg_paths = relaxing.arg_paths
-        self._proposals = list(relaxing.proposals(self._arg_paths[0]))
+        self._arg_paths = arg_paths
+        self._proposals = list(self.proposals(arg_paths[0]))
         self._effect: Effect | None = None
         self._problem = ""
 
+    @abstractmethod
+    def about(self) -> list[Span]:
+        """Writes the subject of the rule."""
+
+    @abstractmethod
+    def side(self, number: int, width: int) -> Line:
+        """Writes the expected (0) or the actual (1) value."""
+
+    @abstractmethod
+    def proposals(self, place: str) -> list[Proposal]:
+        """Proposes rules for a place of the argument."""
+
+    @abstractmethod
+    def proposal(self, proposal: Proposal) -> Line:
+        """Writes a proposed rule."""
+
+    @abstractmethod
+    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
+        """Writes the kinds of rule that are not proposed, each with the reason."""
+
+    @abstractmethod
+    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
+        """Makes the rule as the config has it."""
+
     def compose(self) -> ComposeResult:
-        relaxing = self._relaxing
-        arg = relaxing.arg
-        about: list[Span] = [(f"{visible(relaxing.tool)} › {visible(arg.path) or 'arguments'}", "muted")]
-        with Dialog(dialog_name("relax"), about, id="relax", can_be_undone=True):
-            yield DrawnLine(lambda width: self._side("expected", arg.expected, arg.op == "extra", width))
-            yield DrawnLine(lambda width: self._side("actual", arg.actual, arg.op == "missing", width))
+        with Dialog(f"{key_of('relax')} {self.title_text}", self.about(), id="relax", can_be_undone=True):
+            for number in range(2):
+                yield DrawnLine(partial(self.side, number))
             places = ["all arguments" if path == "*" else path for path in self._arg_paths]
             place = ChoiceLine("argument", places, id="relax-place")
             place.display = len(places) > 1
@@ -86,32 +120,26 @@ class RelaxScreen(FormScreen[bool]):
         self._show_effect_soon()
 
     def _hints(self) -> list[Hint]:
-        rule = [Hint("confirm", "relax"), Hint("line_down", "rule", "↑↓")] if self._proposals else []
+        rule = [Hint("confirm", self.verb), Hint("line_down", "rule", "↑↓")] if self._proposals else []
         scope, edit = Hint("next_item", "scope", "←→"), Hint("form_edit", "edit rule")
         return [*rule, scope, edit, CANCEL]
 
     def on_resize(self) -> None:
         self._fit()
 
-    def _side(self, label: str, value: Any, is_absent: bool, width: int) -> Line:
-        if is_absent:
-            return [(f"{label:{LABEL}}", "muted"), ("no such argument", "muted")]
-        shown = value_line(value, max(12, width - LABEL - 12))
-        return [(f"{label:{LABEL}}", "muted"), *shown, (f"   {type_name(value)}", "muted")]
-
     def _proposal_line(self, number: int, is_current: bool) -> Line:
         label = f"{'rule' if number == 0 else '':{LABEL - 1}}"
         if not self._proposals:
-            return [(label, "muted"), (" No suggested rule passes", "muted")]
+            return [(label, "muted"), (f" {self.nothing}", "muted")]
         return [
             (label, "muted"),
             ("▌" if is_current and self.choices.has_focus else " ", "bold accent"),
             ("● " if is_current else "○ ", "accent" if is_current else "muted"),
-            *rule_line(self._proposals[number].match),
+            *self.proposal(self._proposals[number]),
         ]
 
     def _write_unavailable(self, page: Page) -> None:
-        for line in unavailable_rules([proposal.match for proposal in self._proposals]):
+        for line in self.unavailable(self._proposals):
             page.row((" " * LABEL, ""), *line)
 
     @property
@@ -144,11 +172,11 @@ class RelaxScreen(FormScreen[bool]):
     @property
     def _rule(self) -> dict[str, Any] | None:
         chosen = self._chosen
-        if chosen is None:
+        if chosen is None or chosen.match is None:
             return None
         place = self._arg_paths[self.query_one("#relax-place", ChoiceLine).chosen]
         scope = list(_SCOPES)[self.query_one("#relax-scope", ChoiceLine).chosen]
-        return self._relaxing.rule(place, chosen.match, scope)
+        return self.rule(place, chosen.match, scope)
 
     # What it would do
 
@@ -160,11 +188,11 @@ class RelaxScreen(FormScreen[bool]):
         rule = self._rule
         self._effect, self._problem = None, ""
         if rule is None:
-            self._problem = "No suggested rule passes"
+            self._problem = self._chosen.words if self._chosen else self.nothing
             self._fit()
             return
         try:
-            async for effect in self._relaxing.effects(rule):
+            async for effect in self._trial.effects(rule):
                 if not self.is_here:
                     return
                 self._effect = effect
@@ -175,26 +203,26 @@ class RelaxScreen(FormScreen[bool]):
 
     def _write_effect(self, page: Page) -> None:
         page.section(("Effect", "bold"))
-        rule, relaxing = self._rule, self._relaxing
+        rule, trial = self._rule, self._trial
         if self._problem or rule is None:
             page.row((visible(self._problem), "warning"))
             return
         if self._effect is None:
             page.row(("◐ scoring…", "muted"))
         else:
-            run, name = relaxing.scored.run.name, relaxing.case.eval_id
-            write_relaxed(page, name, relaxing.scored.result, self._effect, run, "n")
+            run, name = trial.scored.run.name, trial.case.eval_id
+            write_relaxed(page, name, trial.scored.result, self._effect, run, "n")
         try:
-            changes = relaxing.change(rule)
+            changes = trial.change(rule)
         except (EditError, EvalSetError, OSError):
             return
         added = sum(line.op == "+" for line in changes)
-        page.section((visible(relaxing.config_path.name), "bold"), (f" +{added}", "success"))
+        page.section((visible(trial.config_path.name), "bold"), (f" +{added}", "success"))
         write_line_changes(page, changes)
 
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
         if message.line.id == "relax-place":
-            self._offer(self._relaxing.proposals(self._arg_paths[message.line.chosen]))
+            self._offer(self.proposals(self._arg_paths[message.line.chosen]))
         self._show_effect_soon()
 
     # Keys
@@ -204,7 +232,7 @@ class RelaxScreen(FormScreen[bool]):
         rule = self._rule
         if rule is None:
             return
-        if self._relaxing.apply(rule):
+        if self._trial.apply(rule):
             self.dismiss(True)
         elif self._workbench.messages.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.messages.notice.text)
@@ -234,16 +262,104 @@ class RelaxScreen(FormScreen[bool]):
 
     def action_form_edit(self) -> None:
         chosen = self._chosen
-        value = json.dumps(chosen.match if chosen else {"regex": ""}, ensure_ascii=False)
-        hint = '"ignore", {"regex": "…"}, {"approx": {"abs": 0.5}}, {"any_of": […]}, "type", "subset"'
+        value = json.dumps(chosen.match if chosen else self.empty_rule, ensure_ascii=False)
 
         def edited(text: str) -> None:
             match = json.loads(text)
             others = [proposal for proposal in self._proposals if proposal.match != match]
             self._offer([Proposal(match, match_in_words(match)), *others])
 
-        ask(
-            self,
-            PromptScreen(f"{key_of('form_edit')} Edit", value, match_problem, hint, "rule as JSON"),
-            edited,
-        )
+        title = f"{key_of('form_edit')} Edit"
+        ask(self, PromptScreen(title, value, self.json_problem, self.edit_hint, "rule as JSON"), edited)
+
+
+class RelaxScreen(RuleScreen):
+    """Lets an argument differ."""
+
+    title_text = "Relax"
+    edit_hint = '"ignore", {"regex": "…"}, {"approx": {"abs": 0.5}}, {"any_of": […]}, "type", "subset"'
+    json_problem = staticmethod(match_problem)
+    empty_rule: ClassVar = {"regex": ""}
+
+    def __init__(self, workbench: Workbench, relaxing: Relaxing, go_on: Callable[[], object]) -> None:
+        self._relaxing = relaxing
+        super().__init__(workbench, relaxing, relaxing.arg_paths, go_on)
+
+    def about(self) -> list[Span]:
+        path = visible(self._relaxing.arg.path) or "arguments"
+        return [(f"{visible(self._relaxing.tool)} › {path}", "muted")]
+
+    def side(self, number: int, width: int) -> Line:
+        arg = self._relaxing.arg
+        label, value = (("expected", arg.expected), ("actual", arg.actual))[number]
+        if arg.op == ("extra", "missing")[number]:
+            return [(f"{label:{LABEL}}", "muted"), ("no such argument", "muted")]
+        shown = value_line(value, max(12, width - LABEL - 12))
+        return [(f"{label:{LABEL}}", "muted"), *shown, (f"   {type_name(value)}", "muted")]
+
+    def proposals(self, place: str) -> list[Proposal]:
+        return self._relaxing.proposals(place)
+
+    def proposal(self, proposal: Proposal) -> Line:
+        return rule_line(proposal.match)
+
+    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
+        return unavailable_rules([proposal.match for proposal in proposals])
+
+    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
+        return self._relaxing.rule(place, match, scope)
+
+
+class CheckScreen(RuleScreen):
+    """Checks what a response must have; the last row goes to the metric by which it failed.
+
+    `open_metric` opens the criteria at a metric by its name, `failed_by`; "" for none.
+    """
+
+    title_text = "Check response"
+    verb = "check"
+    nothing = "No check proposed"
+    edit_hint = '"contains": […], "not_contains": […], "regex": "…", "numbers": "equal", "json_schema": {…}'
+    json_problem = staticmethod(check_problem)
+    empty_rule: ClassVar = {"contains": [""]}
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        checking: AnswerChecking,
+        go_on: Callable[[], object],
+        failed_by: str,
+        open_metric: Callable[[str], object],
+    ) -> None:
+        self._checking = checking
+        self._failed_by = failed_by
+        self._open_metric = open_metric
+        super().__init__(workbench, checking, ("",), go_on)
+
+    def about(self) -> list[Span]:
+        return [(f"turn {self._checking.turn + 1}", "muted")]
+
+    def side(self, number: int, width: int) -> Line:
+        label, text = (("expected", self._checking.expected), ("actual", self._checking.actual))[number]
+        shown = cut([(visible(" ".join(text.split())), "")], max(12, width - LABEL))
+        return [(f"{label:{LABEL}}", "muted"), *(shown if text else [("no response", "muted")])]
+
+    def proposals(self, place: str) -> list[Proposal]:
+        metric = [Proposal(None, f"threshold of {self._failed_by}…")] if self._failed_by else []
+        return [*self._checking.proposals(), *metric]
+
+    def proposal(self, proposal: Proposal) -> Line:
+        return [(check_in_words(proposal.match) if proposal.match else proposal.words, "")]
+
+    def action_confirm(self) -> None:
+        if self._chosen is not None and self._chosen.match is None:
+            self.dismiss(False)
+            self._open_metric(self._failed_by)
+        else:
+            super().action_confirm()
+
+    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
+        return []
+
+    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
+        return self._checking.rule(match, scope)

@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 from string import ascii_lowercase
 
+from evaltui.core.compare.failure_groups import FailureGroup, failure_groups
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.tags import typed_tags_problem
 from evaltui.project.guide import topic
 from evaltui.project.settings import remember_theme
 from evaltui.runner.python_check import python_lines
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.traces.conversations import RecordedConversation
@@ -29,7 +31,7 @@ from evaltui.tui.compare.screen import ComparisonScreen
 from evaltui.tui.criteria.screen import CriteriaScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.details import ConvertScreen, DetailsScreen
-from evaltui.tui.dialogs.finding import FindCaseScreen
+from evaltui.tui.dialogs.finding import FailureGroupScreen, FindCaseScreen
 from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, Jump, JumpScreen
 from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
 from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, PickRunScreen, Setting, ThemeScreen
@@ -46,6 +48,7 @@ from evaltui.tui.sessions import SessionsScreen, ask_for_traces, choose_conversa
 from evaltui.tui.textual_private import TextField
 from evaltui.tui.trace.view import TraceView
 from evaltui.tui.widgets.writer import Page
+from evaltui.workbench.agent.background import Progress, in_thread
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.cases.navigation import CaseOrder
 from evaltui.workbench.chat.conversation import Transcript
@@ -464,6 +467,24 @@ def action_tag_case(screen: MainScreen) -> None:
 
 def action_mark_failing(screen: MainScreen) -> None:
     start_work(screen, mark_failing_cases, screen.workbench, group="marks")
+
+
+def action_group_failures(screen: MainScreen) -> None:
+    start_work(screen, _ask_for_group, screen, group="marks")
+
+
+async def _ask_for_group(screen: MainScreen) -> None:
+    navigation, outcomes = screen.workbench.navigation, screen.workbench.outcomes
+    failing = [(case, outcomes.get(case)) for case in navigation.failing]
+    failures = ((case, outcome.shown) for case, outcome in failing if outcome is not None)
+    groups = await in_thread(lambda: failure_groups(failures), Progress())
+
+    def mark(group: FailureGroup) -> None:
+        navigation.select(Selection(*group.cases[0]))
+        count = navigation.mark(group.cases)
+        screen.workbench.say(f"{counted(count, 'case')} marked: {visible(group.reason)}")
+
+    ask(screen, FailureGroupScreen(screen.workbench, groups), mark)
 
 
 # From pane to pane

@@ -18,7 +18,7 @@ from evaltui.text.outcomes import RUNNING, glyph
 from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
-from evaltui.tui.dialogs.relax import RelaxScreen
+from evaltui.tui.dialogs.relax import CheckScreen, RelaxScreen
 from evaltui.tui.pane import Copied, LinkedPage
 from evaltui.tui.result.case_result import card_of
 from evaltui.tui.result.selected import View, page_title, shown_state, write_page
@@ -28,6 +28,7 @@ from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
 from evaltui.workbench.result.acceptable import choices_in_result
+from evaltui.workbench.result.answer_checking import AnswerChecking
 from evaltui.workbench.result.relaxing import Relaxing
 from evaltui.workbench.result.results import result_as_json
 from evaltui.workbench.state import CaseOutcome, Selection
@@ -360,17 +361,24 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
         if case is None or at is None:
             return
-        if at.kind != "argument":
-            metric = judging_metric(self._scored.shown, at) if self._scored else None
-            self.post_message(self.MetricAsked(metric or ""))
-            return
-
         bench = self._workbench
-        relaxing = Relaxing(bench.agent, bench.editing, case, at)
 
         def go_on() -> None:
             self.step_difference(1)
 
+        def open_metric(name: str) -> None:
+            self.post_message(self.MetricAsked(name))
+
+        metric = (judging_metric(self._scored.shown, at) if self._scored else None) or ""
+        if at.kind == "answer":
+            checking = AnswerChecking(bench.agent, bench.editing, case, at.turn or 0)
+            self.app.push_screen(CheckScreen(bench, checking, go_on, metric, open_metric))
+            return
+        if at.kind != "argument":
+            open_metric(metric)
+            return
+
+        relaxing = Relaxing(bench.agent, bench.editing, case, at)
         self.app.push_screen(RelaxScreen(bench, relaxing, go_on))
 
     def action_save_as_case(self) -> None:

@@ -87,7 +87,7 @@ EDIT: tuple[Action, ...] = (
         refusals={"cases": lambda bench: refuses_in_list(bench.editing)},
         acts=True),
     Action("relax", "Relax…", "x", "result",
-        "Add a rule that lets this argument differ; of a call or response, go to the metric that failed",
+        "Add a rule that lets this argument differ, or a check of this response; of a call, go to its metric",
         _not_relaxable, rank=2, acts=True),
     Action("edit_case", "Edit case", "e", "cases", "Go to the case and edit it", _no_case, acts=True),
     Action("new_case", "New case", "o", "cases start",

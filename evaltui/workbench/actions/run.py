@@ -114,6 +114,8 @@ RUN: tuple[Action, ...] = (
     Action("previous_failing", "Previous failing case", "F", "main",
         "Go to the previous case that did not pass", _nothing_fails,
         do=lambda bench: bench.navigation.select_failing(-1)),
+    Action("group_failures", "Failures by reason…", "Q", "cases result",
+        "List the failing cases in view by reason, and mark those of one reason", _nothing_fails),
     Action("reload", "Reload", "f5", "main runs matrix",
         "Read the eval sets, the runs or the matrix from disk again",
         lambda bench: f"Run in progress ({key_of('cancel_run')} cancels)" if bench.runs.is_running else None,

@@ -206,12 +206,12 @@ class Navigation:
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass; wraps at the end."""
-        attention, selected = self._outcomes.results.attention, self.selection
-        shown = [*self._shown_cases()]
+        selected, shown = self.selection, [*self._shown_cases()]
         # A set is before its cases.
         here = next((at for at, case in enumerate(shown) if case.path == selected.path), 0) - 0.5
         if selected.case in shown:
             here = shown.index(selected.case)
+        attention = self._outcomes.results.attention
         failing = [at for at, case in enumerate(shown) if case in attention]
         if not failing:
             self._messages.say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
@@ -221,6 +221,11 @@ class Navigation:
             self._messages.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
         at = (beyond or failing)[0 if step > 0 else -1]
         self.select(Selection(*shown[at]))
+
+    @property
+    def failing(self) -> list[CaseId]:
+        """The cases in view that did not pass, in the order in which they are listed."""
+        return [case for case in self._shown_cases() if case in self._outcomes.results.attention]
 
     def _shown_cases(self) -> Iterator[CaseId]:
         """The cases that match the filter, in the order in which they are listed."""

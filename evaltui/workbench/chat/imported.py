@@ -1,4 +1,4 @@
-"""Conversations of recorded traces as transcripts, which are saved as cases like any other."""
+"""Conversations of recorded traces and sessions as transcripts, which are saved as cases like any other."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from evaltui.documents.files import is_there, typed_path
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.traces.conversations import RecordedConversation, conversations_in
-from evaltui.traces.drafting import not_expected, turn_events, unusable
+from evaltui.traces.drafting import not_expected, turn_events, unknown_state, unusable
 from evaltui.traces.reading import read_files
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.chat import saving
-from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 
 
 def dropped_path(text: str) -> Path:
@@ -44,10 +44,11 @@ def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
     Raises OSError, and ValueError for unreadable files, and for files without a conversation.
     """
     path = dropped_path(text)
-    conversations = conversations_in(read_files([path])).conversations
-    if not conversations:
-        raise ValueError(f"{path} has no conversation of an agent")
-    return conversations
+    read = conversations_in(read_files([path]))
+    if not read.conversations:
+        hint = "; `evaltui import FILE --into SET` makes cases of its scenarios" if read.scenarios else ""
+        raise ValueError(f"{path} has no conversation of an agent{hint}")
+    return read.conversations
 
 
 def transcript_of(conversation: RecordedConversation) -> tuple[Transcript, str]:
@@ -65,11 +66,20 @@ def transcript_of(conversation: RecordedConversation) -> tuple[Transcript, str]:
         missing += [*not_expected(turn), *turn.remarks]
         events = turn_events(conversation, number)
         content = events[0].content or {"role": "user", "parts": []}
-        turns.append(ChatTurn(content, "recorded", TurnStage.DONE, events, spent=turn.seconds))
+        after = conversation.state_after(number)
+        turns.append(
+            ChatTurn(content, "recorded", TurnStage.DONE, events, state_after=after, spent=turn.seconds)
+        )
     if not turns:
         raise ValueError(left_out[0])
     remarks = [f"{counted(len(left_out), 'turn')} left out: {left_out[0]}"] if left_out else []
-    transcript = Transcript(conversation.id, turns=turns, has_unknown_state=True)
+    session = conversation.session
+    if session is None:
+        transcript = Transcript(conversation.id, turns=turns, has_unknown_state=True)
+    else:
+        start = SessionStart(session.app_name, session.user_id, state=session.state)
+        transcript = Transcript(conversation.id, start, turns=turns)
+        missing += unknown_state(session)
     return transcript, "; ".join([*remarks, *missing[:1]])
 
 

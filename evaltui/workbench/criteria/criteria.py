@@ -213,7 +213,11 @@ class Criteria:
         ]
 
     def _references(self, config: ConfigEditor) -> list[Section]:
-        blocks: tuple[tuple[BlockList, str], ...] = (("turns", "Marks on turns"), ("rules", "Rules"))
+        blocks: tuple[tuple[BlockList, str], ...] = (
+            ("turns", "Marks on turns"),
+            ("rules", "Rules"),
+            ("answers", "Checks of answers"),
+        )
         if not any(list(config.entries(block)) for block, _ in blocks):
             # Of a hundred thousand cases it takes long to look into each.
             return []

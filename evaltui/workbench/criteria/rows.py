@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evaltui.core.matching.rules import match_in_words
+from evaltui.core.metrics.answer_rules import check_in_words
 from evaltui.core.metrics.declaration import Option, Subject, options_of_own
 from evaltui.core.metrics.metric import MISPLACED
 from evaltui.core.metrics.registry import METRICS, info_of
@@ -269,8 +270,14 @@ def _pass_if(config: ConfigEditor) -> PassIf:
 
 
 def reference_text(entry: Mapping[str, Any]) -> str:
-    """A mark or a rule in words: `context  orders › late › turn 1`, `find query  regex a+  orders › late`."""
-    what = str(entry["mode"]) if "mode" in entry else match_in_words(entry.get("match"))
+    """A mark, a rule or a check of answers in words: `context  orders › late › turn 1`,
+    `find query  regex a+`, `contains "19 °C"  orders › late`."""
+    if "mode" in entry:
+        what = str(entry["mode"])
+    elif "match" in entry or "tool" in entry:
+        what = match_in_words(entry.get("match"))
+    else:
+        what = check_in_words(entry)
     names = [str(entry[key]) for key in ("tool", "arg") if key in entry]
     scope = [str(entry[key]) for key in ("set", "case") if key in entry]
     turn = entry.get("turn")

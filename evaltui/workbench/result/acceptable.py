@@ -115,22 +115,12 @@ def _several(editing: Editing) -> Iterator[Choice]:
     if len(marked) == 1:
         yield Choice("case", "Marked case", f"accept {marked[0].eval_id}", marked)
         return
-    cases = marked or tuple(_failing_in_view(editing))
+    cases = marked or tuple(editing.navigation.failing)
     if len(cases) > 1:
         which = "marked" if marked else "failing in view"
         yield Choice(
             "case", f"All {show_number(len(cases))} {which}", f"accept {counted(len(cases), 'case')}", cases
         )
-
-
-def _failing_in_view(editing: Editing) -> Iterator[CaseId]:
-    filtered = editing.navigation.filtered
-    for eval_set in editing.sets.listed:
-        numbers = (
-            filtered.matching.get(eval_set.case_path, ()) if filtered.filter else range(len(eval_set.cases))
-        )
-        cases = (CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers)
-        yield from (case for case in cases if case in editing.outcomes.results.attention)
 
 
 # Why not

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CaseFile
-from evaltui.documents.editing.config import ConfigEditor, Rule, new_rule
+from evaltui.documents.editing.config import ConfigEditor, Rule
 from evaltui.documents.edits import EditError
 from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
@@ -69,7 +70,120 @@ class Effect:
         return self.seen == self.cases
 
 
-class Relaxing:
+class RuleTrial(ABC):
+    """A rule that is tried on the last results before it is written into the config of a case."""
+
+    def __init__(self, agent: AgentState, editing: Editing, case: CaseId, scored: CaseOutcome) -> None:
+        self._agent = agent
+        self._sets = editing.sets
+        self._outcomes = editing.outcomes
+        self._editing = editing
+        self.case = case
+        self._set_path = editing.sets.file_of(case.path)
+        self.scored = scored
+        """The result for which the rule is tried."""
+
+    @abstractmethod
+    def _put(self, config: ConfigEditor, rule: Rule) -> None:
+        """Writes the rule into a config. Raises EditError for what is no rule."""
+
+    @abstractmethod
+    def _concerns(self, result: CaseResult, rule: Rule) -> bool:
+        """Whether the rule may change the outcome of another result in its scope."""
+
+    @abstractmethod
+    def _label(self, rule: Rule) -> str:
+        """The undo label."""
+
+    def _scope(self, scope: RuleScope) -> dict[str, str]:
+        """The names of the set and the case that a rule is for."""
+        eval_set_id = self.scored.figures.eval_set_id
+        if scope == "case":
+            return {"set": eval_set_id, "case": self.case.eval_id}
+        return {"set": eval_set_id} if scope == "set" else {}
+
+    # What it would do
+
+    async def effects(self, rule: Rule) -> AsyncIterator[Effect]:
+        """The effect of a rule, first for this case, then step by step for the others.
+
+        Earlier results are scored again without an agent. Raises EditError for an invalid rule, and where the
+        config has errors.
+        """
+        config = self._config(self._after(lambda config: self._put(config, rule))[1])
+        with_rule = await self._score(self.case, self.scored, config)
+        effect = Effect(with_rule.result if with_rule else None)
+        others = [] if rule.get("case") else [change async for change in self._others(rule)]
+        effect = replace(effect, cases=len(others))
+        shown = time.monotonic()
+        yield effect
+        for case, scored in others:
+            new = await self._score(case, scored, config)
+            effect = replace(effect, seen=effect.seen + 1, unknown=effect.unknown + (new is None))
+            if new is not None and new.result.status != scored.result.status:
+                change = Change(case, scored.result.status, new.result.status)
+                effect = replace(effect, changes=(*effect.changes, change))
+            if time.monotonic() - shown > _PAUSE and not effect.is_complete:
+                shown = time.monotonic()
+                yield effect
+        if others:
+            yield effect
+
+    def change(self, rule: Rule) -> tuple[LineChange, ...]:
+        """The removed and added lines of the config. Raises OSError, EvalSetError, EditError."""
+        before, after = self._after(lambda config: self._put(config, rule))
+        return changed_lines(before if self._editing.is_there(self.config_path) else WholeText(""), after)
+
+    @property
+    def config_path(self) -> Path:
+        """The config that gets the rule."""
+        return self._sets.config_path(self._set_path)
+
+    async def _others(self, rule: Rule) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
+        """The other cases whose outcome a rule may change."""
+        sets, config = self._sets, self.config_path
+        paths = [
+            path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
+        ]
+        results = [result for path in paths for result in self._outcomes.results.of(path)]
+        for number, (case, scored) in enumerate(results):
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
+            if rule.get("set") not in (None, scored.figures.eval_set_id) or case == self.case:
+                continue
+            # Of an unreadable one nobody knows.
+            if scored.problem or self._concerns(scored.result, rule):
+                yield case, scored
+
+    async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
+        events = await asyncio.to_thread(self._outcomes.events_of, case)
+        if events is None:
+            return None
+        return await score_again(
+            scored,
+            actual_of(events),
+            scored.stored,
+            config,
+            self._agent.secrets,
+        )
+
+    def apply(self, rule: Rule) -> bool:
+        """Writes the rule into the config, as one step; False, with a message, where that fails."""
+        return change_config(
+            self._editing, self._label(rule), self._set_path, lambda config: self._put(config, rule)
+        )
+
+    def _after(self, change: Callable[[ConfigEditor], None]) -> tuple[CaseFile, CaseFile]:
+        return config_after(self._editing, self._set_path, change)
+
+    def _config(self, document: CaseFile) -> EvalConfig:
+        config, problems = validate_config(document.value)
+        if config is None:
+            raise EditError(f"{self.config_path.name} has errors: {problems[0]}")
+        return config
+
+
+class Relaxing(RuleTrial):
     """A difference between arguments in the last result of a case, or one that a rule already allows.
 
     Raises EditError where the result has no such difference (any more).
@@ -82,13 +196,8 @@ class Relaxing:
         case: CaseId,
         difference: DifferenceAt,
     ) -> None:
-        self._agent = agent
-        self._sets = editing.sets
-        self._outcomes = editing.outcomes
-        self._editing = editing
-        self.case = case
-        self._set_path = editing.sets.file_of(case.path)
-        self._scored, self._call, self.arg = _find(self._outcomes, case, difference)
+        scored, self._call, self.arg = _find(editing.outcomes, case, difference)
+        super().__init__(agent, editing, case, scored)
         self._path: JsonPath = _json_path(self.arg.path)
 
     # What can be chosen
@@ -115,9 +224,7 @@ class Relaxing:
 
     def rule(self, arg: str, match: Any, scope: RuleScope = "case") -> dict[str, Any]:
         """A rule for this case, for this set, or for all cases of this config."""
-        eval_set_id = self._scored.figures.eval_set_id
-        case = (eval_set_id, self.case.eval_id) if scope == "case" else None
-        return new_rule(self.tool, arg, match, case, eval_set_id if scope == "set" else None)
+        return {"tool": self.tool, "arg": arg, "match": match, **self._scope(scope)}
 
     @property
     def passing(self) -> tuple[int, dict[str, Any]] | None:
@@ -126,7 +233,7 @@ class Relaxing:
         Raises EditError where the config has errors.
         """
         config = self._config(self._after(lambda config: None)[0])
-        rules = rules_of_case(config.evaltui.rules, self._scored.figures.eval_set_id, self.case.eval_id)
+        rules = rules_of_case(config.evaltui.rules, self.scored.figures.eval_set_id, self.case.eval_id)
         expected, actual = self._call.expected, self._call.actual
         if self.tool not in rules or expected is None or actual is None:
             return None
@@ -136,82 +243,16 @@ class Relaxing:
         index = next(index for index, rule in enumerate(config.evaltui.rules) if rule is rule_in_use)
         return index, rule_in_use.model_dump(exclude_unset=True) | {"match": match_data(rule_in_use.match)}
 
-    # What it would do
-
-    async def effects(self, rule: Rule) -> AsyncIterator[Effect]:
-        """The effect of a rule, first for this case, then step by step for the others.
-
-        Earlier results are scored again without an agent. Raises EditError for an invalid rule, and where the
-        config has errors.
-        """
-        config = self._config(self._after(lambda config: config.put_rule(rule))[1])
-        with_rule = await self._score(self.case, self._scored, config)
-        effect = Effect(with_rule.result if with_rule else None)
-        others = [] if rule.get("case") else [change async for change in self._others(rule)]
-        effect = replace(effect, cases=len(others))
-        shown = time.monotonic()
-        yield effect
-        for case, scored in others:
-            new = await self._score(case, scored, config)
-            effect = replace(effect, seen=effect.seen + 1, unknown=effect.unknown + (new is None))
-            if new is not None and new.result.status != scored.result.status:
-                change = Change(case, scored.result.status, new.result.status)
-                effect = replace(effect, changes=(*effect.changes, change))
-            if time.monotonic() - shown > _PAUSE and not effect.is_complete:
-                shown = time.monotonic()
-                yield effect
-        if others:
-            yield effect
-
-    def change(self, rule: Rule) -> tuple[LineChange, ...]:
-        """The removed and added lines of the config. Raises OSError, EvalSetError, EditError."""
-        before, after = self._after(lambda config: config.put_rule(rule))
-        return changed_lines(before if self._editing.is_there(self.config_path) else WholeText(""), after)
-
-    @property
-    def scored(self) -> CaseOutcome:
-        """The result for which the rule is tried."""
-        return self._scored
-
-    @property
-    def config_path(self) -> Path:
-        """The config that gets the rule."""
-        return self._sets.config_path(self._set_path)
-
-    async def _others(self, rule: Rule) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
-        """The other cases whose outcome a rule may change."""
-        sets, config = self._sets, self.config_path
-        paths = [
-            path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
-        ]
-        results = [result for path in paths for result in self._outcomes.results.of(path)]
-        for number, (case, scored) in enumerate(results):
-            if number % _SLICE == 0:
-                await asyncio.sleep(0)
-            if rule.get("set") not in (None, scored.figures.eval_set_id) or case == self.case:
-                continue
-            # Of an unreadable one nobody knows.
-            if scored.problem or any(_differs(row, rule["tool"]) for row in _rows(scored.result)):
-                yield case, scored
-
-    async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
-        events = await asyncio.to_thread(self._outcomes.events_of, case)
-        if events is None:
-            return None
-        return await score_again(
-            scored,
-            actual_of(events),
-            scored.stored,
-            config,
-            self._agent.secrets,
-        )
-
     # Doing it
 
-    def apply(self, rule: Rule) -> bool:
-        """Writes the rule into the config, as one step; False, with a message, where that fails."""
-        label = f"relax {self._name(rule['arg'])} of {self.tool}"
-        return change_config(self._editing, label, self._set_path, lambda config: config.put_rule(rule))
+    def _put(self, config: ConfigEditor, rule: Rule) -> None:
+        config.put_rule(rule)
+
+    def _concerns(self, result: CaseResult, rule: Rule) -> bool:
+        return any(_differs(row, rule["tool"]) for row in _rows(result))
+
+    def _label(self, rule: Rule) -> str:
+        return f"relax {self._name(rule['arg'])} of {self.tool}"
 
     def remove(self) -> bool:
         """Removes the rule that allows the difference."""
@@ -227,20 +268,16 @@ class Relaxing:
     def _name(arg: str) -> str:
         return "all arguments" if arg == ALL_ARGS else arg
 
-    def _after(self, change: Callable[[ConfigEditor], None]) -> tuple[CaseFile, CaseFile]:
-        return config_after(self._editing, self._set_path, change)
-
-    def _config(self, document: CaseFile) -> EvalConfig:
-        config, problems = validate_config(document.value)
-        if config is None:
-            raise EditError(f"{self.config_path.name} has errors: {problems[0]}")
-        return config
-
 
 def match_problem(text: str) -> str | None:
     """Why a text is no valid match value of a rule, as a sentence; None where it is."""
+    return rule_problem(text, lambda match: ArgRule(tool="any", arg=ALL_ARGS, match=match))
+
+
+def rule_problem(text: str, read: Callable[[Any], object]) -> str | None:
+    """Why a text is no JSON that `read` takes, as a sentence; None where it is."""
     try:
-        ArgRule.model_validate({"tool": "any", "arg": ALL_ARGS, "match": json.loads(text)})
+        read(json.loads(text))
     except json.JSONDecodeError as error:
         return f"not valid JSON: {error.msg} at character {error.pos + 1}"
     except ValidationError as error:

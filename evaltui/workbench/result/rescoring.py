@@ -345,8 +345,13 @@ class _LastScores(NamedTuple):
         last = self._last(scored)
         if last is None:
             return run_metric(scored)
-        if last.score is not None and last.threshold != effective_threshold(scored.metric) is not None:
+        threshold = effective_threshold(scored.metric)
+        if last.score is not None and last.threshold != threshold is not None:
             last = held_against(last, scored.metric)
+        elif last.status is Status.FAILED and threshold is not None and last.threshold is not None:
+            # It fails whatever its open judgements are; by a lower threshold they may decide.
+            status = Status.NOT_EVALUATED if threshold < last.threshold else Status.FAILED
+            last = replace(last, threshold=threshold, status=status)
         is_same = _is_same_input(scored, self.before())
         if last.judge is None and not is_same:
             return run_metric(scored)

@@ -52,7 +52,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.judgement import Judgement, Vote
-from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.core.prompts import fenced, prompt
 from evaltui.text.figures import counted
 
@@ -221,8 +221,6 @@ def _turn(inputs: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[
     if all(entry.score is None for entry in judgements):
         return turn_without_verdict([vote for entry in judgements for vote in entry.votes], judgements)
     turn = _scored(inputs, judgements)
-    if turn.status is Status.PASSED and any(entry.score is None for entry in judgements):
-        turn = replace(turn, status=Status.NOT_EVALUATED)
     readable = sum(any(vote.label for vote in of_one.values()) for of_one in votes)
     lost = f"{readable} of {counted(len(votes), 'vote')} counted" if readable < len(votes) else ""
     return replace(turn, reason="; ".join(filter(None, (turn.reason, lost))))

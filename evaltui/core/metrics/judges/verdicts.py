@@ -220,18 +220,42 @@ def voided_as_adk(
 
 
 def unless_open(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
-    """A metric cannot pass while a part of what should have been judged was not.
+    """A metric has no score while a part of what should have been judged was not, and it cannot pass.
 
-    That is, a turn with a judgement that has no score, and one that nobody could be asked about.
+    That is, a turn with a judgement that has no score, and one that nobody could be asked about. The metric
+    fails only if it fails with all open judgements fulfilled; the same holds for each turn.
     """
-    reasons = {
-        number: turn.reason
+    open_turns = {
+        number: turn
         for number, turn in enumerate(result.per_invocation)
         if number in unasked or any(judgement.score is None for judgement in turn.judgements)
     }
-    if result.status is not Status.PASSED or not reasons:
+    if not open_turns:
         return result
-    return replace(result, status=Status.NOT_EVALUATED, reason=in_turns(reasons))
+    turns = tuple(
+        replace(turn, score=None, status=_open_status([turn], result.threshold))
+        if number in open_turns and turn.score is not None
+        else turn
+        for number, turn in enumerate(result.per_invocation)
+    )
+    if result.status not in (Status.PASSED, Status.FAILED):
+        return replace(result, per_invocation=turns)
+    status = _open_status(result.per_invocation, result.threshold, unasked)
+    reasons = {number: turn.reason for number, turn in open_turns.items()}
+    reason = result.reason if status is Status.FAILED else in_turns(reasons)
+    return replace(result, score=None, status=status, reason=reason, per_invocation=turns)
+
+
+def _open_status(
+    turns: Sequence[InvocationScore], threshold: float | None, unasked: Container[int] = ()
+) -> Status:
+    """FAILED if the mean over judgements is too low even with all open ones fulfilled, else NOT_EVALUATED."""
+    scores = [
+        1.0 if judgement.score is None else judgement.score for turn in turns for judgement in turn.judgements
+    ]
+    scores += [1.0 for number in range(len(turns)) if number in unasked]
+    can_pass = threshold is None or verdict(mean(scores), threshold) is Status.PASSED
+    return Status.NOT_EVALUATED if can_pass else Status.FAILED
 
 
 NO_ANSWER = "no response text"

@@ -1,0 +1,260 @@
+"""`answer_rules`: checks of texts, numbers and forms that answers must have.
+
+A case is scored by the checks that are for it, and passes only if all of them hold. google-adk ignores them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from evaltui.core.metrics.metric import in_turns, mean, nothing_to_score, unscored_turn
+from evaltui.core.model.answer_rule import CHECKS, AnswerRule
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.model.regexes import Patience, SlowRegexError
+from evaltui.core.model.tool_schema import check_value
+from evaltui.text.figures import some_of
+from evaltui.text.values import cut, show_value, visible
+
+ANSWER_RULES = "answer_rules"
+_MOST_TEXT = 60
+
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?"
+_MONTH_NAME = re.compile(
+    "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
+    "|dec(ember)?"
+)
+_DATES = (
+    re.compile(rf"\b{_DAY} (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?\b"),
+    re.compile(rf"\b{_MONTH} {_DAY}(?:,? (?P<year>\d{{4}}))?\b"),
+)
+# A word with a digit in it, such as a number, a time, a date or an id.
+_WORD = re.compile(r"(?P<currency>[$€£¥]?) ?(?P<sign>(?<!\w)[-+−]|)(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)")
+_NUMBER = re.compile(r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<unit>[^\W\d]*)")
+_UNIT = re.compile(r"\s?(?P<unit>[%°$€£¥][cf]?\b|[%°$€£¥]|[^\W\d_]+)")
+_UNITS = {
+    "$ usd dollar": "dollar",
+    "€ eur euro": "euro",
+    "£ gbp pound": "pound",
+    "¥ jpy yen": "yen",
+    "% percent": "percent",
+    "° °c c celsius degree": "degree",
+    "°f fahrenheit": "fahrenheit",
+    "h hr hour": "hour",
+    "min minute": "minute",
+    "s sec second": "second",
+    "day": "day",
+    "week": "week",
+    "month": "month",
+    "year": "year",
+    "kg kilogram": "kilogram",
+    "g gram": "gram",
+    "km kilometer kilometre": "kilometer",
+    "m meter metre": "meter",
+    "mile mi": "mile",
+    "l liter litre": "liter",
+}
+_UNIT_OF = {word: unit for words, unit in _UNITS.items() for word in words.split()}
+
+
+class Quantity(NamedTuple):
+    """A number with its unit, or another word with digits in it, such as a time or an id."""
+
+    value: Decimal | str
+    unit: str
+    """"" where none is written, or none that is known."""
+
+    def __str__(self) -> str:
+        return f"{self.value:f} {self.unit}".rstrip() if isinstance(self.value, Decimal) else self.value
+
+    def fits(self, other: Quantity) -> bool:
+        """Whether two say the same, as far as their units are written."""
+        return self.value == other.value and (self.unit == other.unit or not (self.unit and other.unit))
+
+
+def quantities(text: str) -> list[Quantity]:
+    """The numbers, dates, times and ids of a text; a date with the name of its month as `2026-11-30`."""
+    text = _one_spaced(text)
+    for date in _DATES:
+        text = date.sub(_iso_date, text)
+    return [_quantity(match, text[match.end() :]) for match in _WORD.finditer(text)]
+
+
+def _iso_date(match: re.Match[str]) -> str:
+    month = _MONTHS.index(match["month"]) + 1
+    year = f"{match['year']}-" if match["year"] else ""
+    return f"{year}{month:02}-{int(match['day']):02}"
+
+
+def _quantity(match: re.Match[str], rest: str) -> Quantity:
+    word = match["word"].rstrip(".,:/#-")
+    number = _NUMBER.fullmatch(word)
+    if number is None or (number["unit"] and number["unit"].rstrip("s") not in _UNIT_OF):
+        return Quantity(word, "")
+    following = _UNIT.match(rest) if word == match["word"] else None
+    unit = match["currency"] or number["unit"] or (following["unit"] if following else "")
+    value = Decimal(number["digits"].replace(",", "")).normalize()
+    return Quantity(
+        -value if match["sign"] in ("-", "−") else value, _UNIT_OF.get(unit.rstrip("s") or unit, "")
+    )
+
+
+def plain(text: str) -> str:
+    """A text as it is compared: without case, compatibility-composed."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def has_text(answer: str, text: str) -> bool:
+    """Whether an answer has a text as whole words, without regard to case and to how white space is written.
+
+    Only letters and digits of ASCII continue a word: other scripts are written without spaces, too.
+    """
+    words = _one_spaced(text)
+    before = r"(?<![a-z0-9])" if _is_ascii_word(words[:1]) else ""
+    after = r"(?![a-z0-9])" if _is_ascii_word(words[-1:]) else ""
+    return re.search(before + re.escape(words) + after, _one_spaced(answer)) is not None
+
+
+def _one_spaced(text: str) -> str:
+    return " ".join(plain(text).replace("’", "'").split())
+
+
+def _is_ascii_word(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
+class Answer(NamedTuple):
+    """The response of a turn beside the expected one."""
+
+    actual: str
+    expected: str | None
+    """None where none is expected."""
+    unscored: str = ""
+    """Why the turn is not scored; "" where it is."""
+    is_known: bool = True
+    """Whether a trace told the response."""
+
+
+def answer_rules_result(rules: Sequence[AnswerRule], answers: Sequence[Answer]) -> MetricResult:
+    """The result of the checks of a case: the share of checked answers for which all of their checks hold.
+
+    A check that cannot be decided keeps the case from passing, but not from failing by another.
+    """
+    patience = Patience()
+    turns: list[InvocationScore] = []
+    undecided: dict[int, str] = {}
+    for number, answer in enumerate(answers):
+        of_turn = [rule for rule in rules if rule.turn in (None, number)]
+        if answer.unscored or not of_turn:
+            turns.append(unscored_turn(answer.unscored or "no check of this response"))
+            continue
+        try:
+            broken = [text for rule in of_turn for text in _broken(rule, answer, patience)]
+        except _UndecidedError as error:
+            undecided[number] = str(error)
+            turns.append(unscored_turn(str(error)))
+            continue
+        status = Status.FAILED if broken else Status.PASSED
+        turns.append(InvocationScore(float(not broken), status, "; ".join(broken)))
+    return _over_turns(turns, undecided)
+
+
+def check_in_words(rule: Mapping[str, object]) -> str:
+    """A check as the config has it, in a few words: `contains "19 °C", numbers equal`."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_value_in_words(rule[name])}" for name in CHECKS if name in rule
+    )
+
+
+def _value_in_words(value: object) -> str:
+    if isinstance(value, list):
+        return some_of([_quoted(str(text)) for text in value])
+    return visible(value) if isinstance(value, str) else show_value(value, _MOST_TEXT)
+
+
+_NEGATIONS = ("not", "never", "cannot", "can't", "isn't", "aren't", "wasn't", "doesn't", "didn't", "won't")
+_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w-]+(?: [A-Z][\w-]+)*|(?<=[\"“«`])[^\"”»`]{2,40}(?=[\"”»`])")
+
+
+def proposed_checks(expected: str) -> list[dict[str, object]]:
+    """Checks that an answer fits, made of its numbers, its names and quotations, and the negations that it
+    does not have. Names and negations are found in English."""
+    checks: list[dict[str, object]] = []
+    if quantities(expected):
+        checks.append({"numbers": "equal"})
+    names = list(dict.fromkeys(_NAME.findall(expected)))
+    if names := [name for name in names if not _MONTH_NAME.fullmatch(name.casefold())]:
+        checks.append({"contains": names})
+    if not any(has_text(expected, word) for word in _NEGATIONS):
+        checks.append({"not_contains": [*_NEGATIONS]})
+    return checks
+
+
+class _UndecidedError(Exception):
+    """A check that cannot be decided; the message says why."""
+
+
+def _broken(rule: AnswerRule, answer: Answer, patience: Patience) -> Iterator[str]:
+    """The checks of a rule that an answer breaks, in words."""
+    if not answer.is_known:
+        raise _UndecidedError("response unknown: not in the trace")
+    for text in rule.contains or ():
+        if not has_text(answer.actual, text):
+            yield f"lacks {_quoted(text)}"
+    for text in rule.not_contains or ():
+        if has_text(answer.actual, text):
+            yield f"has {_quoted(text)}"
+    if rule.regex is not None:
+        try:
+            matches = patience.matches(rule.regex, answer.actual, anywhere=True)
+        except SlowRegexError:
+            raise _UndecidedError(f"regex {visible(rule.regex)} takes too long") from None
+        if not matches:
+            yield f"does not match {visible(rule.regex)}"
+    if rule.numbers is not None:
+        if answer.expected is None:
+            raise _UndecidedError("numbers: no response expected to compare with")
+        yield from _other_numbers(quantities(answer.expected), quantities(answer.actual))
+    if rule.json_schema is not None:
+        yield from _misfits(rule.json_schema, answer.actual)
+
+
+def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> Iterator[str]:
+    missing = [quantity for quantity in expected if not any(map(quantity.fits, actual))]
+    extra = [quantity for quantity in actual if not any(map(quantity.fits, expected))]
+    if missing:
+        yield f"lacks {some_of(list(dict.fromkeys(map(str, missing))))}"
+    if extra:
+        yield f"has {some_of(list(dict.fromkeys(map(str, extra))))}, not expected"
+
+
+def _misfits(schema: Mapping[str, object], answer: str) -> Iterator[str]:
+    try:
+        value = json.loads(answer)
+    except ValueError as error:
+        yield f"is not JSON: {error}"
+        return
+    for problem in check_value(schema, value)[:1]:
+        yield f"does not fit its schema: {visible(str(problem))}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{cut(visible(text), _MOST_TEXT)}"'
+
+
+def _over_turns(turns: Sequence[InvocationScore], undecided: Mapping[int, str]) -> MetricResult:
+    scores = [turn.score for turn in turns if turn.score is not None]
+    failed = {number: turn.reason for number, turn in enumerate(turns) if turn.status is Status.FAILED}
+    score, status, reason = mean(scores) if scores else None, Status.PASSED, in_turns(failed)
+    if failed:
+        status = Status.FAILED
+    elif undecided or not scores:
+        score, status = None, Status.NOT_EVALUATED
+        reason = in_turns(undecided) or nothing_to_score(turns)
+    return MetricResult(ANSWER_RULES, score, 1.0, status, per_invocation=tuple(turns), reason=reason)

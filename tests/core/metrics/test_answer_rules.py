@@ -1,0 +1,129 @@
+"""`answer_rules`: what an answer must keep whatever its words."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import permutations
+
+import pytest
+from eval_data import make_case, make_turn
+
+from evaltui import EvalCase, EvalConfig, Invocation, Status, score_case
+from evaltui.core.metrics.answer_rules import quantities
+
+EXPECTED = "The heating is set to 19 °C until 30 November 2026. Order SO-12 costs $1,412.50."
+
+
+def result(rule, actual, expected=EXPECTED, **names):
+    case = EvalCase.model_validate(make_case("late", make_turn("hi", expected)))
+    turns = [Invocation.model_validate(make_turn("hi", actual))]
+    config = EvalConfig.model_validate({"criteria": {}, "evaltui": {"answers": [{**rule, **names}]}})
+    return asyncio.run(score_case(case, turns, config, eval_set_id="orders"))
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+# The rule, the answer, and what of it is broken.
+CHECKS = [
+    ({"contains": ["Kitchen", "off"]}, "The  KITCHEN\nlight is off", ""),
+    ({"contains": ["kitchen", "off"]}, "The kitchen light is on", 'lacks "off"'),
+    ({"contains": ["the light"]}, "the\n  light", ""),
+    ({"not_contains": ["refund"]}, "A REFUND came", 'has "refund"'),
+    ({"not_contains": ["refund"]}, "We refunded you", ""),
+    ({"contains": ["東京"]}, "在東京都", ""),
+    ({"not_contains": ["refund"]}, "Nothing was paid", ""),
+    ({"regex": r"\bSO-\d+\b"}, "see SO-77.", ""),
+    ({"regex": r"\bSO-\d+\b"}, "see 77", r"does not match \bSO-\d+\b"),
+    ({"json_schema": SCHEMA}, '{"n": 1}', ""),
+    ({"json_schema": SCHEMA}, '{"n": "1"}', "does not fit its schema"),
+    ({"json_schema": SCHEMA}, "one", "is not JSON"),
+    ({"numbers": "equal"}, EXPECTED, ""),
+    ({"numbers": "equal"}, "SO-12: 1412.5 USD; 2026-11-30, the heating has 19 degrees", ""),
+    ({"numbers": "equal"}, EXPECTED.replace("19", "21"), "lacks 19 degree; has 21 degree, not expected"),
+    ({"numbers": "equal"}, EXPECTED.replace("November", "December"), "lacks 2026-11-30"),
+    ({"numbers": "equal"}, EXPECTED.replace("$", "€"), "lacks 1412.5 dollar"),
+    ({"numbers": "equal"}, EXPECTED.replace("SO-12", "SO-13"), "lacks so-12"),
+    ({"numbers": "equal"}, f"{EXPECTED} And 100 dollars back.", "has 100 dollar, not expected"),
+    ({"contains": ["19"], "not_contains": ["°F"]}, "19 °F", 'has "°F"'),
+]
+
+
+@pytest.mark.parametrize(("rule", "actual", "broken"), CHECKS)
+def test_an_answer_is_checked_whatever_its_words(rule, actual, broken):
+    case = result(rule, actual)
+    metric = case.metric("answer_rules")
+    assert case.status is metric.status is (Status.FAILED if broken else Status.PASSED)
+    assert broken in metric.reason
+
+
+@pytest.mark.parametrize(
+    ("names", "applies"),
+    [
+        ({}, True),
+        ({"set": "orders"}, True),
+        ({"set": "orders", "case": "late", "turn": 0}, True),
+        ({"case": "late"}, True),
+        ({"set": "other"}, False),
+        ({"case": "early"}, False),
+    ],
+)
+def test_a_check_holds_in_the_sets_cases_and_turns_that_it_names(names, applies):
+    metrics = [metric.name for metric in result({"contains": ["x"]}, "y", **names).metrics]
+    assert ("answer_rules" in metrics) is applies
+
+
+def test_a_check_that_cannot_be_decided_is_no_pass():
+    case = result({"numbers": "equal"}, "19", expected=None)
+    assert case.status is Status.NOT_EVALUATED
+    assert case.metric("answer_rules").reason == "turn 1: numbers: no response expected to compare with"
+
+
+def test_a_turn_that_does_not_run_is_no_pass():
+    case = result({"contains": ["x"]}, "x", set="orders", case="late", turn=3)
+    assert case.metric("answer_rules").status is Status.NOT_EVALUATED
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"contains": []},
+        {"contains": [""]},
+        {"regex": "("},
+        {"numbers": "near"},
+        {"json_schema": {"type": "integr"}},
+        {"contains": ["x"], "turn": 0},
+        {"contain": ["x"]},
+    ],
+)
+def test_a_check_that_cannot_be_understood_is_refused(rule):
+    with pytest.raises(ValueError):
+        EvalConfig.model_validate({"evaltui": {"answers": [rule]}})
+
+
+def test_adk_verdicts_know_no_checks():
+    case = EvalCase.model_validate(make_case("late", make_turn("hi", "x")))
+    config = EvalConfig.model_validate(
+        {"criteria": {"response_match_score": 1.0}, "evaltui": {"answers": [{"contains": ["y"]}]}}
+    )
+    scored = asyncio.run(score_case(case, case.conversation, config, adk_verdicts=True))
+    assert scored.status is Status.PASSED
+
+
+@pytest.mark.parametrize("texts", [*permutations(["19 °C", "$5", "2026-11-30", "SO-1"], 2)])
+def test_the_order_of_numbers_says_nothing(texts):
+    first, second = texts
+    rule = {"numbers": "equal"}
+    assert result(rule, f"{second}, {first}", expected=f"{first} and {second}").status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("-3 degrees; 12%", ["-3 degree", "12 percent"]),
+        ("You paid $1,412.50 on Nov 3rd, at 14:05", ["1412.5 dollar", "11-03", "14:05"]),
+        ("3 of 4 (75%)", ["3", "4", "75 percent"]),
+        ("no digits at all", []),
+    ],
+)
+def test_quantities_of_a_text(text, shown):
+    assert [str(quantity) for quantity in quantities(text)] == shown
