@@ -52,9 +52,13 @@ def judge_line(judge: JudgedBy) -> str:
 
 
 def judge_name(judge: JudgedBy) -> str:
-    """`gemini-2.5-flash`; with other models that answered `gemini-2.5-flash (served by gemini-3.5-flash)`."""
+    """`gemini-2.5-flash`; with other models that answered `gemini-2.5-flash (served by gemini-3.5-flash)`.
+
+    A recording does not tell which model answers now.
+    """
     others = [visible(version) for version in judge.versions if is_other_model(judge.model, version)]
-    return f"{visible(judge.model)} (served by {some_of(others)})" if others else visible(judge.model)
+    is_live = others and judge.live
+    return f"{visible(judge.model)} (served by {some_of(others)})" if is_live else visible(judge.model)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ def what_line(span: Span, room: int, *, named: bool = True) -> Line:
 def _model(span: Span, name: str) -> Line:
     answered = span.event("model_response")
     line: Line = [(visible(name), ""), (" ", "")] if name else []
-    if is_other_model(model_of(span), version := version_of(span)):
+    is_replayed = any(event.data.get("replayed") for event in span.events)
+    if not is_replayed and is_other_model(model_of(span), version := version_of(span)):
         line += [(f"served by {visible(version)}", "warning"), (" ", "")]
     if failed := span.event("error"):
         return [*line, *_error(failed.data)]
