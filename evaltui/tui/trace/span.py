@@ -80,7 +80,7 @@ def _facts(span: Span) -> list[tuple[str, str]]:
     origin = came_of(answered.content) if answered is not None and answered.content else ""
     facts = [
         ("agent", visible(span.agent) if span.kind != "agent" else ""),
-        ("served by", visible(version_of(span))),
+        ("served by", "" if _name_of(span).startswith(STAND_IN) else visible(version_of(span))),
         ("tokens", tokens),
         ("response", visible(origin)),
         ("recording", _recording(span)),
