@@ -28,7 +28,7 @@ from evaltui.project import guide
 from evaltui.project.lint import lint_rules, rules_with_mends
 from evaltui.project.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
-from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, Scope, actions_in
 from evaltui.workbench.cases.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
 from tests.agents.conformance import kinds_of_agents
@@ -58,9 +58,9 @@ def _table(name: str, argument: str | None) -> str:
 
 
 def _key(action: str) -> str:
-    if action not in BY_ID:
+    if action not in ACTIONS_BY_ID:
         raise ValueError(f"no action {action!r}")
-    return f"`{key_name(BY_ID[action].keys[0])}`<!-- {action} -->"
+    return f"`{key_name(ACTIONS_BY_ID[action].keys[0])}`<!-- {action} -->"
 
 
 def _keys(place: str) -> Iterator[str]:

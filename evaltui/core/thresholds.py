@@ -1,4 +1,4 @@
-"""Verdicts by other thresholds, which follow from scores: nothing is scored for them."""
+"""Verdicts by other thresholds, computed from existing scores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from evaltui.core.metrics.spent import cost_usd
 from evaltui.core.model.config import EvalConfig, EvalMetric, PassIf
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status, worst_status
 
-_JUDGED = (Status.PASSED, Status.FAILED)
+_JUDGED_STATUSES = (Status.PASSED, Status.FAILED)
 
 
 class Limit(NamedTuple):
-    """The threshold by which the score of a metric passes or fails."""
+    """The threshold of a metric with its direction."""
 
     threshold: float
     lower_is_better: bool
@@ -28,7 +28,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(config: EvalConfig) -> dict[str, Limit | None]:
-    """The limits of the metrics that a config asks for; None for one whose score does not decide."""
+    """The limits of the metrics of a config; None for a metric without a verdict by score."""
     return {metric.metric_name: _limit(metric) for metric in config.metrics()}
 
 
@@ -41,9 +41,9 @@ def _limit(metric: EvalMetric) -> Limit | None:
     return None if threshold is None or info is None else Limit(threshold, info.lower_is_better)
 
 
-def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
-    """Whether the scores by one config tell the verdicts by another: it has other thresholds, another policy
-    for repeats, or fewer metrics, and nothing else differs."""
+def scores_decide(scored_by: EvalConfig, config: EvalConfig) -> bool:
+    """Whether scores by one config decide the verdicts by another: the configs differ only in thresholds, in
+    the policy for repeats, or in metrics that the other lacks."""
     if scored_by is config:
         return True
     before, after = _scoring(scored_by), _scoring(config)
@@ -59,7 +59,7 @@ def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
 
 @dataclass(frozen=True)
 class _Scoring:
-    """Settings of a config that its scores depend on."""
+    """The settings of a config that affect its scores."""
 
     metrics: Mapping[str, Any]
     optional: set[str]
@@ -81,17 +81,17 @@ def _scoring(config: EvalConfig) -> _Scoring:
     return _Scoring(metrics, set(block.get("optional", ())), {**rest, "simulator": simulator})
 
 
-def judged_by(
+def rejudge(
     result: CaseResult, scored_by: EvalConfig, config: EvalConfig, pass_if: PassIf | None = None
 ) -> CaseResult:
-    """A result by the thresholds of a config of which its scores tell; `pass_if` stands for the config's
+    """A result with verdicts by another config, for which its scores suffice; `pass_if` replaces the config's
     policy."""
     limits = limits_of(config)
     removed = limits_of(scored_by).keys() - limits.keys()
 
     def judged(metric: MetricResult) -> MetricResult:
         limit = limits.get(metric.name)
-        if limit is None or metric.score is None or metric.status not in _JUDGED:
+        if limit is None or metric.score is None or metric.status not in _JUDGED_STATUSES:
             return metric
         return replace(metric, threshold=limit.threshold, status=limit.verdict(metric.score))
 

@@ -14,7 +14,7 @@ from evaltui.documents.edits import Edit, EditError, missing
 
 
 def read_case_file(text: str, like: CaseFile | None = None) -> CaseFile:
-    """A text in the format that it has; chunks of `like` are shared. Raises ValueError for no JSON."""
+    """A text in its format; equal chunks of `like` are shared. Raises ValueError for invalid JSON."""
     source = JsonDocument(text, like.source if isinstance(like, DatasetDocument) else like)
     return DatasetDocument.of(source, like) or source
 
@@ -55,7 +55,7 @@ class WholeText:
 
 
 class TextLines(WholeText):
-    """A text of lines, such as a recording: any other text is one as well."""
+    """A text of lines, such as a recording, in which every text is valid."""
 
     def read(self, text: str) -> CaseFile:
         return TextLines(text)

@@ -95,13 +95,13 @@ def refuses_to_edit_config(path: Path) -> str | None:
 
 
 def config_above(set_path: Path) -> Path | None:
-    """The nearest `test_config.json` above a set: as in ADK, it is for the sets beside it."""
+    """The nearest `test_config.json` above a set, which, as in ADK, applies to the sets beside it only."""
     above = (folder / CONFIG_NAME for folder in _folders_of(set_path) if folder != set_path.parent)
     return next((path for path in above if path.is_file()), None)
 
 
 def is_config(path: Path) -> bool:
-    """Whether a file is a config by its name and what is in it; of the usual name, whatever is in it."""
+    """Whether a file is a config by name and content; with the usual name, for any content."""
     if path.name == CONFIG_NAME:
         return True
     if not is_json(path) or not _is_named_so(path.name):
@@ -177,7 +177,7 @@ class UnreadableConfig(dict[str, Any]):
 
 @dataclass(frozen=True)
 class ConfigInUse:
-    """A config, and where it came from."""
+    """A config with its source."""
 
     path: Path | None
     """The file; None for ADK's defaults, and for a config from Python code."""
@@ -185,7 +185,7 @@ class ConfigInUse:
     problems: tuple[Problem, ...] = ()
     """Its warnings."""
     passed_over: Path | None = None
-    """A config near the set that is not used; None where there is none."""
+    """A config near the set that is not used; None for none."""
     is_given: bool = False
     """Whether it comes from Python code."""
 
@@ -295,13 +295,13 @@ def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config of a file, None where there are errors, and all its problems; never raises."""
+    """The config of a file, None for errors, and all its problems; never raises."""
     text = text_or_problem(path)
     return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
 
 
 def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config in the text of a file, and its problems; None where it has errors."""
+    """The config in the text of a file, and its problems; None for errors."""
     from evaltui.core.metrics.config_validation import validate_config
 
     data = data_of(path, text)

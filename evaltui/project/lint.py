@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.file_kinds import file_kind, is_eval_config
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import (
     MENDS,
@@ -29,7 +29,7 @@ from evaltui.core.model.problems import (
     JsonPath,
     LintRule,
     Problem,
-    mended,
+    mend,
     problems_of,
 )
 from evaltui.documents.document import JsonDocument
@@ -143,7 +143,7 @@ def _settings_problems(path: Path) -> list[Problem]:
 
 
 def format_problem(problem: Problem) -> str:
-    """`path/to/file.json:41: error: eval_cases[2]: missing`"""
+    """A problem as a line: `path/to/file.json:41: error: eval_cases[2]: missing`."""
     return problem.located(problem.severity)
 
 
@@ -199,7 +199,7 @@ def _lint_set(file: Path) -> tuple[list[Problem], str | None]:
         return problems, set_id
     text = loaded.document.text.removeprefix("\ufeff")
     unlocated = problems_of("values", parse(text)) if "NaN" in text or "Infinity" in text else []
-    cases_key = spelt("eval_cases", loaded.document.value)
+    cases_key = spelling_in("eval_cases", loaded.document.value)
     for index, stored in enumerate(loaded.cases if used is not None else ()):
         of_case = problems_of("scored case", stored.model(), set_id, used)
         unlocated += [replace(problem, path=(cases_key, index, *problem.path)) for problem in of_case]
@@ -270,7 +270,7 @@ class MendedFile:
     """A file that can be mended."""
 
     source: Source
-    """The file as it is."""
+    """The file before the changes."""
     text: str
     """The mended text."""
     mends: tuple[Problem, ...]
@@ -285,7 +285,7 @@ def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
 
 
 def mended_file(path: Path) -> MendedFile | None:
-    """A file mended; None where there is nothing to mend, or it cannot be read."""
+    """A file with mended problems; None for a file without any, and for an unreadable one."""
     import_module(_MENDS)
     try:
         source = read_source(path)
@@ -305,7 +305,7 @@ def mended_file(path: Path) -> MendedFile | None:
     data, mends = copy_of(document.value), list[Problem]()
     # A mend may make place for others.
     while isinstance(data, dict) and (
-        more := mended("config" if is_config_by_content(path, text) else "set", data)
+        more := mend("config" if is_config_by_content(path, text) else "set", data)
     ):
         mends += more
     located = (*removed, *locate(mends, text, str(path)))

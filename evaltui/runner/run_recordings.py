@@ -23,7 +23,7 @@ from evaltui.core.recordings.entry import (
     Shared,
     ToolCall,
     entry_from_json,
-    written,
+    line_text,
 )
 from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.secrets import Secrets
@@ -34,7 +34,7 @@ from evaltui.runner.recording_files import (
     read_recordings,
     save_recordings,
 )
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 
 
 def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complete: bool) -> list[Entry]:
@@ -60,7 +60,7 @@ def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complet
 
 
 def _without_day(entry: Entry) -> str:
-    return written(replace(entry, recorded="") if isinstance(entry, ModelCall) else entry)
+    return line_text(replace(entry, recorded="") if isinstance(entry, ModelCall) else entry)
 
 
 def _not_repeated(before: Sequence[Entry], made: Sequence[Entry]) -> list[Entry]:
@@ -83,7 +83,7 @@ def _is_recorded(entry: Entry, modes: Modes) -> bool:
 
 # Seconds for which a crash may lose what models have answered.
 _SAVE_EVERY = 5.0
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass
@@ -149,7 +149,7 @@ class SetRecordings:
     def note_others(self, eval_ids: Iterable[str]) -> None:
         """Note the cases with recordings that are not in the set: these stay, and take up room."""
         if others := sorted(self._recorded.cases.difference(eval_ids)):
-            names = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+            names = ", ".join(others[:_MAX_NAMED]) + (", …" if len(others) > _MAX_NAMED else "")
             self._note(f"{self._path} has recordings of unknown cases: {names}")
 
     def start(self, case: EvalCase, repeat: int) -> Json:
@@ -262,7 +262,7 @@ class SetRecordings:
                 self._versions[model] = {**recorded, version: ""}
                 days = [f"{other} ({day})" if day else other for other, day in recorded.items()]
                 yield (
-                    f"{self._path} has answers of {model} by {some_of(days)}, new ones are by {version}. "
+                    f"{self._path} has answers of {model} by {short_list(days)}, new ones are by {version}. "
                     "--record record replaces all"
                 )
 

@@ -26,9 +26,9 @@ from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.cost.metering import MeteredCall, calls_in, served_in, spent_by, tokens_of
 from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
-from evaltui.core.metrics.metric import MetricInput, unpaired
+from evaltui.core.metrics.metric import MetricInput, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
-from evaltui.core.metrics.preflight import withheld
+from evaltui.core.metrics.preflight import withheld_metrics
 from evaltui.core.model.case_id import case_text, fingerprint
 from evaltui.core.model.content import Content
 from evaltui.core.model.criteria import JudgeModelOptions
@@ -39,7 +39,7 @@ from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
-from evaltui.core.recordings.given import given_to_agent
+from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import (
     Expected,
     failed_repeat,
@@ -48,7 +48,7 @@ from evaltui.core.scoring import (
     score_repeat,
 )
 from evaltui.core.secrets import Secrets
-from evaltui.core.simulated_users import stopped
+from evaltui.core.simulated_users import stop_reason
 from evaltui.project.settings import secrets_of
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, WorkItem
@@ -234,7 +234,8 @@ class Verdicts:
         self.judges = Judges(hosts)
         # By the paths of sets, the reasons of metrics that cannot be computed.
         self._withheld = {
-            path: withheld(plan.checks, path) for path in {eval_set.case_path for eval_set in plan.sets}
+            path: withheld_metrics(plan.checks, path)
+            for path in {eval_set.case_path for eval_set in plan.sets}
         }
         # By the place of a case in the plan, while it is run.
         self._expected: dict[int, Expected] = {}
@@ -280,7 +281,7 @@ class Verdicts:
             return expected
         path = item.case.path
         if path not in self._withheld_there:
-            self._withheld_there[path] = withheld(checked(self._plan, access).checks, path)
+            self._withheld_there[path] = withheld_metrics(checked(self._plan, access).checks, path)
         return replace(expected, withheld=self._withheld_there[path])
 
     async def of(
@@ -299,8 +300,8 @@ class Verdicts:
         verdict = replace(
             verdict,
             expects=fingerprint(text),
-            given=given_to_agent(expected.case, modes),
-            stopped=stopped(ran.events),
+            given=agent_input_fingerprint(expected.case, modes),
+            stopped=stop_reason(ran.events),
             spent=spent,
             served=served_in(calls),
         )
@@ -370,7 +371,7 @@ async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> Metric
     """The verdict of a custom metric's function, or that of the threshold on its scores; an error of the
     function is an ERROR of this metric, with its traceback."""
     metric, scenario = metric_input.metric, metric_input.scenario
-    if metric.scores_turns and (problem := unpaired(metric_input)):
+    if metric.scores_turns and (problem := unpaired_reason(metric_input)):
         return metric_not_evaluated(metric, problem)
     expected = metric_input.expected
     request: Json = {

@@ -1,4 +1,4 @@
-"""A run as traces: of each conversation the spans, and what the metrics say of its turns."""
+"""A run as traces: the spans of each conversation, with the results of its metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
-from evaltui.runs.history import KeptRun
+from evaltui.runs.history import StoredRun
 from evaltui.traces.conversations import SET_ATTRIBUTE
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.writing.turn import Held, spans_of_turns
@@ -20,8 +20,8 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 """The attributes of a resource, and its spans."""
 
 
-def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
-    """Each conversation of a run, one in memory at a time; secrets are masked.
+def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
+    """The traces of the conversations of a run, one in memory at a time, with masked secrets.
 
     To `left_out`, the ids of cases and repeats are added that have no turn, or no result: they ended before
     their first turn, or were interrupted.
@@ -63,7 +63,7 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
 
 
 def _errors(result: RepeatResult) -> dict[str, Json]:
-    """The error that ended the conversation, by its turn."""
+    """The error that ended the conversation, by turn."""
     error = result.error
     if error is None or error.turn is None:
         return {}
@@ -71,7 +71,7 @@ def _errors(result: RepeatResult) -> dict[str, Json]:
 
 
 def _results(result: RepeatResult, turn: int, turns: int) -> list[Json]:
-    """The results of the metrics in a turn; results of the whole conversation stand at its last turn."""
+    """The results of the metrics in a turn; those of the whole conversation are in its last turn."""
     results: list[Json] = []
     for metric in result.metrics:
         scored = metric.per_invocation

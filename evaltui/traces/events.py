@@ -23,7 +23,7 @@ from evaltui.core.model.events import (
     Event,
     Step,
     is_output,
-    split,
+    split_step,
 )
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
@@ -191,7 +191,7 @@ class TurnEvents:
             turn=self._number,
             timestamp=span.end / _SECOND,
         )
-        for event in split(step):
+        for event in split_step(step):
             # The span of a model may end after its calls: it is theirs that say when they were made.
             at = start_times.get(event.id) if event.kind == "tool_call" else None
             yield self._placed(event, span, at or span.end, marks, inside)
@@ -239,7 +239,7 @@ class TurnEvents:
                 turn=self._number,
                 timestamp=span.start / _SECOND,
             )
-            yield from (self._placed(event, span, span.start, nested, inside) for event in split(step))
+            yield from (self._placed(event, span, span.start, nested, inside) for event in split_step(step))
         if call.arguments is ABSENT and not inside:
             self._untold.setdefault(ARGUMENTS, operation.remedy)
         yield from self._works(work.inner, inside=call.id)
@@ -274,7 +274,7 @@ class TurnEvents:
             timestamp=at / _SECOND,
             transfer=to if call.name == _TRANSFER and isinstance(to, str) and not inside else None,
         )
-        for event in split(step):
+        for event in split_step(step):
             nested = {"nested": True} if inside else {}
             placed = self._placed(event, span, at, nested, inside)
             yield replace(placed, duration=duration) if event.kind == "tool_result" else placed

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from evaltui.core.compare.matrix import Matrix
 from evaltui.core.compare.totals import Totals
 from evaltui.core.compare.variant_verdict import Answer, VariantVerdict
-from evaltui.text.figures import UNKNOWN, counted, show_number, show_p, show_score, some_of
+from evaltui.text.figures import UNKNOWN, counted, short_list, show_number, show_p, show_score
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 
@@ -38,7 +38,7 @@ def _cases(verdict: VariantVerdict) -> Line:
     line: Line = []
     for answer, names in groups:
         line += [(f"{show_number(len(names))} {answer}", _ROLES[answer] if names else "muted")]
-        line += [(f" ({some_of([visible(name) for name in names])})", "")] if names else []
+        line += [(f" ({short_list([visible(name) for name in names])})", "")] if names else []
         line += [(", ", "")]
     return [*line, (f"{show_number(verdict.same)} the same", "")]
 
@@ -60,7 +60,7 @@ def _judges(verdict: VariantVerdict) -> Iterator[Line]:
     """Whether the judge was the same in both, and which it is."""
     if not verdict.judges:
         return
-    names = some_of([visible(judge) for judge in dict.fromkeys(verdict.judges.values())])
+    names = short_list([visible(judge) for judge in dict.fromkeys(verdict.judges.values())])
     same = ("same in both", "") if verdict.judge_is_same else ("not the judge of the base", "warning")
     yield [("  judge  ", "muted"), (f"{names}, ", ""), same]
 

@@ -9,7 +9,7 @@ import pytest
 
 from evaltui.documents.recovery import recoverable
 from evaltui.tui.dialogs.unsaved import Recovery
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
@@ -55,8 +55,8 @@ async def test_a_dataset_is_listed_with_its_metrics_and_can_be_migrated(opened):
     opened_set = workbench.sets.open(dataset)
     assert [metric.metric_name for metric in opened_set.config.config.metrics()] == ["general_quality"]
     workbench.navigation.select(Selection(shown.case_path, "light"))
-    assert BY_ID["convert"].refusal(workbench) is None
-    assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "light"
+    assert ACTIONS_BY_ID["convert"].refusal(workbench) is None
+    assert set_editing.convert_file(dataset)[0].eval_cases[0].eval_id == "light"
     criteria = Criteria(workbench.editing, dataset)
     assert criteria.unreadable().startswith("eval_config.yaml is a config of agents-cli, read-only")
 

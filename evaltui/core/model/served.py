@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, NOT_REPORTED
-from evaltui.core.model.events import STAND_IN
+from evaltui.core.model.events import SCRIPTED_PREFIX
 from evaltui.core.model.spending import Payer
 
 # `-001`, `-preview-09-2025`, `@20250514`, `-2024-08-06`; behind a digit, as in `claude-opus-4`, a number of
@@ -23,7 +23,7 @@ def is_other_model(model: str, version: str) -> bool:
     adds to the other only words for a version: `preview`, `exp`, `latest`, and numbers. A name that ends in
     `-latest` asks for any model. A name that is "" is unknown, and no other model, as is a stand-in.
     """
-    if not model or not version or model.startswith(STAND_IN):
+    if not model or not version or model.startswith(SCRIPTED_PREFIX):
         return False
     names = sorted((plain_name(model), plain_name(version)), key=len)
     if names[0] == names[1] or any(name.endswith(_ANY_VERSION) for name in names):

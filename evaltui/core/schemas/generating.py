@@ -1,7 +1,7 @@
-"""A JSON Schema (draft-07) of what a pydantic model reads from JSON.
+"""JSON Schemas (draft-07, known to every editor) for pydantic models.
 
-A schema refuses nothing that the model accepts: keys in both spellings, numbers in quotes, enums with members
-of a later version. It is draft-07, which every editor knows.
+A schema accepts everything that the model accepts: keys in both spellings, numbers in quotes, later members
+of enums.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ _TRUTH = (
 
 
 def schema_of(kind: Any, title: str, use: Literal["read", "event", "report"] = "read") -> Schema:
-    """The schema of a type that pydantic knows, with its docs: of what evaltui reads, or of what it writes
-    into events, which lack what is not set, or into reports, which have every key."""
+    """The schema of a type that pydantic knows, with its docs.
+
+    `use` is reading, writing events, which lack unset fields, or writing reports, which have every key.
+    """
     generated = TypeAdapter(kind).json_schema(
         mode="validation" if use == "read" else "serialization",
         ref_template="#/definitions/{model}",
-        schema_generator=_OfReports if use == "report" else _Generator,
+        schema_generator=_ReportGenerator if use == "report" else _Generator,
     )
     definitions = generated.pop("$defs", {})
     schema: Schema = {"$schema": DIALECT, **generated, "title": title, "definitions": definitions}
@@ -57,7 +59,7 @@ class _Generator(GenerateJsonSchema):
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         generated = super().model_schema(schema)
-        return _in_both_spellings(schema["cls"], generated)
+        return _add_both_spellings(schema["cls"], generated)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         generated = super().default_schema(schema)
@@ -98,18 +100,18 @@ class _Generator(GenerateJsonSchema):
             entry.get("serialization_alias"): entry["name"] for entry in schema["schema"].get("fields", ())
         }
         properties = {
-            name: entry | _described(docs.get(names.get(name, name)))
+            name: entry | _description(docs.get(names.get(name, name)))
             for name, entry in generated["properties"].items()
         }
         return {**generated, "properties": properties}
 
     def _lenient(self, schema: Any, generated: JsonSchemaValue, *also: Schema) -> JsonSchemaValue:
-        """Adds the further values that pydantic accepts for a number or a boolean where it is not strict."""
+        """The schema with the further values that pydantic accepts in lax mode for a number or a boolean."""
         is_strict = schema.get("strict") or self.mode == "serialization"
         return generated if is_strict else {"anyOf": [generated, *also]}
 
 
-class _OfReports(_Generator):
+class _ReportGenerator(_Generator):
     def field_is_required(self, field: Any, total: bool) -> bool:
         return field.get("serialization_exclude_if") is None
 
@@ -123,24 +125,24 @@ class _OfReports(_Generator):
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         generated = super().dataclass_schema(schema)
-        properties = {name: _in_terms_of_json(member) for name, member in generated["properties"].items()}
-        return {**_in_terms_of_json(generated), "properties": properties}
+        properties = {name: _null_for_none(member) for name, member in generated["properties"].items()}
+        return {**_null_for_none(generated), "properties": properties}
 
 
-def _in_terms_of_json(schema: Schema) -> Schema:
-    """The schema of what is only written, with `null` for `None` in its description."""
+def _null_for_none(schema: Schema) -> Schema:
+    """A schema of written data, with `null` for `None` in descriptions."""
     written = {name: value for name, value in schema.items() if name != "readOnly"}
     if text := written.get("description"):
         written["description"] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
     return written
 
 
-def _described(doc: str | None) -> Schema:
+def _description(doc: str | None) -> Schema:
     return {"description": doc} if doc else {}
 
 
-def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of a model with each key in snake_case, too, where the model reads it; and with its docs."""
+def _add_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a model with keys also in snake_case where the model reads them, and with its docs."""
     both = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
     docs, declared = field_docs(model), generated.get("properties", {})
     properties: Schema = {}
@@ -148,7 +150,7 @@ def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> Js
     for name, field in model.model_fields.items():
         alias = field.alias or name
         names = (name, alias) if both and alias != name else (alias,)
-        schema = declared[alias] | _described(docs.get(name))
+        schema = declared[alias] | _description(docs.get(name))
         properties |= dict.fromkeys(names, schema)
         if field.is_required():
             twins.append(names)
@@ -164,7 +166,7 @@ def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> Js
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """The documentation below the fields of a class and of its bases, as one line each."""
+    """The docs below the fields of a class and its bases, each as one line."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.partition(".")[0] == __name__.partition(".")[0]:

@@ -53,10 +53,8 @@ class ConfigEditor(References):
         return list(names)
 
     def criterion_path(self, metric: str) -> JsonPath | None:
-        """Where a metric is asked for, None where it is not.
-
-        The `evaltui` block counts where both have it, as when it is scored.
-        """
+        """The path of a metric's criterion; None without one. The `evaltui` block counts where both have
+        it, as in scoring."""
         owners = (owner for owner in (_OURS, _ADK) if metric in self._members(owner))
         return next(((*owner, metric) for owner in owners), None)
 
@@ -72,10 +70,10 @@ class ConfigEditor(References):
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def add_metric(self, metric: str, criterion: Any) -> None:
-        """Asks for a metric: in `criteria`, or in the `evaltui` block where ADK has no such metric.
+        """Adds a metric: to `criteria`, or to the `evaltui` block if ADK does not have it.
 
-        `criterion` is a threshold, or an object. Raises EditError where it is asked for already, and for a
-        metric that is reported without being asked for and takes no threshold.
+        `criterion` is a threshold or an object. Raises EditError for a metric that is in use, and for an
+        informational metric without a threshold.
         """
         if self.criterion_path(metric):
             raise EditError(f"{metric} is already a criterion")
@@ -151,7 +149,7 @@ class ConfigEditor(References):
         self.set_option(metric, _RUBRICS, rubrics)
 
     def remove_rubric(self, metric: str, index: int) -> None:
-        """Takes a rubric out; the list goes with its last one."""
+        """Removes a rubric, and the list if it is empty then."""
         rubrics = self.rubrics(metric)
         del rubrics[index]
         self.set_option(metric, _RUBRICS, rubrics or None)
@@ -165,7 +163,7 @@ class ConfigEditor(References):
     # Settings of the `evaltui` block
 
     def set_repeats(self, *, runs: int | None = None, pass_if: PassIf | None = None) -> None:
-        """Sets the number of runs of each case and how many must pass; None leaves a value as it is."""
+        """Sets the number of runs of each case and the pass policy; None leaves a value unchanged."""
         for name, value in (("runs", runs), ("pass_if", pass_if)):
             if value is not None:
                 put_member(self.config, _REPEATS, name, value)
@@ -184,10 +182,8 @@ class ConfigEditor(References):
     # Rules
 
     def put_rule(self, rule: Rule) -> None:
-        """Adds a rule at the end; where one is for the same argument and cases, that is changed.
-
-        Raises EditError for what is no rule.
-        """
+        """Adds a rule at the end, or replaces the rule for the same argument and cases. Raises EditError
+        for an invalid rule."""
         model, problems = validate_model(ArgRule, dict(rule))
         if model is None:
             raise EditError(f"not a rule: {problems[0]}")
@@ -215,7 +211,7 @@ class ConfigEditor(References):
             self.append_entries("answers", [rule])
 
     def remove_rule(self, index: int) -> None:
-        """Takes a rule out; the list goes with its last one. Raises EditError where there is none."""
+        """Removes a rule, and the list if it is empty then. Raises EditError for a missing rule."""
         if not isinstance(value_at(self.config, (*RULES, index)), dict):
             raise EditError(f"The config has no rule {index + 1}")
         self.remove_entries("rules", [index])
@@ -245,14 +241,15 @@ def _key(name: str, holder: Mapping[str, Any], spell: Callable[[str], str]) -> s
 
 
 def _nested(steps: Sequence[str], value: Any, spell: Callable[[str], str]) -> dict[str, Any]:
-    """`["a", "b"]` and 1 as `{"a": {"b": 1}}`."""
+    """A value inside new objects: `{"a": {"b": 1}}` for `["a", "b"]` and 1."""
     for step in reversed(steps):
         value = {spell(step): value}
     return dict(value)
 
 
 def _is_camel(criterion: Mapping[str, Any]) -> bool:
-    """Whether an object's keys, and those inside it, are camelCase as far as they tell."""
+    """Whether the keys of an object, nested ones included, are camelCase as far as they differ from
+    snake_case."""
     keys = [*criterion, *(key for inner in criterion.values() if isinstance(inner, dict) for key in inner)]
     return any(key != key.lower() for key in keys) and not any("_" in key for key in keys)
 

@@ -1,4 +1,4 @@
-"""An eval set and its cases: every change to the list of cases, and to what is in one."""
+"""Changes of an eval set: of its list of cases, and within a case."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, discard, insert, move, put, remove
 from evaltui.text.figures import counted
 
-_LONGEST_ID = 200
+_MAX_ID_LENGTH = 200
 
 
 class CaseEditor:
@@ -172,8 +172,8 @@ def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None
     """The sentence why a new set cannot have an id; None where it can. The allowed characters are ADK's."""
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
         return "A set id has letters a–z, digits and _"
-    if len(eval_set_id) > _LONGEST_ID:
-        return f"A set id has at most {counted(_LONGEST_ID, 'character')}: it names a file"
+    if len(eval_set_id) > _MAX_ID_LENGTH:
+        return f"A set id has at most {counted(_MAX_ID_LENGTH, 'character')}: it names a file"
     return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
 
 

@@ -16,11 +16,11 @@ from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
     FailedCase,
     RunRow,
-    changed_between,
     failures,
     names_by_run,
     newest_first,
     read_row,
+    run_differences,
     stored_runs,
 )
 from evaltui.runs.run_file import RunFile
@@ -31,7 +31,7 @@ from evaltui.workbench.agent.background import Lookups
 from evaltui.workbench.messages import Messages, RunsRead
 
 # Nobody reads further.
-_MOST_FAILURES = 40
+_MAX_FAILURES = 40
 
 
 class Side(NamedTuple):
@@ -108,7 +108,7 @@ class RunList:
         """The differences of a run from the previous one, as far as they are known."""
         row, before = self.row(path), self._before.get(path)
         row_before = self.row(before) if before else None
-        return changed_between(row_before, row) if row and row_before else ()
+        return run_differences(row_before, row) if row and row_before else ()
 
     def sides_of(self, path: Path, marked: Path | None) -> Sides | str:
         """A run and the run to compare it with: the marked base, else the previous run; or why there is
@@ -157,7 +157,7 @@ def _read_details(path: Path) -> RunDetails:
     with suppress(OSError, ValueError):
         if not path.name.endswith(ADK_SUFFIX):
             notes = tuple(other_models(case.summary for case in RunFile(path).cases))
-    return RunDetails(failures(path, _MOST_FAILURES), notes)
+    return RunDetails(failures(path, _MAX_FAILURES), notes)
 
 
 def refuses_to_resume(row: RunRow) -> str | None:
