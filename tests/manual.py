@@ -24,6 +24,7 @@ from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.errors import MEANINGS
+from evaltui.core.model.eval_config import MANAGED
 from evaltui.project import guide
 from evaltui.project.lint import lint_rules, rules_with_mends
 from evaltui.project.run_settings import SETTINGS
@@ -219,6 +220,16 @@ def _settings(_: str) -> Iterator[str]:
         yield f"| `{name}` | {one.kind.description} | {one.meaning} | {one.default} |"
 
 
+def _managed_metrics(_: str) -> Iterator[str]:
+    """The metrics of Google's evaluation service, and those of evaltui."""
+    yield "| in `metrics_to_run` | metric | threshold | how close, or what to use instead |"
+    yield "|---|---|---|---|"
+    for one in sorted(MANAGED, key=lambda one: not one.metric):
+        metric = f"`{one.metric}`" if one.metric else "none"
+        threshold = "" if one.threshold is None else f"{one.threshold:g}"
+        yield f"| `{one.name}` | {metric} | {threshold} | {_in_cell(one.likeness)} |"
+
+
 def _in_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -232,6 +243,7 @@ _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "filter": _filter,
     "commands": _commands,
     "options": _options,
+    "managed_metrics": _managed_metrics,
     "metrics": _metrics,
     "criteria": _criteria,
     "settings": _settings,

@@ -19,7 +19,8 @@ from evaltui.core.matching.rules import REQUEST_ID_RULES, CaseRules, rules_of_ca
 from evaltui.core.metrics.answer_rules import Answer, answer_rules_result
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
-from evaltui.core.metrics.metric import MetricInput, unpaired_reason
+from evaltui.core.metrics.judges.prompt_templates import judged_by_template
+from evaltui.core.metrics.metric import MetricInput, informational, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import ignores_args
@@ -203,6 +204,7 @@ async def score_repeat(
         inputs = metric_input(expected, metric, held, rules, spent)
         unknown = None if is_all_known else unknown_result(inputs)
         result = unknown or await _metric_result(inputs, custom, judge, judged)
+        result = informational(result) if metric.is_informational else result
         metrics.append(replace(result, is_optional=True) if _checks_no_calls(inputs) else result)
     if expected.effective_config.evaltui.optional:
         metrics = [_mark_optional(metric, expected) for metric in metrics]
@@ -295,6 +297,8 @@ def _is_of_conversation(metric: EvalMetric) -> bool:
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
+    if metric.definition is not None and metric.definition.prompt_template:
+        return judged_by_template
     info = METRICS.get(metric.metric_name)
     is_built_in = info is not None and metric.custom_function_path is None and not metric.not_evaluated
     return info.judged if info is not None and is_built_in else None
@@ -320,6 +324,7 @@ def metric_input(
         rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
         case_rubrics=expected.case.rubrics or (),
         scenario=expected.case.conversation_scenario,
+        case=expected.case if metric.definition is not None else None,
         as_adk=expected.adk_verdicts,
         spent=spent,
     )
@@ -439,6 +444,7 @@ def turn_results(
                 intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
                 rules=rules,
+                leaves_response=expected.unspecified and want.final_response is None,
             )
         )
     return tuple(turns)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.metrics.metric import effective_threshold, verdict
+from evaltui.core.metrics.metric import effective_threshold, informational, verdict
 from evaltui.core.metrics.normal_config import normal_form
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.spent import cost_usd
@@ -15,6 +15,7 @@ from evaltui.core.model.config import EvalConfig, EvalMetric, PassIf
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status, worst_status
 
 _JUDGED_STATUSES = (Status.PASSED, Status.FAILED)
+_SCORED = (*_JUDGED_STATUSES, Status.INFORMATIONAL)
 
 
 class Limit(NamedTuple):
@@ -34,6 +35,9 @@ def limits_of(config: EvalConfig) -> dict[str, Limit | None]:
 
 def _limit(metric: EvalMetric) -> Limit | None:
     threshold, info = effective_threshold(metric), METRICS.get(metric.metric_name)
+    if metric.definition is not None and (metric.definition.is_function or metric.definition.prompt_template):
+        is_lower_better = metric.lower_is_better and metric.definition.is_function
+        return None if threshold is None else Limit(threshold, is_lower_better)
     if metric.custom_function_path is not None:
         # A function in ADK's form gives the verdict itself.
         is_decided = threshold is not None and metric.scores_turns
@@ -69,13 +73,17 @@ class _Scoring:
 def _scoring(config: EvalConfig) -> _Scoring:
     form = normal_form(config)
     functions, block = form.get("custom_metrics", {}), form.get("evaltui", {})
-    metrics: dict[str, Any] = dict.fromkeys(block.get("not_evaluated", ()))
+    metrics: dict[str, Any] = {}
     for name, criterion in {**form.get("criteria", {}), **block.get("criteria", {})}.items():
         options = {key: value for key, value in criterion.items() if key != "threshold"}
         metrics[name] = (criterion, functions[name]) if name in functions else options
+    metrics |= {
+        name: (definition, metrics.get(name) or None)
+        for name, definition in block.get("metrics_to_run", {}).items()
+    }
     if (name := cost_usd.__name__) in metrics:
         metrics[name] = metrics[name], block.get("prices")
-    apart = ("criteria", "not_evaluated", "optional", "prices", "repeats")
+    apart = ("criteria", "metrics_to_run", "optional", "prices", "repeats")
     rest = {key: value for key, value in block.items() if key not in apart}
     simulator = form.get("user_simulator_config")
     return _Scoring(metrics, set(block.get("optional", ())), {**rest, "simulator": simulator})
@@ -88,10 +96,13 @@ def rejudge(
     policy."""
     limits = limits_of(config)
     removed = limits_of(scored_by).keys() - limits.keys()
+    without_verdict = {metric.metric_name for metric in config.metrics() if metric.is_informational}
 
     def judged(metric: MetricResult) -> MetricResult:
         limit = limits.get(metric.name)
-        if limit is None or metric.score is None or metric.status not in _JUDGED_STATUSES:
+        if metric.name in without_verdict:
+            return informational(metric)
+        if limit is None or metric.score is None or metric.status not in _SCORED:
             return metric
         return replace(metric, threshold=limit.threshold, status=limit.verdict(metric.score))
 

@@ -88,6 +88,10 @@ class DatasetDocument:
         # It is named by its file, which a text does not know.
         return {"eval_set_id": "", CASES: CaseList(self.cases)}
 
+    def named(self, eval_set_id: str) -> dict[str, Any]:
+        """The data with the id that its file gives it."""
+        return {**self.value, "eval_set_id": eval_set_id}
+
     @cached_property
     def cases(self) -> tuple[StoredCase, ...]:
         return tuple(chunk.case for chunk in self.chunks)

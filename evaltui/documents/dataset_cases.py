@@ -13,9 +13,9 @@ from typing import Any
 from evaltui.core.model.datasets import (
     OWN_KEY,
     RUBRIC_TYPES,
-    UNSPECIFIED,
     Json,
     calls_of,
+    checks_unspecified,
     content_of,
     dataset_turns,
     from_dataset_case,
@@ -102,7 +102,7 @@ def _meaning(case: Json) -> Json:
         },
         "rubrics": [_meaning_of_rubric(rubric) for rubric in field_of(case, "rubrics") or []],
         "final_session_state": field_of(case, "final_session_state") or {},
-        "own": None if own == UNSPECIFIED else own,
+        "own": None if not checks_unspecified(case) else own,
     }
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.model.eval_config import from_eval_config
+from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.json_values import spelling_in
-from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.problems import EvalSetError, Problem, errors_in
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CASES, CaseFile
 from evaltui.documents.document import JsonDocument
@@ -21,6 +23,7 @@ from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.recovery import Draft, Recovered, RecoveryFile
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
+from evaltui.documents.yaml_text import YAML_SUFFIXES, parse_yaml
 from evaltui.text.values import value_in_words
 
 _OF_LINES = ".jsonl"
@@ -308,8 +311,10 @@ def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerpri
 
 def unusable(path: Path, text: str) -> EvalSetError:
     """Why a file cannot be edited."""
-    data = parse(text)
-    if isinstance(data, Problem):
+    data = parse_yaml(text) if path.suffix in YAML_SUFFIXES else parse(text)
+    if is_eval_config(data):
+        problem = errors_in(from_eval_config(data, {})[1])[0]
+    elif isinstance(data, Problem):
         problem = data
     elif isinstance(data, dict):
         problem = Problem.error((), "its lists and objects are nested too deeply")

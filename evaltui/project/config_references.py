@@ -22,9 +22,10 @@ from evaltui.core.model.problems import (
 from evaltui.core.model.regexes import is_slow
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.editing.references import BLOCK, BLOCK_LISTS, RULES, Entry
-from evaltui.documents.json_text import locate, parse, text_or_problem
-from evaltui.project.configs import config_file
+from evaltui.documents.json_text import text_or_problem
+from evaltui.project.configs import config_file, located_in_config
 from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.eval_sets import data_of
 from evaltui.project.folders import json_files, json_files_below
 from evaltui.project.workspace import is_set
 from evaltui.text.figures import counted
@@ -84,7 +85,7 @@ def reference_problems(
         },
         is_complete,
     )
-    return locate(problems_of("references", parse(text), sets), text, str(config))
+    return located_in_config(config, text, problems_of("references", data_of(config, text), sets))
 
 
 def _neighbours(config: Path) -> list[Path]:

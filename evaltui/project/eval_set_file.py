@@ -75,6 +75,8 @@ class EvalSetFile:
     @cached_property
     def value(self) -> Any:
         """The set as JSON data, each case parsed when it is asked for."""
+        if isinstance(self.document, DatasetDocument):
+            return self.document.named(self.eval_set_id)
         if self.document is not None:
             return self.document.value
         return {"eval_set_id": self.eval_set_id, "eval_cases": CaseList(self.cases)}

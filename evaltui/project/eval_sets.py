@@ -35,6 +35,7 @@ from evaltui.core.model.problems import (
 )
 from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys, locate, parse, text_or_problem
+from evaltui.documents.yaml_text import YAML_SUFFIXES, parse_yaml
 from evaltui.project.folders import SET_SUFFIXES
 from evaltui.text.values import value_in_words
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 SQLITE = b"SQLite format 3\0"
 """The first bytes of a SQLite file."""
-YAML_SUFFIXES = (".yaml", ".yml")
 
 _HEAD = 64 * 1024
 _LARGEST_YAML = 1024 * 1024
@@ -106,20 +106,6 @@ def _outline(head: str) -> tuple[set[str], set[str]]:
         elif match[0] in "]}":
             depth -= 1
     return keys, of_case
-
-
-def parse_yaml(text: str) -> Any | Problem:
-    """The data of a YAML text, or its problem."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        return Problem.error((), f"not valid YAML: {error.problem or error.context}", line=line)
-    except (YAMLError, ValueError, RecursionError) as error:
-        return Problem.error((), f"not valid YAML: {str(error).splitlines()[0]}")
 
 
 def read_data(path: Path) -> Any | Problem:
@@ -321,4 +307,6 @@ def migrated_text(eval_set: EvalSet, new: Path) -> str:
     from evaltui.core.model.base_model import dump
 
     named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
-    return json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n"
+    data = dump(named)
+    data["eval_cases"] = list(map(datasets.without_original, data["eval_cases"]))
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

@@ -29,7 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "cost",
     ),
     "Automate and share": ("command-line", "ci", "pytest", "python", "share", "traces", "scaling"),
-    "Connect": ("agents", "adk", "troubleshooting"),
+    "Connect": ("agents", "adk", "agents-cli", "troubleshooting"),
     "Look up": ("files", "options", "keys"),
 }
 """Names of the pages by subject, in reading order."""

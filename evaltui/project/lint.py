@@ -36,6 +36,7 @@ from evaltui.documents.document import JsonDocument
 from evaltui.documents.json_text import duplicate_keys, locate, parse, without_comments
 from evaltui.documents.saving import Source, read_source
 from evaltui.documents.values import copy_of, edits_of
+from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agents import agents_in, is_agent
 from evaltui.project.config_references import reference_problems
 from evaltui.project.configs import (
@@ -47,7 +48,7 @@ from evaltui.project.configs import (
     read_config,
 )
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file, validated
-from evaltui.project.eval_sets import YAML_SUFFIXES, read_data
+from evaltui.project.eval_sets import read_data
 from evaltui.project.folders import CONFIG_NAME, has_set_name, project_root
 from evaltui.project.run_settings import PROJECT_FILE, nearest_table, read_table
 from evaltui.project.workspace import (

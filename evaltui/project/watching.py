@@ -15,8 +15,8 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
+from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, may_count
-from evaltui.project.eval_sets import YAML_SUFFIXES
 from evaltui.project.folders import agent_folder, env_file, is_entered, is_json, levels_above
 from evaltui.project.workspace import set_files, set_folders
 

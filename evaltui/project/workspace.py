@@ -17,10 +17,11 @@ from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem, SelectionError
 from evaltui.core.model.tags import TagChoice, Tags, tags_in
 from evaltui.documents.json_text import parse, read_text, why_unreadable
+from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agents import is_agent
 from evaltui.project.configs import config_above, config_file, config_files, configs_near, find_config
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.project.eval_sets import YAML_SUFFIXES, read_data, set_kind
+from evaltui.project.eval_sets import read_data, set_kind
 from evaltui.project.folders import (
     CONFIG_NAME,
     SET_SUFFIXES,
@@ -154,8 +155,8 @@ def tags_of(config: Any, set_id: str) -> Tags | None:
 
 
 def _config_data(config: Path) -> Any:
-    """The JSON of a config, or the problem of reading it; None without a config, and for a YAML one."""
-    return read_data(config) if os.path.lexists(config) and config.suffix not in YAML_SUFFIXES else None
+    """The data of a config, or the problem of reading it; None without a config."""
+    return read_data(config) if os.path.lexists(config) else None
 
 
 def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:

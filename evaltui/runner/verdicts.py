@@ -21,15 +21,17 @@ from evaltui.agents.errors import (
 )
 from evaltui.agents.exception_kinds import kind_of
 from evaltui.agents.model_gate import SHORTEST_WAIT
+from evaltui.core.conversation.instances import instance_of
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.cost.metering import MeteredCall, calls_in, served_in, spent_by, tokens_of
-from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
+from evaltui.core.metrics.custom import result_of_evaluation, result_of_instance, result_of_turns
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
-from evaltui.core.metrics.metric import MetricInput, unpaired_reason
+from evaltui.core.metrics.metric import MetricInput, effective_threshold, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.preflight import withheld_metrics
 from evaltui.core.model.case_id import case_text, fingerprint
+from evaltui.core.model.config import DefinedMetric, EvalMetric
 from evaltui.core.model.content import Content
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import NOT_RECORDED, ErrorInfo, ErrorKind
@@ -373,6 +375,8 @@ async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> Metric
     metric, scenario = metric_input.metric, metric_input.scenario
     if metric.scores_turns and (problem := unpaired_reason(metric_input)):
         return metric_not_evaluated(metric, problem)
+    if metric.definition is not None:
+        return await _score_instance(hosts, metric_input, metric.definition)
     expected = metric_input.expected
     request: Json = {
         "op": "metric",
@@ -387,12 +391,42 @@ async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> Metric
     try:
         answer = await hosts.answer("metrics", request)
     except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
-        error = failed.error.of_judge
-        name, threshold = metric.metric_name, metric.threshold
-        return MetricResult(name, None, threshold, Status.ERROR, reason=str(error), error=error)
+        return _failed(metric, failed)
     if metric.scores_turns:
         return result_of_turns(metric_input, answer["turns"])
     return result_of_evaluation(metric_input, answer["result"], answer["where"])
+
+
+async def _score_instance(
+    hosts: ScoringHosts, metric_input: MetricInput, definition: DefinedMetric
+) -> MetricResult:
+    """The score of a function of agents-cli."""
+    metric, case = metric_input.metric, metric_input.case
+    instance = {} if case is None else instance_of(case, metric_input.actual)
+    if "response" not in instance:
+        # agents-cli calls no metric without one.
+        return metric_not_evaluated(metric, "no response text")
+    request: Json = {
+        "op": "metric",
+        "path": definition.place,
+        "source": definition.source,
+        "file": definition.file,
+        "first_line": definition.first_line,
+        "instance": instance,
+    }
+    try:
+        answer = await hosts.answer("metrics", request)
+    except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
+        return _failed(metric, failed)
+    return result_of_instance(metric_input, answer["result"], answer["where"])
+
+
+def _failed(
+    metric: EvalMetric, failed: AgentBrokenError | RequestFailedError | HostLostError
+) -> MetricResult:
+    error = failed.error.of_judge
+    threshold = effective_threshold(metric)
+    return MetricResult(metric.metric_name, None, threshold, Status.ERROR, reason=str(error), error=error)
 
 
 def _dumped(model: BaseModel) -> Json:

@@ -246,8 +246,9 @@ def response_row(turn: TurnResult, number: int, op: str, note: str = "") -> Row 
         return None
     if turn.expectation == "simulated":
         return Row("response", "made", "", actual=actual) if actual else None
+    unexpected = "response not checked" if turn.leaves_response else "no response expected"
     if not op:
-        note = note if expected else "no response expected"
+        note = note if expected else unexpected
         is_same = expected == actual
         return Row("response", "same" if is_same else "", "", actual if is_same else ABSENT, actual, note)
     at = DifferenceAt("answer", number)
@@ -256,7 +257,7 @@ def response_row(turn: TurnResult, number: int, op: str, note: str = "") -> Row 
         absent = turn.without_response
         return Row("response", op, "", expected, note=note, differs=differs, at=at, instead=absent)
     if not expected:
-        why = "   ".join(filter(None, ("no response expected", note)))
+        why = "   ".join(filter(None, (unexpected, note)))
         return Row("response", "extra", "", actual=actual, note=why, differs=differs, at=at)
     return Row("response", op, "", expected, actual, note, differs, at)
 

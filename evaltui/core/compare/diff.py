@@ -65,6 +65,7 @@ def turn_result(
     intermediate: Sequence[IntermediateDiff] = (),
     ignore_args: bool = False,
     rules: CaseRules = NO_RULES,
+    leaves_response: bool = False,
 ) -> TurnResult:
     """A turn with both sides; None for a side without the turn.
 
@@ -81,6 +82,7 @@ def turn_result(
         response=ResponseDiff(expected_text, actual_text, response_score),
         unscored=tuple(unscored),
         intermediate=tuple(intermediate),
+        leaves_response=leaves_response,
     )
 
 

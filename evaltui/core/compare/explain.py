@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from evaltui.core.compare.judged import Finding, findings_in, was_judged
+from evaltui.core.metrics.metric import threshold_hint
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -224,7 +225,8 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
         is_undecided = result.status is Status.NOT_EVALUATED and all(metric.is_optional for metric in missing)
         yield from (_metric_reason(metric) for metric in missing if is_undecided or not metric.is_optional)
         if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
-            yield _plain_reason("no metric evaluated")
+            hints = (hint for metric in result.metrics if (hint := threshold_hint(metric)))
+            yield _plain_reason(next(hints, "no metric evaluated"))
 
 
 def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[Reason]:

@@ -26,6 +26,7 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     unscored_turn,
     verdict,
+    without_hint,
 )
 from evaltui.core.model.base_model import DataModel
 from evaltui.core.model.config import EvalMetric
@@ -204,8 +205,34 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
     )
 
 
+def result_of_instance(inputs: MetricInput, returned: Mapping[str, Any], where: str = "") -> MetricResult:
+    """The result of a function of agents-cli from its `score` and its `explanation`, as JSON.
+
+    `where` is the place of the function in its file.
+    """
+    metric = inputs.metric
+    try:
+        score = _ReturnedScore.model_validate(dict(returned)).score
+    except ValidationError as error:
+        return _broken_contract(
+            metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where
+        )
+    explanation = str(returned.get("explanation") or "")
+    if score is None:
+        return not_evaluated(metric, explanation or "no score from its function")
+    threshold = required_threshold(metric)
+    return MetricResult(
+        metric.metric_name,
+        score,
+        effective_threshold(metric),
+        _verdict(score, metric, threshold),
+        reason=explanation,
+        lower_is_better=metric.lower_is_better,
+    )
+
+
 def rejudge(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
-    """The result of a metric in short form by another threshold."""
+    """An earlier result of a metric that gives scores alone, by the threshold that it has now."""
     threshold = required_threshold(metric)
     if earlier.score is None:
         return replace(earlier, threshold=threshold)
@@ -218,7 +245,8 @@ def rejudge(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
         threshold=threshold,
         status=_verdict(earlier.score, metric, threshold),
         per_invocation=turns,
-        reason=_failed_turns(turns),
+        # Of a function that scores the conversation as one, its explanation.
+        reason=_failed_turns(turns) if turns else without_hint(earlier),
         lower_is_better=metric.lower_is_better,
     )
 

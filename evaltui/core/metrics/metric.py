@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from evaltui.core.matching.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
-from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
+from evaltui.core.model.eval_set import ConversationScenario, EvalCase, Invocation, Rubric
 from evaltui.core.model.events import TURN
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
@@ -20,6 +20,8 @@ from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
 
 _MAX_TURNS_NAMED = 3
+# The score from which on an informational metric gives no reason.
+_REFERENCE = 1.0
 NOT_IN_TRACE = "turn not in the trace"
 UNSPECIFIED_REASONS = {
     "calls": "no reference trajectory, not checked",
@@ -50,6 +52,8 @@ class MetricInput:
     rules: CaseRules = field(default_factory=dict)
     case_rubrics: Sequence[Rubric] = ()
     scenario: ConversationScenario | None = None
+    case: EvalCase | None = None
+    """The whole case, of a metric of agents-cli; None of any other metric."""
     as_adk: bool = False
     spent: Spending | None = None
     """Spending of the conversation's model calls; None where it is unknown."""
@@ -90,11 +94,16 @@ def validation_text(error: ValidationError, as_a_whole: str = "") -> str:
 
 
 def effective_threshold(metric: EvalMetric) -> float | None:
-    """The threshold in the criterion, else that of the metric."""
+    """The threshold that counts: that of the criterion where there is one, None without a verdict."""
+    if metric.is_informational:
+        return None
     return metric.criterion.threshold if metric.criterion else metric.threshold
 
 
 def required_threshold(metric: EvalMetric) -> float:
+    """The threshold that a score is held against. Raises CriterionError without one."""
+    if metric.is_informational:
+        return _REFERENCE
     threshold = effective_threshold(metric)
     if threshold is None:
         raise CriterionError(f"{metric.metric_name} has no threshold; give it one in the config's criteria")
@@ -117,6 +126,37 @@ def not_evaluated(
         per_invocation=per_invocation,
         reason=reason,
     )
+
+
+def without_hint(result: MetricResult) -> str:
+    """The reason of a result without the hint of `informational`."""
+    return result.reason.removesuffix(_hint(result.name)).removesuffix("; ")
+
+
+def threshold_hint(result: MetricResult) -> str:
+    """The hint of `informational` in a result; "" for any other result."""
+    hint = _hint(result.name)
+    return hint if result.reason.endswith(hint) else ""
+
+
+def _hint(name: str) -> str:
+    return f"no threshold: evaltui.criteria.{name} gives it one"
+
+
+def informational(result: MetricResult) -> MetricResult:
+    """A result without its verdict and its threshold, with a hint at the key that gives it one.
+
+    Scores and errors stay.
+    """
+    scored = (Status.PASSED, Status.FAILED)
+    turns = tuple(
+        replace(turn, status=Status.INFORMATIONAL) if turn.status in scored else turn
+        for turn in result.per_invocation
+    )
+    if result.status not in (*scored, Status.INFORMATIONAL):
+        return replace(result, threshold=None, per_invocation=turns)
+    reason = "; ".join(filter(None, (without_hint(result), _hint(result.name))))
+    return replace(result, threshold=None, status=Status.INFORMATIONAL, per_invocation=turns, reason=reason)
 
 
 def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:

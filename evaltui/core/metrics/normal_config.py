@@ -44,7 +44,7 @@ def normal_form(config: EvalConfig) -> Json:
     for name, criterion in {**config.criteria, **block.criteria}.items():
         is_ours = name in block.criteria or (is_own(name) and name not in custom)
         (own if is_ours else criteria)[name] = _criterion(name, criterion, is_custom=name in custom)
-    names = criteria.keys() | own.keys() | block.not_evaluated.keys()
+    names = criteria.keys() | own.keys() | block.metrics_to_run.keys()
     functions = {
         name: {
             "code_config": function.code_config.model_dump(),
@@ -112,8 +112,10 @@ def _block(block: EvaltuiBlock, names: Iterable[str]) -> Json:
     marks = {(mark.set, mark.case, mark.turn): _dump(mark) for mark in block.turns}
     return data | {
         "optional": sorted({*block.optional} & {*names}),
-        # The reasons are words of the version that gave them.
-        "not_evaluated": sorted(block.not_evaluated),
+        # Without reasons, which are words of the version that gave them, and places in files.
+        "metrics_to_run": {
+            name: definition.meaning or True for name, definition in block.metrics_to_run.items()
+        },
         "answers": sorted(map(_dump, block.answers), key=json.dumps),
         "turns": [marks[place] for place in sorted(marks)],
         "rules": list(_rules(block.rules)),

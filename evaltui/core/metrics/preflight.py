@@ -21,7 +21,7 @@ from evaltui.core.metrics.requirements import (
 )
 from evaltui.core.model.base_model import NOT_REPORTED
 from evaltui.core.model.config import EvalConfig, EvalMetric
-from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
+from evaltui.core.model.datasets import checks_unspecified
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.json_values import field_of
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
@@ -61,7 +61,7 @@ def _data_traits(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
         tuple(
             number
             for number, turn in enumerate(turns)
-            if not _has_text(field_of(turn, "final_response")) and data.get(OWN_KEY) != UNSPECIFIED
+            if not _has_text(field_of(turn, "final_response")) and checks_unspecified(data)
         ),
         frozenset(rubric.get("type") or "" for rubric in rubrics),
         any(_has_texts(field_of(turn, "intermediate_data")) for turn in turns),

@@ -61,8 +61,12 @@ def is_own(name: str) -> bool:
 
 
 def is_known(metric: EvalMetric) -> bool:
-    """Whether a metric exists; only an existing metric may be optional."""
-    return metric.metric_name in METRICS or metric.custom_function_path is not None
+    """Whether there is such a metric; only one that there is may be optional."""
+    return (
+        metric.metric_name in METRICS
+        or metric.custom_function_path is not None
+        or metric.definition is not None
+    )
 
 
 def metrics_to_run(config: EvalConfig) -> list[EvalMetric]:
@@ -82,6 +86,8 @@ def run_metric(inputs: MetricInput) -> MetricResult:
         return not_evaluated(metric, metric.not_evaluated)
     if metric.custom_function_path:
         return not_evaluated(metric, f"is computed by {metric.custom_function_path}, in the agent's process")
+    if metric.definition is not None and metric.definition.prompt_template:
+        return not_evaluated(metric, "is judged when the case is run")
     info = METRICS.get(metric.metric_name)
     if info is None:
         unknown = (

@@ -63,13 +63,26 @@ def unmet_by_metric(
     """Why a metric cannot be computed for any case, or has an invalid setting; None where it can."""
     if metric.not_evaluated:
         return _cannot_run(metric.not_evaluated)
+    if metric.definition is not None and metric.definition.is_function:
+        return None
     if metric.custom_function_path is not None:
         return _custom(metric, metric.custom_function_path, facts)
+    if metric.definition is not None and metric.definition.prompt_template:
+        return _with_judge(metric, facts, recorded)
     info = METRICS.get(metric.metric_name)
     if info is None:
         return _unknown_metric(metric.metric_name, config)
+    if info.judged:
+        return _with_judge(metric, facts, recorded)
     try:
-        return _judge_problem(metric, facts, recorded) if info.judged else _criterion_problem(metric, info)
+        return _criterion_problem(metric, info)
+    except CriterionError as error:
+        return MetricReadiness(Readiness.CANNOT, str(error))
+
+
+def _with_judge(metric: EvalMetric, facts: Facts, recorded: bool) -> MetricReadiness | None:
+    try:
+        return _judge_problem(metric, facts, recorded)
     except CriterionError as error:
         return MetricReadiness(Readiness.CANNOT, str(error))
 
@@ -151,9 +164,13 @@ def functions_of(config: EvalConfig) -> Iterator[str]:
     """The dotted paths of custom functions for metrics, judges and simulated users."""
     models = [config.user_simulator_config.model] if config.user_simulator_config else []
     for metric in config.metrics():
+        info, definition = METRICS.get(metric.metric_name), metric.definition
+        if definition is not None and definition.is_function:
+            # The code is a part of the config.
+            continue
         if metric.custom_function_path is not None:
             yield metric.custom_function_path
-        elif (info := METRICS.get(metric.metric_name)) is not None and info.judged:
+        elif (info is not None and info.judged) or (definition is not None and definition.prompt_template):
             with suppress(CriterionError):
                 models.append(judge_options(metric).judge_model)
     yield from (model.replace(":", ".") for model in models if ":" in model)

@@ -16,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from .adk_defaults import default_models
@@ -169,6 +170,44 @@ class OwnCriterion(BaseCriterion):
         return value
 
 
+class DefinedMetric(_Strict):
+    """A metric that a config of agents-cli runs: a function, a prompt of a judge, else a built-in metric."""
+
+    not_evaluated: str = ""
+    """Why evaltui does not evaluate it; "" where it does."""
+    source: str = ""
+    """Python code of the config that defines `evaluate(instance)`; "" for no such code."""
+    file: str = ""
+    """The path of the file with the code: of one of its own, or of the config, where lines of the code are
+    lines of the config. "" for none."""
+    first_line: int = 1
+    """The line of `file` on which the code begins."""
+    place: str = ""
+    """The place of the code or of the prompt, as a reader of the config finds it: `eval_config.yaml:12`."""
+    prompt_template: str = ""
+    """The prompt of a judge, with `{placeholders}`; "" for no judge."""
+    judge_model_options: dict[str, Any] = Field(default_factory=dict)
+    """The judge, as a criterion has it."""
+
+    @property
+    def is_function(self) -> bool:
+        """Whether code of the user's computes it."""
+        return bool(self.source or self.file) and not self.prompt_template
+
+    @property
+    def anywhere(self) -> DefinedMetric:
+        """The definition without paths of this machine, and lines that change with others."""
+        file = self.place if self.is_function and not self.source else ""
+        return self.model_copy(update={"file": file, "first_line": 1})
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """The parts that its scores depend on, as JSON; a function in a file by its name."""
+        names = {"source", "prompt_template", "judge_model_options"}
+        is_file = self.is_function and not self.source
+        return self.model_dump(exclude_defaults=True, include={*names, *(["place"] if is_file else [])})
+
+
 class EvalMetric(_Camel):
     """A metric in use, in the form that custom metric functions receive."""
 
@@ -181,9 +220,19 @@ class EvalMetric(_Camel):
     """`module.function` of a custom metric; None for a built-in one."""
     # ADK has no such field in what functions receive.
     interval: Interval | None = Field(default=None, exclude=True)
-    """The possible scores, if the config has them."""
-    not_evaluated: str = Field(default="", exclude=True)
-    """Why evaltui does not evaluate a metric of another program; "" for other metrics."""
+    """The scores that it may give, where the config says so."""
+    definition: DefinedMetric | None = Field(default=None, exclude=True)
+    """The metric as a config of agents-cli defines it; None for every other metric."""
+
+    @property
+    def not_evaluated(self) -> str:
+        """Why evaltui does not evaluate a metric of another program; "" for every other metric."""
+        return self.definition.not_evaluated if self.definition else ""
+
+    @property
+    def is_informational(self) -> bool:
+        """Whether its score has no verdict: agents-cli has no thresholds, and evaltui was given none."""
+        return self.definition is not None and self.threshold is None
 
     @property
     def scores_turns(self) -> bool:
@@ -296,10 +345,11 @@ class EvaltuiBlock(_Strict):
     criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
     """Metrics that ADK does not have, by name."""
     optional: list[StrictStr] = Field(default_factory=list)
-    """Metrics that need not be evaluated for a case to pass; their errors count as any others."""
-    not_evaluated: dict[StrictStr, StrictStr] = Field(default_factory=dict)
-    """Metrics of another program that evaltui does not evaluate, with reasons; no case passes without them.
+    """Metrics that, where they cannot be evaluated, do not keep a case from passing. What they raise is an
+    error as any other.
     """
+    metrics_to_run: SkipJsonSchema[dict[StrictStr, DefinedMetric]] = Field(default_factory=dict)
+    """Metrics of a config of agents-cli, by name. No other config has them."""
     rules: list[ArgRule] = Field(default_factory=list)
     """Which arguments may differ, and how far."""
     answers: list[AnswerRule] = Field(default_factory=list)
@@ -352,11 +402,14 @@ class EvalConfig(_Camel):
         return cls(criteria=dict(DEFAULT_CRITERIA))
 
     def metrics(self) -> list[EvalMetric]:
-        """The metrics in use: `criteria` in file order, then those of the `evaltui` block."""
+        """The metrics asked for: of agents-cli, `criteria` in file order, those of the `evaltui` block."""
         criteria = {**self.criteria, **self.evaltui.criteria}
-        metrics = [_metric(name, value, self.custom_metrics or {}) for name, value in criteria.items()]
-        others = ((name, why) for name, why in self.evaltui.not_evaluated.items() if name not in criteria)
-        return metrics + [EvalMetric(metric_name=name, not_evaluated=why) for name, why in others]
+        defined = self.evaltui.metrics_to_run
+        others = {name: value for name, value in criteria.items() if name not in defined}
+        return [
+            *(_defined(name, definition, criteria.get(name)) for name, definition in defined.items()),
+            *(_metric(name, value, self.custom_metrics or {}) for name, value in others.items()),
+        ]
 
     def turn_mode(self, eval_set_id: str, eval_id: str, turn: int) -> TurnMode | None:
         """The last mark on a turn; None without one."""
@@ -379,9 +432,24 @@ class EvalConfig(_Camel):
         return tags_by_case(entries, eval_set_id)
 
     def scoring(self) -> dict[str, Any]:
-        """The settings for scoring, as JSON without defaults and tags."""
-        untagged = self.evaltui.model_copy(update={"tags": []})
+        """The settings that cases are scored by, as JSON without defaults, tags and paths."""
+        metrics = {name: metric.anywhere for name, metric in self.evaltui.metrics_to_run.items()}
+        untagged = self.evaltui.model_copy(update={"tags": [], "metrics_to_run": metrics})
         return self.model_copy(update={"evaltui": untagged}).model_dump(mode="json", exclude_defaults=True)
+
+
+def _defined(name: str, definition: DefinedMetric, criterion: float | BaseCriterion | None) -> EvalMetric:
+    """A metric of agents-cli, with the criterion that evaltui has for it."""
+    metric = EvalMetric(metric_name=name) if criterion is None else _metric(name, criterion, {})
+    metric.definition = definition
+    if definition.is_function:
+        metric.custom_function_path = definition.place
+    if definition.judge_model_options:
+        # The reference score of a metric without a threshold, which has no verdict.
+        own = metric.criterion or BaseCriterion(threshold=1.0)
+        extra = {"judge_model_options": definition.judge_model_options} | (own.model_extra or {})
+        metric.criterion = own.model_copy(update=extra)
+    return metric
 
 
 def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetricConfig]) -> EvalMetric:

@@ -7,7 +7,6 @@ Turns without expectations are not checked; see `UNSPECIFIED`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -21,7 +20,9 @@ Json = dict[str, Any]
 
 OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}
-"""The value of `OWN_KEY` in a case whose absent responses and calls are not checked."""
+"""Under `OWN_KEY` of a case: absent responses and calls of its turns are not checked."""
+ORIGINAL = "dataset_case"
+"""Under `OWN_KEY` of a case of a dataset, never in a file: what functions of agents-cli read of it."""
 
 _CASE_KEYS = (
     "eval_case_id",
@@ -44,6 +45,20 @@ def is_dataset_case(keys: Collection[str]) -> bool:
     """Whether a case with these keys is one of an EvaluationDataset, not of an EvalSet."""
     own = {"eval_id", "evalId", "conversation", "conversation_scenario", "conversationScenario"}
     return own.isdisjoint(keys) and any(name in keys or camel(name) in keys for name in _DATASET_ONLY_KEYS)
+
+
+def checks_unspecified(case: Mapping[str, Any]) -> bool:
+    """Whether absent responses and calls of a case are expectations, as in ADK; not in a dataset."""
+    own = case.get(OWN_KEY)
+    return not isinstance(own, dict) or own.get("unspecified") != UNSPECIFIED["unspecified"]
+
+
+def without_original(case: Json) -> Json:
+    """A case as a file may have it."""
+    own = case.get(OWN_KEY)
+    if not isinstance(own, dict) or ORIGINAL not in own:
+        return case
+    return {**case, OWN_KEY: {name: value for name, value in own.items() if name != ORIGINAL}}
 
 
 def is_dataset(data: Any) -> bool:
@@ -201,7 +216,12 @@ class _Case:
             case["session_input"] = session
         if rubrics := [rubric for _, rubric in self.rubrics()]:
             case["rubrics"] = rubrics
-        return case | {OWN_KEY: UNSPECIFIED}
+        return case | {OWN_KEY: {**UNSPECIFIED, ORIGINAL: self._original()}}
+
+    def _original(self) -> Json:
+        """The members of the dataset's case that no run has written."""
+        of_run = {spelling for name in (*_RECORDED_KEYS, "agent_data") for spelling in (name, camel(name))}
+        return {name: value for name, value in self._case.items() if name not in of_run}
 
     def _conversation(self, state: Json) -> list[Json]:
         turns = self.turns(state)
@@ -383,77 +403,3 @@ def content_of(value: Any) -> Json | None:
         return None
     parts = value["parts"]
     return value if parts and all(isinstance(part, dict) for part in parts) else None
-
-
-class _Metric(NamedTuple):
-    """A metric of evaltui for one of Google's; `threshold` is None for a score that implies none."""
-
-    name: str
-    threshold: float | None = None
-
-
-# By the name without its version. Source: google-agents-cli 1.11.0, `references/metrics-guide.md`.
-_METRICS = {
-    "final_response_match": _Metric("final_response_match_v2", 1.0),
-    "safety": _Metric("safety_v1", 1.0),
-    "hallucination": _Metric("hallucinations_v1"),
-    "multi_turn_task_success": _Metric("multi_turn_task_success_v1"),
-    "multi_turn_trajectory_quality": _Metric("multi_turn_trajectory_quality_v1"),
-    "multi_turn_tool_use_quality": _Metric("multi_turn_tool_use_quality_v1"),
-    "final_response_quality": _Metric("rubric_based_final_response_quality_v1"),
-    "final_response_reference_free": _Metric("rubric_based_final_response_quality_v1"),
-    "tool_use_quality": _Metric("rubric_based_tool_use_quality_v1"),
-    "rouge_1": _Metric("response_match_score"),
-}
-_FUNCTIONS = ("custom_function", "custom_function_file", "remote_custom_function")
-_ADVICE = "For a verdict, name {} in a test_config.json beside the dataset"
-_OTHER_ADVICE = _ADVICE.format("metrics of `evaltui metrics`")
-
-
-def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
-    """A config of agents-cli as data of a `test_config.json`; None for errors."""
-    if not isinstance(data, Mapping):
-        return None, [wrong_kind((), data, dict)]
-    names, custom = data.get("metrics_to_run") or [], data.get("custom_metrics") or []
-    problems = [
-        wrong_kind((key,), value, list)
-        for key, value in (("metrics_to_run", names), ("custom_metrics", custom))
-        if not isinstance(value, list)
-    ]
-    if problems:
-        return None, problems
-    definitions = {
-        definition["name"]: definition
-        for definition in custom
-        if isinstance(definition, Mapping) and "name" in definition
-    }
-    criteria: Json = {}
-    not_evaluated: dict[str, str] = {}
-    for index, name in enumerate(names):
-        if not isinstance(name, str):
-            where = ("metrics_to_run", index)
-            problems.append(wrong_kind(where, name, str))
-            continue
-        metric = _METRICS.get(re.sub(r"_v\d+$", "", name.lower()))
-        if name in definitions:
-            not_evaluated[name] = _definition_advice(definitions[name])
-        elif metric is None:
-            not_evaluated[name] = f"a metric of Google's evaluation service, not of evaltui. {_OTHER_ADVICE}"
-        elif metric.threshold is None:
-            instead = _ADVICE.format(f"{metric.name} and a threshold")
-            not_evaluated[name] = f"agents-cli gives it no threshold. {instead}"
-        else:
-            criteria[metric.name] = metric.threshold
-    if problems:
-        return None, problems
-    if not names:
-        problems.append(Problem.warning((), "metrics_to_run names no metric, so nothing is scored"))
-    return {"criteria": criteria, "evaltui": {"not_evaluated": not_evaluated}}, problems
-
-
-def _definition_advice(definition: Mapping[str, Any]) -> str:
-    key = next((name for name in (*_FUNCTIONS, "prompt_template") if name in definition), None)
-    if key is None:
-        return f"parameters of a metric of Google's evaluation service. {_OTHER_ADVICE}"
-    what = "a function" if key in _FUNCTIONS else "a judge"
-    return f"{what} of agents-cli ({key}), which evaltui does not run. {_OTHER_ADVICE}"

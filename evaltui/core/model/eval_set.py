@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 
 from .base_model import DataModel
 from .content import Content, FunctionCall, FunctionResponse, GroundingMetadata, Part, UsageMetadata
-from .datasets import OWN_KEY, UNSPECIFIED
+from .datasets import ORIGINAL, OWN_KEY, checks_unspecified
 from .events import describe_response
 from .modes import PREBUILT_PERSONAS
 from .text_diff import THOUGHT, AuthoredText
@@ -276,8 +276,14 @@ class EvalCase(_Open):
 
     @property
     def checks_unspecified(self) -> bool:
-        """Whether absent responses and calls of its turns are checked, as in ADK."""
-        return (self.model_extra or {}).get(OWN_KEY) != UNSPECIFIED
+        """Whether absent responses and calls of its turns are expectations, as in ADK."""
+        return checks_unspecified(self.model_extra or {})
+
+    @property
+    def of_dataset(self) -> dict[str, Any] | None:
+        """The case as its dataset has it, without what a run has written; None for any other case."""
+        own = (self.model_extra or {}).get(OWN_KEY)
+        return own.get(ORIGINAL) if isinstance(own, dict) else None
 
     @model_validator(mode="after")
     def _exactly_one_conversation(self) -> EvalCase:

@@ -253,7 +253,9 @@ class TurnResult:
     intermediate: tuple[IntermediateDiff, ...] = ()
     """The texts of `unscored` aligned with the expected ones; empty for a case that expects none."""
     user: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """The message of a simulated user; "" for other turns."""
+    """The message of a simulated user, which the case does not have."""
+    leaves_response: bool = field(default=False, metadata=LEFT_OUT_IF_EMPTY)
+    """Whether the response is not checked, since its dataset has no reference."""
 
     @property
     def checks_calls(self) -> bool:

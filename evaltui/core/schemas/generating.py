@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import textwrap
+from collections.abc import Mapping
 from enum import Enum
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -23,6 +24,7 @@ Schema = dict[str, Any]
 DIALECT = "http://json-schema.org/draft-07/schema#"
 
 _NUMBER = {"type": "string", "pattern": r"^\s*[+-]?(\.?\d|[iI][nN][fF]|[nN][aA][nN])"}
+_INTEGER = {"type": "string", "pattern": r"^\s*[+-]?\d[\d_]*(\.0*)?\s*$"}
 _WORDS = (
     "[tTfFyYnN01]",
     "[tT][rR][uU][eE]",
@@ -53,6 +55,12 @@ def schema_of(kind: Any, title: str, use: Literal["read", "event", "report"] = "
     return schema
 
 
+def _booleans(bounds: Mapping[str, Any]) -> Schema:
+    """The schema of the truth values that pydantic takes for a number: false is 0."""
+    takes_zero = bounds.get("gt", -1) < 0 and bounds.get("ge", 0) <= 0
+    return {"type": "boolean"} if takes_zero else {"const": True}
+
+
 class _Generator(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -67,10 +75,10 @@ class _Generator(GenerateJsonSchema):
         return {name: value for name, value in generated.items() if name != "default" or value is not None}
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
-        return self._lenient(schema, super().float_schema(schema), _NUMBER, {"type": "boolean"})
+        return self._lenient(schema, super().float_schema(schema), _NUMBER, _booleans(schema))
 
     def int_schema(self, schema: core_schema.IntSchema) -> JsonSchemaValue:
-        return self._lenient(schema, super().int_schema(schema), _NUMBER, {"type": "boolean"})
+        return self._lenient(schema, super().int_schema(schema), _INTEGER, _booleans(schema))
 
     def bool_schema(self, schema: core_schema.BoolSchema) -> JsonSchemaValue:
         return self._lenient(schema, super().bool_schema(schema), *_TRUTH)
@@ -149,6 +157,9 @@ def _add_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> J
     twins: list[tuple[str, ...]] = []
     for name, field in model.model_fields.items():
         alias = field.alias or name
+        if alias not in declared:
+            # What no file has.
+            continue
         names = (name, alias) if both and alias != name else (alias,)
         schema = declared[alias] | _description(docs.get(name))
         properties |= dict.fromkeys(names, schema)

@@ -9,8 +9,9 @@ from typing import Any
 
 from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
-from evaltui.documents.document import JsonDocument
+from evaltui.documents.case_file import CaseFile
 from evaltui.documents.editing.set import SetEditor
+from evaltui.documents.formats import read_case_file
 from evaltui.documents.json_text import parse
 from evaltui.documents.saving import ChangedOutsideError, Source, read_source, save
 from evaltui.documents.values import edits_of
@@ -20,11 +21,11 @@ _MAX_TRIES = 50
 
 
 def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
-    """Add cases at the end of an eval set file, all or none; of processes that do so at once, none loses
-    another's cases.
+    """Add cases at the end of the file of an eval set or a dataset, all or none; of processes that do so at
+    once, none loses another's cases.
 
     Raises OSError, EvalSetError where the file is no eval set or has a case of one of the ids, and EditError
-    where a case is not JSON data.
+    where a case is not JSON data, or a dataset cannot hold it.
     """
     for _ in range(_MAX_TRIES):
         source = read_source(path)
@@ -37,7 +38,7 @@ def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
 
 
 def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
-    document, cases_key = _eval_set(source)
+    document, cases_key = _set_of(source)
     eval_set = SetEditor.copied(document.value)
     ids: set[Any] = set(eval_set.eval_ids)
     for case in added:
@@ -50,8 +51,8 @@ def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
     return document.edited(edits_of(eval_set.data)).text
 
 
-def _eval_set(source: Source) -> tuple[JsonDocument, str]:
-    """An eval set file as a document, and the key of its list of cases."""
+def _set_of(source: Source) -> tuple[CaseFile, str]:
+    """An eval set file, or a dataset, as a document, and the key under which it has its cases."""
     # For the sentence: a document only says that a text is not JSON.
     data = parse(source.text)
     if isinstance(data, Problem):
@@ -61,7 +62,7 @@ def _eval_set(source: Source) -> tuple[JsonDocument, str]:
         raise _unusable(
             source.path, (cases_key,), "must be a list of cases; cases can be added to eval sets only"
         )
-    return JsonDocument(source.text), cases_key
+    return read_case_file(source.text), cases_key
 
 
 def _unusable(path: Path, where: JsonPath, message: str) -> EvalSetError:

@@ -24,6 +24,8 @@ Rule = Mapping[str, Any]
 # Where criteria are: those of metrics that ADK has, and the others.
 _ADK: JsonPath = ("criteria",)
 _OURS: JsonPath = (*BLOCK, "criteria")
+# Metrics of a config of agents-cli, which may have no threshold.
+_DEFINED: JsonPath = (*BLOCK, "metrics_to_run")
 _REPEATS: JsonPath = (*BLOCK, "repeats")
 _RUBRICS: JsonPath = ("rubrics",)
 # The metric that looks for a single tool takes its name under any of these.
@@ -48,7 +50,7 @@ class ConfigEditor(References):
     def metrics(self) -> list[str]:
         """The configured metrics, in the order in which they are scored."""
         names: dict[str, None] = {}
-        for owner in (_ADK, _OURS):
+        for owner in (_DEFINED, _ADK, _OURS):
             names |= dict.fromkeys(self._members(owner))
         return list(names)
 
@@ -62,6 +64,11 @@ class ConfigEditor(References):
         """The criterion of a metric, a threshold or an object with it; None for a metric without one."""
         path = self.criterion_path(metric)
         return None if path is None else value_at(self.config, path)
+
+    def definition(self, metric: str) -> Mapping[str, Any] | None:
+        """The definition of a metric of agents-cli; None for every other metric."""
+        definition = self._members(_DEFINED).get(metric)
+        return definition if isinstance(definition, dict) else None
 
     def threshold(self, metric: str) -> float | None:
         """The threshold of a metric; None where it is not configured, or its threshold is no number."""
@@ -91,12 +98,15 @@ class ConfigEditor(References):
 
     def remove_metric(self, metric: str) -> None:
         """Removes a metric from every place that configures it; its entry in `custom_metrics` stays."""
-        for owner in (_ADK, _OURS):
+        for owner in (_DEFINED, _ADK, _OURS):
             if metric in self._members(owner):
                 remove(self.config, (*owner, metric))
 
     def set_threshold(self, metric: str, threshold: float) -> None:
         """Sets a threshold; a criterion that is a number stays a number, an object stays an object."""
+        if self.definition(metric) is not None and self.criterion_path(metric) is None:
+            self.put_own_criterion(metric, threshold)
+            return
         path = self._known_path(metric)
         is_object = isinstance(value_at(self.config, path), dict)
         put(self.config, (*path, "threshold") if is_object else path, threshold)

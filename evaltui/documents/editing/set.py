@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
+from evaltui.core.model.datasets import checks_unspecified, without_original
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath
@@ -82,7 +82,7 @@ class CaseEditor:
     @property
     def checks_unspecified(self) -> bool:
         """Whether absent responses and calls are expectations, as in ADK; not in an EvaluationDataset."""
-        return self.value.get(OWN_KEY) != UNSPECIFIED
+        return checks_unspecified(self.value)
 
     @property
     def turn_count(self) -> int:
@@ -349,7 +349,7 @@ class SetEditor:
         first = target.count if index is None else index
         for at, (editor, (_, (_, new))) in enumerate(zip(editors, pairs, strict=True), first):
             key = str(editor.field_path("eval_id")[-1])
-            value = editor.value
+            value = without_original(editor.value)
             insert(target.data, target.path, at, {**value, key: new} if value.get(key) != new else value)
 
 

@@ -15,7 +15,6 @@ from evaltui.documents.editing.config import ConfigEditor, new_config_text
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import Edit, EditError
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.project.configs import refuses_to_edit_config
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
@@ -72,8 +71,6 @@ def preview_config(
     Raises OSError, EvalSetError, EditError.
     """
     path = editing.sets.config_path(set_path)
-    if reason := refuses_to_edit_config(path):
-        raise EditError(reason)
     before = editing.document(path) if editing.is_there(path) else JsonDocument(new_config_text())
     config = ConfigEditor(copy_of(before.value))
     change(config)

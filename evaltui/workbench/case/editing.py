@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.dataset import DatasetDocument
 from evaltui.documents.edits import EditError
 from evaltui.documents.formats import WholeText
 from evaltui.documents.open_file import unusable
 from evaltui.documents.values import edits_of
-from evaltui.project.configs import UnreadableConfig, refuses_to_edit_config
+from evaltui.project.configs import UnreadableConfig
+from evaltui.project.eval_sets import set_name
 from evaltui.project.folders import is_recording
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
@@ -93,7 +95,8 @@ class Editing:
 
     def data(self, path: Path) -> Any:
         """The parsed JSON of a file; opens it as `document` does."""
-        return self.document(path).value
+        document = self.document(path)
+        return document.named(set_name(path)) if isinstance(document, DatasetDocument) else document.value
 
     def is_there(self, path: Path) -> bool:
         """Whether there is such a file, on disk or unsaved."""
@@ -102,7 +105,7 @@ class Editing:
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now; None without a config."""
         path = self.sets.config_path(set_path)
-        return self.data(path) if self.is_there(path) and not refuses_to_edit_config(path) else None
+        return self.data(path) if self.is_there(path) else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
         """The config data; an unreadable config raises EvalSetError only when a value is read."""
@@ -203,10 +206,7 @@ class Editing:
         eval_set, config = self.copy_set(path), self.sets.config_path(path)
         build(eval_set)
         copies = {path: eval_set.data, config: eval_set.config}
-        edits = {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
-        if config in edits and (reason := refuses_to_edit_config(config)):
-            raise EditError(reason)
-        return edits
+        return {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
 
     def copy_set(self, path: Path) -> SetEditor:
         """A copy of the set at `path` and of its config, which is new where there is none.

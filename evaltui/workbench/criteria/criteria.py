@@ -21,7 +21,7 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.project.config_references import ScoredSets
-from evaltui.project.configs import choice_problems, refuses_to_edit_config
+from evaltui.project.configs import choice_problems
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.case.case_plan import change_config, preview_config
 from evaltui.workbench.case.editing import Editing
@@ -130,7 +130,7 @@ class Criteria:
 
         if not self.exists and (errors := errors_in(choice_problems(self._set_path))):
             return str(errors[0])
-        return refuses_to_edit_config(self.path) if self.exists else None
+        return None
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""

@@ -119,7 +119,8 @@ def metric_row(
 
 def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
     own = OwnMetric(config, name)
-    in_use = config.criterion_path(name) is not None
+    definition = config.definition(name)
+    in_use = definition is not None or config.criterion_path(name) is not None
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
     info = METRICS.get(name)
     lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
@@ -129,6 +130,11 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
         interval = own.interval or (_DEFAULT_INTERVAL if fits else None)
         ours, assumed = own.function is not None, own.interval is None
         return replace(row, meaning=own.meaning, interval=interval, ours=ours, assumed=assumed)
+    if definition is not None and (info is None or definition.get("not_evaluated")):
+        meaning = _meaning_of(definition)
+        return replace(
+            row, meaning=meaning, why_not=definition.get("not_evaluated"), interval=None, ours=True
+        )
     if info is None:
         unknown = f"Unknown metric{did_you_mean(name, METRICS)}"
         if value_at(config.config, ("criteria", name, "function")) is not None:
@@ -144,6 +150,15 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
         ours=ours,
         subject=info.subject,
     )
+
+
+def _meaning_of(definition: Mapping[str, Any]) -> str:
+    """A metric that a config of agents-cli defines, in a sentence."""
+    if definition.get("prompt_template"):
+        return "Judge of agents-cli, with its own prompt."
+    if place := definition.get("place"):
+        return f"Function of agents-cli: {place}."
+    return "Metric of Google's evaluation service."
 
 
 def custom_metrics(config: ConfigEditor) -> Mapping[str, Any]:

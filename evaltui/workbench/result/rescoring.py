@@ -336,9 +336,10 @@ class _LastScores(NamedTuple):
         if last is None:
             why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
-        if metric.scores_turns:
-            last = rejudge(last, metric)
-        is_same = last.threshold == metric.threshold and _is_same_input(scored, self.before())
+        gives_score = metric.scores_turns or metric.definition is not None
+        last = rejudge(last, metric) if gives_score else last
+        is_same_verdict = gives_score or last.threshold == metric.threshold
+        is_same = is_same_verdict and _is_same_input(scored, self.before())
         return _with_remark(last, is_same=is_same)
 
     def judged(self, scored: MetricInput) -> MetricResult:
@@ -377,5 +378,11 @@ def _visible_input(scored: MetricInput) -> MetricInput:
     metric = scored.metric
     without: dict[str, object] = {"threshold": None, "lower_is_better": False}
     criterion = metric.criterion and metric.criterion.model_copy(update=without)
-    plain = metric.model_copy(update={"threshold": None, "criterion": criterion})
+    changes: dict[str, object] = {"threshold": None, "criterion": criterion}
+    if metric.definition is not None:
+        # With a threshold or without, the options are what a judge sees.
+        options = (metric.criterion.model_extra if metric.criterion else None) or None
+        changes |= {"criterion": options, "definition": metric.definition.meaning}
+        changes["custom_function_path"] = None
+    plain = metric.model_copy(update=changes)
     return replace(scored, metric=plain, rules={}, skip_calls=frozenset(), spent=None)

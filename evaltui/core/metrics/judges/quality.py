@@ -146,10 +146,10 @@ def read_rating(text: str, scale: Scale) -> Statement:
         return Statement(error.vote)
     if not verdicts:
         return Statement(unreadable_vote(text))
-    last, score = verdicts[-1], _number(verdicts[-1]["score"])
+    last, score = verdicts[-1], number_in(verdicts[-1]["score"])
     rationale = str(last.get("reason") or last.get("rationale") or "").strip()
     shown = show_value(last["score"])
-    if len({_number(entry["score"]) for entry in verdicts}) > 1:
+    if len({number_in(entry["score"]) for entry in verdicts}) > 1:
         return Statement(contradiction_vote((show_value(entry["score"]) for entry in verdicts), rationale))
     if score is None or not scale.holds(score):
         return Statement(Vote(None, rationale, shown, f"{shown} is not a score from {scale}"))
@@ -159,7 +159,8 @@ def read_rating(text: str, scale: Scale) -> Statement:
     return Statement(Vote(score, rationale), tuple(evidence))
 
 
-def _number(value: Any) -> float | None:
+def number_in(value: Any) -> float | None:
+    """The number that a judge gave, also in quotes; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -77,12 +77,14 @@ def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
             shown, thought = _part_text(part)
             yield Row(turn.id(whose, number), "fact", value=None, shown=shown, quiet=thought, **common)
     if not texts and all(response is None for response in responses):
+        is_checked = turn.source.editor.checks_unspecified
+        absent = "no response expected" if is_checked else "not checked"
         yield Row(
             # Once something is typed, its place is that of the part.
             turn.id(whose, len(parts)),
             "fact",
             "" if parts else _label(whose),
-            shown="no response expected" if whose == "answer" and not message.exists else "empty",
+            shown=absent if whose == "answer" and not message.exists else "empty",
             quiet=True,
             turn=turn.number,
             field=_text_field(turn, whose, "", None),
