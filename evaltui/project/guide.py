@@ -24,6 +24,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "watching",
         "repeats",
         "variants",
+        "models",
         "recordings",
         "cost",
     ),

@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from .adk_defaults import default_models
 from .answer_rule import AnswerRule
 from .arg_rule import ArgRule
 from .base_model import DataModel
@@ -42,8 +43,9 @@ class SimulatorConfig(DataModel):
 
     type: _SimulatorType = "llm_backed"
     """`llm_audio` is not supported."""
-    model: StrictStr = "gemini-2.5-flash"
-    """A model that google-genai reaches, or `module:callable`, a custom function from prompt to answer."""
+    model: StrictStr = default_models().simulated_user
+    """One that google-genai reaches, or `module:callable`, a function of the user's from prompt to answer.
+    By default that of the installed google-adk."""
     model_configuration: dict[str, Any] = Field(
         default_factory=lambda: {"thinking_config": {"include_thoughts": True, "thinking_budget": 10240}}
     )

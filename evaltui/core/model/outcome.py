@@ -31,6 +31,7 @@ from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.judgement import JudgedBy, Judgement
+from evaltui.core.model.served import ServedModel
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
@@ -312,8 +313,10 @@ class RepeatResult:
     spent: Spending | None = None
     """Spending of its model calls; None where it is unknown."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Reason for the end of a simulated user's conversation; "" for other cases, and for an incomplete one.
-    """
+    """Reason for the end of a simulated user's conversation; "" for other cases, and where it came to no
+    end."""
+    served: tuple[ServedModel, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
+    """Models that answered, as their responses name them; none where none names one."""
 
     _keys = keys_first("status", "error")
 
