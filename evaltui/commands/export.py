@@ -116,7 +116,7 @@ def _export_set(options: argparse.Namespace) -> int:
     if read.eval_set is None:
         raise EvalSetError(errors_in(read.problems))
     if read.format == "dataset":
-        raise UsageError(f"{path} is an EvaluationDataset already")
+        raise UsageError(f"{path} is an EvaluationDataset; make an eval set of it with `evaltui migrate`")
     if read.format != "eval set":
         raise UsageError(f"{path} is of an old format; convert it with `evaltui migrate`")
     if options.format == "rows":

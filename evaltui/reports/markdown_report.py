@@ -172,8 +172,8 @@ def _left_out_text(cases: int, rows: int, without_details: int) -> str:
 
 
 def markdown_matrix(report: MatrixReport) -> str:
-    """A table of the sums and one of the cases that differ, at most 64,000 bytes; the end says what is left
-    out."""
+    """The text of a matrix report: a table of totals and a table of differing cases. At most 64,000 bytes;
+    the end tells what is omitted."""
     matrix, verdicts = report.matrix, _verdicts(report.matrix)
     sums = _table(matrix, "", [_line(*row) for row in sum_rows(matrix).items()])
     text = f"{MARKER}\n{_matrix_head(report)}{sums}\n"

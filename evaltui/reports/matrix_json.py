@@ -73,7 +73,7 @@ class MatrixVariant:
     log: str | None
     totals: Totals
     against_base: AgainstBase | None
-    """None for the base."""
+    """The comparison with the base; None for the base."""
     verdict: VariantVerdict | None
     """Better, worse or undecided against the base, by case and by metric; None for the base."""
     regressions: int | None

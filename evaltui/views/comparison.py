@@ -154,7 +154,7 @@ class ChangeRow(NamedTuple):
     reasons: str
     """Why its verdicts cannot be compared; "" where they can."""
     evidence: str
-    """`p = 0.5`, by its repeats; "" without any."""
+    """The p-value of a change in its repeats, `p = 0.5`; "" without repeats."""
     served: str
     """`other model served`; "" where none is known to have."""
     scores: Sequence[ScoreRow]

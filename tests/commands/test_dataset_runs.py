@@ -175,7 +175,7 @@ def test_a_dataset_is_imported_and_again_updates_its_cases(scaffold, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--set", "basic-dataset"], 2, "is an EvaluationDataset already"),
+        (["--set", "basic-dataset"], 2, "is an EvaluationDataset; make an eval set of it"),
         (["--set", "old"], 2, "convert it with `evaltui migrate`"),
         (["--set", "broken.evalset.json"], 2, "eval_cases[0].eval_id"),
         (["--set", "odd", "--strict"], 1, "eval_cases[0]: an EvaluationDataset cannot hold this: no message"),

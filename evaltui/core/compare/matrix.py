@@ -78,7 +78,7 @@ class Matrix:
     base: int
     """Index of the base column."""
     not_run: tuple[str, ...] = ()
-    """Names of the variants that have no run."""
+    """Names of the variants without a run."""
     verdicts: tuple[VariantVerdict | None, ...] = ()
     """Verdicts against the base, by column; None for the base."""
 

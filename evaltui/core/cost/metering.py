@@ -33,7 +33,7 @@ class MeteredCall:
     """Tokens of each attempt that may have cost something; None where they are unknown."""
     is_replayed: bool = False
     at: datetime | None = None
-    """When it was made; None where nobody knows."""
+    """Time of the call; None where it is unknown."""
     version: str = ""
     """The model that the response names; "" where it names none."""
     turn: int | None = None

@@ -220,7 +220,7 @@ class EvalMetric(_Camel):
     """`module.function` of a custom metric; None for a built-in one."""
     # ADK has no such field in what functions receive.
     interval: Interval | None = Field(default=None, exclude=True)
-    """The scores that it may give, where the config says so."""
+    """The possible scores, if the config has them."""
     definition: DefinedMetric | None = Field(default=None, exclude=True)
     """The metric as a config of agents-cli defines it; None for every other metric."""
 
@@ -358,9 +358,7 @@ class EvaltuiBlock(_Strict):
     criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
     """Metrics that ADK does not have, by name."""
     optional: list[StrictStr] = Field(default_factory=list)
-    """Metrics that, where they cannot be evaluated, do not keep a case from passing. What they raise is an
-    error as any other.
-    """
+    """Metrics that need not be evaluated for a case to pass; their errors count as any others."""
     metrics_to_run: SkipJsonSchema[dict[StrictStr, DefinedMetric]] = Field(default_factory=dict)
     """Metrics of a config of agents-cli, by name. No other config has them."""
     rules: list[ArgRule] = Field(default_factory=list)

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}
-"""Under `OWN_KEY` of a case: absent responses and calls of its turns are not checked."""
+"""The value of `OWN_KEY` in a case whose absent responses and calls are not checked."""
 CHECKED = {"unspecified": "checked"}
 """The opposite, under `OWN_KEY` of a dataset's case: they are expectations, as in ADK."""
 OF_CASE, OF_SET = "case", "set"

@@ -17,7 +17,7 @@ class Vote:
     label: str = ""
     """The verdict in the judge's own word, such as `valid`."""
     problem: TextOrNull = ""
-    """Why it does not count; none where it does."""
+    """Why the vote does not count; "" for one that counts."""
     version: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """The model that answered, as its response names it; "" where it names none."""
 
@@ -64,7 +64,7 @@ class JudgedBy:
     replayed: int = 0
     """Number of answers from a recording."""
     unasked: int = 0
-    """Questions put to nobody: a replay had no answer to them."""
+    """Number of questions without an answer in a replay, which no judge was asked."""
     versions: tuple[str, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
     """Models that answered, as their responses name them, each once; none where they name none."""
 

@@ -253,7 +253,7 @@ class TurnResult:
     intermediate: tuple[IntermediateDiff, ...] = ()
     """The texts of `unscored` aligned with the expected ones; empty for a case that expects none."""
     user: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """The message of a simulated user, which the case does not have."""
+    """The message of a simulated user; "" for other turns."""
     leaves_response: bool = field(default=False, metadata=LEFT_OUT_IF_EMPTY)
     """Whether the response is not checked, since its dataset has no reference."""
 
@@ -313,8 +313,8 @@ class RepeatResult:
     spent: Spending | None = None
     """Spending of its model calls; None where it is unknown."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Reason for the end of a simulated user's conversation; "" for other cases, and where it came to no
-    end."""
+    """Reason for the end of a simulated user's conversation; "" for other cases, and for an incomplete one.
+    """
     served: tuple[ServedModel, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
     """Models that answered, as their responses name them; none where none names one."""
 

@@ -222,7 +222,7 @@ class ModelCall:
     responses: list[Json] = field(default_factory=list)
     """The responses in the framework's format, several for a streamed answer."""
     error: Json | None = None
-    """The error that was raised after the responses."""
+    """The error after the responses; None for none."""
     served: str = ""
     """The model that the responses name; "" where they name none."""
     recorded: str = ""

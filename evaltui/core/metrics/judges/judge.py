@@ -45,7 +45,7 @@ class Answer:
     cut_off: str = ""
     """Why the answer is incomplete, such as `MAX_TOKENS`; "" for a complete one."""
     usages: tuple[Json, ...] = ()
-    """Tokens as genai's usage metadata, of each attempt that told them; the last one is that of the text."""
+    """Tokens of each attempt as genai's usage metadata, if reported; the last one belongs to the text."""
     version: str = ""
     """The model that the response names; "" where it names none."""
 
