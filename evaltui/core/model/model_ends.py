@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evaltui.core.model.served import plain_name
-
 
 class ModelEnd(NamedTuple):
     """The announced end of models."""
@@ -60,4 +58,5 @@ MODEL_ENDS = (
 
 def end_of(model: str) -> ModelEnd | None:
     """The announced end of a model; None where none is known."""
-    return next((row for row in MODEL_ENDS if plain_name(model) in row.names), None)
+    name = model.removeprefix("models/").lower()
+    return next((row for row in MODEL_ENDS if name in row.names), None)
