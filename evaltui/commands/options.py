@@ -202,7 +202,7 @@ OPTIONS: tuple[Option, ...] = (
     _setting("workers", "Agent", f"{WORKBENCH} run"),
     Option(
         "-m",
-        f"{WORKBENCH} run chat record runs compare export metrics",
+        f"{WORKBENCH} run chat record runs compare export gaps metrics",
         "Agent",
         "Agent by its dotted name instead of AGENT_DIR: a package or module, or module:attribute",
         "MODULE",
@@ -210,7 +210,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--home",
-        f"{WORKBENCH} run chat record runs compare export metrics",
+        f"{WORKBENCH} run chat record runs compare export gaps metrics",
         "Agent",
         "Folder of the eval sets, configs, runs and .env of an agent with a URL "
         "(default: the current folder)",
@@ -366,6 +366,14 @@ OPTIONS: tuple[Option, ...] = (
         more=_REPEATED,
     ),
     Option(
+        "--report",
+        "gaps",
+        "Reports",
+        "Write the gaps; repeatable; - is stdout (default: console)",
+        "console|json[=PATH]",
+        more=_REPEATED,
+    ),
+    Option(
         "--format",
         "inspect",
         "Reports",
@@ -411,6 +419,13 @@ OPTIONS: tuple[Option, ...] = (
         more={"required": True},
     ),
     Option(
+        "--run",
+        "gaps",
+        "Reports",
+        "Run whose conversations are changed (default: for each set the newest run that has it)",
+        "RUN",
+    ),
+    Option(
         "-o",
         "export",
         "Reports",
@@ -428,7 +443,7 @@ OPTIONS: tuple[Option, ...] = (
         "URL",
         instead="required",
     ),
-    _setting("results-dir", "Reports", f"{WORKBENCH} run score runs compare report merge export"),
+    _setting("results-dir", "Reports", f"{WORKBENCH} run score runs compare report merge export gaps"),
     _setting("keep-runs", "Reports", f"{WORKBENCH} run score merge listen"),
     # CI
     Option("--baseline", "run score report merge", "CI", "Compare with this run, case by case", "RUN"),
@@ -445,6 +460,14 @@ OPTIONS: tuple[Option, ...] = (
         "CI",
         "Exit 1 only for failures that the baseline does not have: --fail-on-regression, and --baseline last "
         "unless that names another run",
+    ),
+    Option(
+        "--fail-under",
+        "gaps",
+        "CI",
+        "Exit 1 if less than this rate of the changes is noticed, e.g. 0.8",
+        "RATE",
+        values.rate,
     ),
     Option(
         "--alpha",
