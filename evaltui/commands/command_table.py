@@ -9,7 +9,7 @@ from typing import Any
 
 from evaltui.commands import values
 from evaltui.commands.exit_codes import codes_in_words
-from evaltui.commands.options import WORKBENCH, Option
+from evaltui.commands.option import WORKBENCH, Option
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ def _sets(options: argparse.Namespace) -> list[SetInRun]:
     if not sets:
         where = f"run {options.run}" if options.run else store.title
         raise SelectionError(f"{where} has no results of {some_of(list(selected))}. Run them first")
-    found = {item.plan.case_path for item in sets}
-    for path in selected.keys() - found:
+    in_runs = {item.plan.case_path for item in sets}
+    for path in selected.keys() - in_runs:
         write_stderr(f"evaltui gaps: {path}: no run has its results; left out")
     return sets
 

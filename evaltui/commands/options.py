@@ -4,55 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
 
 from evaltui.commands import values
+from evaltui.commands.option import WORKBENCH, Group, Option
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.statistics import ALPHA
 from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
 from evaltui.reports.writers import WRITERS
 
-WORKBENCH = "evaltui"
-"""The name of the command that opens the workbench."""
 # As in core, which is slower to import.
 MAX_RUNS = 50
-
-Group = Literal[
-    "Cases",
-    "Repeats",
-    "Agent",
-    "Recording",
-    "Limits and cost",
-    "Variants",
-    "Machines",
-    "Reports",
-    "CI",
-    "Options",
-]
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option, or with a name without dashes an argument."""
-
-    names: str
-    """Its spellings, such as `-o --output`."""
-    commands: str
-    """The commands that take it."""
-    group: Group
-    """The heading in the help."""
-    help: str
-    form: str = ""
-    """The placeholder of its value in the help; "" for a flag."""
-    type: values.Type | None = None
-    """Reads the value; None for a text."""
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `add_argument`."""
-    instead: Literal["", "required", "optional"] = ""
-    """Whether it excludes the other options of the command with this value, and one of them is required."""
-
 
 _REPEATED = {"action": "append", "default": []}
 _REPORTS = f"{'|'.join(WRITERS)}[=PATH]"
@@ -359,17 +321,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--report",
-        "compare",
+        "compare gaps",
         "Reports",
-        "Write the comparison; repeatable; - is stdout (default: console)",
-        "console|json[=PATH]",
-        more=_REPEATED,
-    ),
-    Option(
-        "--report",
-        "gaps",
-        "Reports",
-        "Write the gaps; repeatable; - is stdout (default: console)",
+        "Write the result; repeatable; - is stdout (default: console)",
         "console|json[=PATH]",
         more=_REPEATED,
     ),

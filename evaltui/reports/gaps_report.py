@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from evaltui.core.gaps.gaps import GapReport, KindOfChange
 from evaltui.reports.details import marked, plain
-from evaltui.text.figures import UNKNOWN, counted, some_of
+from evaltui.text.figures import UNKNOWN, counted, show_number, some_of
 from evaltui.text.lines import Line, cut, pad, wrap_behind
 from evaltui.text.values import visible
 from evaltui.views.gaps import coverage_rows, gap_row, headline, not_counted, still_gives, uncovered
@@ -29,7 +29,8 @@ def gaps_json(report: GapReport, runs: Mapping[str, str]) -> dict[str, Any]:
 def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Line]:
     """The lines of a console; `runs` are the names of the runs."""
     figures = "   ".join(
-        f"{subject} {noticed}/{changes}" for subject, (noticed, changes) in report.by_subject().items()
+        f"{subject} {show_number(noticed)}/{show_number(changes)}"
+        for subject, (noticed, changes) in report.by_subject().items()
     )
     yield cut(
         [(headline(report), "bold"), (f"   {figures}   {some_of(runs)}, no model call", "muted")], width
@@ -56,7 +57,7 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
 
 
 def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:
-    figures = f"{kind.noticed}/{kind.changes}"
+    figures = f"{show_number(kind.noticed)}/{show_number(kind.changes)}"
     yield cut(
         [(f"  {pad(kind.kind, _KIND)}", "bold"), (f"{figures:>7}   ", ""), (still_gives(kind), "muted")],
         width,

@@ -73,7 +73,7 @@ class GapReport:
     changes: int
     noticed: int
     kinds: tuple[KindOfChange, ...]
-    """Those with most gaps first."""
+    """The kinds with most gaps first."""
     not_counted: tuple[NotCounted, ...]
     left_out_metrics: tuple[str, ...]
     """Metrics of judges and of the user: they were not asked, and may notice more."""

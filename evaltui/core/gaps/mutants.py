@@ -139,51 +139,58 @@ class RecordedCase:
 
     def is_same(self, turn: int, call: FunctionCall, changed: FunctionCall) -> bool:
         """Whether a changed call of a turn is by definition the same for every metric that compares calls."""
-        wanted = self._expected_calls(turn)
+        reference = self._reference(turn)
         return bool(self._compared) and all(
             self._is_call(metric, call, changed)
             or self._is_call(metric, changed, call)
             or any(
-                self._is_call(metric, want, call) and self._is_call(metric, want, changed) for want in wanted
+                self._is_call(metric, item, call) and self._is_call(metric, item, changed)
+                for item in reference
             )
             for metric in self._compared
         )
 
-    def _expected_calls(self, turn: int) -> Sequence[FunctionCall]:
+    def _reference(self, turn: int) -> Sequence[FunctionCall]:
+        """The expected calls of a turn."""
         conversation = self.expected.case.conversation or []
         return tool_calls(conversation[turn].intermediate_data) if turn < len(conversation) else []
 
     def _targets(self, turn: int, calls: Sequence[FunctionCall]) -> frozenset[int]:
-        """The calls that are expected; others are allowed and may change."""
+        """The places of the calls that are expected; others are allowed and may change."""
         if not self._compared:
             return frozenset(range(len(calls)))
-        wanted = self._expected_calls(turn)
+        pairs = [(metric, item) for metric in self._compared for item in self._reference(turn)]
         return frozenset(
             place
             for place, call in enumerate(calls)
-            if any(self._is_call(metric, want, call) for metric in self._compared for want in wanted)
+            if any(self._is_call(metric, item, call) for metric, item in pairs)
         )
 
     def _is_expected(self, turn: int, change: CallChange) -> bool:
         """Whether the calls after a change are those expected, or in an order that counts for no metric."""
         if not self._compared:
             return False
-        wanted = self._expected_calls(turn)
-        if change.kind == SWAPPED:
-            types = {match_type_of(metric) for metric in self._compared}
-            if MatchType.EXACT not in types and not (
-                MatchType.IN_ORDER in types and not self._is_in_order(wanted, change.calls)
-            ):
-                return True
-        return len(wanted) == len(change.calls) and all(
-            self._is_call(metric, want, call)
+        reference = self._reference(turn)
+        if change.kind == SWAPPED and all(
+            self._allows_order(metric, reference, change.calls) for metric in self._compared
+        ):
+            return True
+        return len(reference) == len(change.calls) and all(
+            self._is_call(metric, item, call)
             for metric in self._compared
-            for want, call in zip(wanted, change.calls, strict=True)
+            for item, call in zip(reference, change.calls, strict=True)
         )
 
-    def _is_in_order(self, wanted: Sequence[FunctionCall], calls: Sequence[FunctionCall]) -> bool:
-        rest = iter(calls)
-        return all(any(self._is_call(self._compared[0], want, call) for call in rest) for want in wanted)
+    def _allows_order(
+        self, metric: EvalMetric, reference: Sequence[FunctionCall], calls: Sequence[FunctionCall]
+    ) -> bool:
+        match match_type_of(metric):
+            case MatchType.EXACT:
+                return False
+            case MatchType.IN_ORDER:
+                rest = iter(calls)
+                return all(any(self._is_call(metric, item, call) for call in rest) for item in reference)
+        return True
 
     # Mutants
 
@@ -276,11 +283,11 @@ class RecordedCase:
 
     def _of_state(self) -> Iterator[Mutant]:
         """Changes of those keys of the final state that are expected."""
-        wanted = self.expected.case.final_session_state
-        if not wanted or self.final_state is None or not self.seen_by["state"]:
+        expected = self.expected.case.final_session_state
+        if not expected or self.final_state is None or not self.seen_by["state"]:
             return
         for key, value in self.final_state.items():
-            if key not in wanted:
+            if key not in expected:
                 continue
             rest = {name: other for name, other in self.final_state.items() if name != key}
             other = other_value(value)
@@ -289,7 +296,7 @@ class RecordedCase:
                 (STATE_DROPPED, rest, ""),
             ):
                 # Not all that is in a value need be expected.
-                if diff_state(wanted, state):
+                if diff_state(expected, state):
                     cells = (Cell("state key", key),)
                     yield Mutant(
                         kind, "state", None, f"{key} {show_value(value)}", after, self.turns, state, cells
@@ -305,7 +312,7 @@ def is_computed(metric: EvalMetric) -> bool:
 
 
 def _lists(turn: Invocation) -> IntermediateData:
-    """What happened before the response of a turn, as lists."""
+    """The calls, their responses and the texts of a turn, as lists."""
     data = turn.intermediate_data
     if isinstance(data, IntermediateData):
         return data
