@@ -59,8 +59,10 @@ def _sets(options: argparse.Namespace) -> list[SetInRun]:
     selected = {eval_set.case_path: (eval_set.path, eval_ids) for eval_set, eval_ids in chosen}
     sets = list(sets_in_runs(options.agent_dir, store, selected, options.run or ""))
     if not sets:
-        where = f"run {options.run}" if options.run else store.title
-        raise SelectionError(f"{where} has no results of {some_of(list(selected))}. Run them first")
+        runs = f"run {options.run}" if options.run else f"no run of {store.title}"
+        does = "has no" if options.run else "has"
+        remedy = f"Run it first: `evaltui run {options.agent_dir}`"
+        raise SelectionError(f"{runs} {does} results of {some_of(list(selected))}. {remedy}")
     in_runs = {item.plan.case_path for item in sets}
     for path in selected.keys() - in_runs:
         write_stderr(f"evaltui gaps: {path}: no run has its results; left out")

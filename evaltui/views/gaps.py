@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from evaltui.core.gaps.cells import CELL_KINDS, CellKind
@@ -70,7 +70,8 @@ class CoverageRow(NamedTuple):
     title: str
     cells: int
     reached: int
-    expected: int
+    expected: int | None
+    """None for cells that no case names."""
     noticed: int | None
     """None for cells that are not changed."""
 
@@ -80,14 +81,18 @@ def coverage_rows(report: GapReport) -> Iterator[CoverageRow]:
     for kind in CELL_KINDS:
         cells = [cell for cell in report.coverage if cell.kind == kind]
         if cells:
-            noticed = [cell.noticed for cell in cells if cell.noticed is not None]
             yield CoverageRow(
                 f"{kind}s",
                 len(cells),
                 sum(cell.reached > 0 for cell in cells),
-                sum(cell.expected > 0 for cell in cells),
-                sum(count > 0 for count in noticed) if noticed else None,
+                _above_zero(cell.expected for cell in cells),
+                _above_zero(cell.noticed for cell in cells),
             )
+
+
+def _above_zero(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(count > 0 for count in known) if known else None
 
 
 def uncovered(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
@@ -96,9 +101,7 @@ def uncovered(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
     unreached = [cell for cell in report.coverage if not cell.reached and cell.kind != "tool error"]
     if unreached:
         yield "never reached", [_cell(cell.kind, cell.name) for cell in unreached]
-    unexpected = [
-        cell for cell in report.coverage if cell.reached and not cell.expected and cell.kind != "agent"
-    ]
+    unexpected = [cell for cell in report.coverage if cell.reached and cell.expected == 0]
     if unexpected:
         yield "reached, not expected", [_cell(cell.kind, cell.name) for cell in unexpected]
 

@@ -96,12 +96,14 @@ def answer_changes(text: str) -> Iterator[AnswerChange]:
 
 
 def with_number(text: str, number: int | float) -> tuple[str, int | float] | None:
-    """The response with a number greater by one, and that number; None if the response does not have it."""
+    """The response with a number one further from zero, and that number; None if the response lacks it."""
     for match in _NUMBER.finditer(text):
         written = match[0].replace(",", "")
-        if written in (str(number), f"{number:g}"):
+        is_negative = text[: match.start()].endswith("-")
+        if written in (str(abs(number)), f"{abs(number):g}") and is_negative == (number < 0):
             other = _next(match, "first")
-            return f"{text[: match.start()]}{other}{text[match.end() :]}", number + 1
+            changed = f"{text[: match.start()]}{other}{text[match.end() :]}"
+            return changed, number - 1 if is_negative else number + 1
     return None
 
 

@@ -22,8 +22,8 @@ class CellCoverage:
     name: str
     reached: int
     """Cases in whose results it is."""
-    expected: int
-    """Cases that expect it, or have a rule that names it."""
+    expected: int | None
+    """Cases that expect it, or have a rule that names it; None for agents, which no case names."""
     noticed: int | None
     """Changes of it that were noticed; None for what is not changed."""
 
@@ -74,13 +74,15 @@ class Coverage:
 
     @property
     def rows(self) -> list[CellCoverage]:
-        """All cells, the declared ones first."""
+        """All cells, the declared ones first; a single agent is none."""
         cells = dict.fromkeys([*self.cells, *self.reached, *self.expected])
+        if sum(cell.kind == "agent" for cell in cells) == 1:
+            cells = {cell: None for cell in cells if cell.kind != "agent"}
         return [
             CellCoverage(
                 *cell,
                 self.reached[cell],
-                self.expected[cell],
+                None if cell.kind == "agent" else self.expected[cell],
                 None if cell.kind == "tool error" else self.noticed[cell],
             )
             for cell in cells
