@@ -18,10 +18,10 @@ from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.replay import steps_of_invocation
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.eval_set import EvalCase, Invocation
-from evaltui.core.model.events import Event, split
+from evaltui.core.model.events import Event, split_step
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
-from evaltui.core.recordings.given import given_to_agent
+from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import Expected, failed_repeat, score_repeat
 from evaltui.runner.plan import (
     AgentLoaded,
@@ -34,7 +34,7 @@ from evaltui.runner.plan import (
     SetPlan,
 )
 from evaltui.runner.starting import StartedHost
-from evaltui.runs.execution import ExecutedRun, LoggedRun, LogGrew, OnRunUpdate, Selected
+from evaltui.runs.execution import ExecutedRun, LoggedRun, LogGrew, OnRunUpdate, RunSelected
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import SetSource
 
@@ -80,7 +80,7 @@ class FakeRuns:
     ) -> ExecutedRun:
         self.requests.append(request)
         selected = await asyncio.to_thread(select, request, sets)
-        on_update(Selected(selected))
+        on_update(RunSelected(selected))
         on_update(AgentLoaded(self._info))
         started, statuses = datetime.now(UTC), []
         for one in selected.plan.sets:
@@ -113,7 +113,7 @@ class FakeRuns:
                 placed = {"path": path, "set": one.eval_set_id, "case": case.eval_id, "repeat": number}
                 on_update(Happened(replace(event, **placed)))
             modes = modes_of(plan.settings.record, plan.settings.tools, one.config.evaltui.tools)
-            prints = {"expects": case_fingerprint(case), "given": given_to_agent(case, modes)}
+            prints = {"expects": case_fingerprint(case), "given": agent_input_fingerprint(case, modes)}
             repeats[number] = replace(result, **prints)
             on_update(RepeatDone(named, one.eval_set_id, number, repeats[number]))
         in_order = [repeats[number] for number in sorted(repeats)]
@@ -139,7 +139,7 @@ def _events(actual: list[Invocation]) -> Iterator[Event]:
         user, *others = steps_of_invocation(invocation, turn)
         yield Event("user", user.content, turn=turn)
         for step in others:
-            yield from split(step)
+            yield from split_step(step)
 
 
 class NoHost:

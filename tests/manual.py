@@ -24,11 +24,12 @@ from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.errors import MEANINGS
+from evaltui.core.model.eval_config import MANAGED
 from evaltui.project import guide
 from evaltui.project.lint import lint_rules, rules_with_mends
 from evaltui.project.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
-from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, Scope, actions_in
 from evaltui.workbench.cases.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
 from tests.agents.conformance import kinds_of_agents
@@ -58,9 +59,9 @@ def _table(name: str, argument: str | None) -> str:
 
 
 def _key(action: str) -> str:
-    if action not in BY_ID:
+    if action not in ACTIONS_BY_ID:
         raise ValueError(f"no action {action!r}")
-    return f"`{key_name(BY_ID[action].keys[0])}`<!-- {action} -->"
+    return f"`{key_name(ACTIONS_BY_ID[action].keys[0])}`<!-- {action} -->"
 
 
 def _keys(place: str) -> Iterator[str]:
@@ -219,6 +220,16 @@ def _settings(_: str) -> Iterator[str]:
         yield f"| `{name}` | {one.kind.description} | {one.meaning} | {one.default} |"
 
 
+def _managed_metrics(_: str) -> Iterator[str]:
+    """The metrics of Google's evaluation service, and those of evaltui."""
+    yield "| in `metrics_to_run` | metric | threshold | how close, or what to use instead |"
+    yield "|---|---|---|---|"
+    for one in sorted(MANAGED, key=lambda one: not one.metric):
+        metric = f"`{one.metric}`" if one.metric else "none"
+        threshold = "" if one.threshold is None else f"{one.threshold:g}"
+        yield f"| `{one.name}` | {metric} | {threshold} | {_in_cell(one.likeness)} |"
+
+
 def _in_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -232,6 +243,7 @@ _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "filter": _filter,
     "commands": _commands,
     "options": _options,
+    "managed_metrics": _managed_metrics,
     "metrics": _metrics,
     "criteria": _criteria,
     "settings": _settings,

@@ -16,7 +16,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.secrets import Secrets
 from evaltui.reports.json_report import case_result_json
 from evaltui.reports.stored import stored_report
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.history import StoredRun, open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
@@ -110,7 +110,7 @@ def assert_same_run(merged: Path, whole: Path) -> None:
     assert _whole_report(merged) == _whole_report(whole)
 
 
-def _report(run: KeptRun, case: CaseId) -> dict[str, Any]:
+def _report(run: StoredRun, case: CaseId) -> dict[str, Any]:
     """What the JSON report says of a case, without times."""
     document: dict[str, Any] = without_times(case_result_json(run.case(case)))
     return document

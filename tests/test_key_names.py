@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.text.keys import key_of
-from evaltui.workbench.actions import ACTIONS, BY_ID
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID
 from evaltui.workbench.keymap import key_name, use_keys
 from tests.test_words import PRODUCT, strings_of
 
@@ -82,7 +82,7 @@ def test_keys_are_asked_for_by_ids_of_actions():
         if node.args and isinstance(node.args[0], ast.Constant)
     }
     assert asked
-    assert not [one for one in asked if one[1] not in BY_ID]
+    assert not [one for one in asked if one[1] not in ACTIONS_BY_ID]
 
 
 @pytest.mark.parametrize(

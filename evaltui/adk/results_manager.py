@@ -22,7 +22,7 @@ from evaltui.project.agent_files import files_of
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.workspace import open_workspace
 from evaltui.runs.adk_document import result_id_of
-from evaltui.runs.adk_results import KEPT_AS, run_from_adk, write_adk_result
+from evaltui.runs.adk_results import RUN_ID_KEY, run_from_adk, write_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
@@ -61,7 +61,7 @@ class EvaltuiResultsManager(LocalEvalSetResultsManager):
         )
         data = json.loads(result.model_dump_json())
         log = _keep(RunStore(agent_dir, self._results_dir), data)
-        write_adk_result(agent_dir, result_id, json.dumps(data | {KEPT_AS: run_id(log)}, indent=2))
+        write_adk_result(agent_dir, result_id, json.dumps(data | {RUN_ID_KEY: run_id(log)}, indent=2))
 
 
 def _keep(store: RunStore, data: Json) -> Path:

@@ -33,7 +33,7 @@ from ..core.recordings.entry import (
     entry_to_json,
     fingerprints_without,
     new_contents,
-    shared_of,
+    shared_lines,
 )
 from ..core.recordings.playback import Playback
 from ..core.recordings.renaming import under_earlier_names
@@ -153,7 +153,7 @@ class CallRecorder:
         return ModelExchange(copy.deepcopy(entry.responses), entry.error, is_replayed=True)
 
     def _unanswered(self, prints: Fingerprints, agent: str) -> ModelCall:
-        request, ids = prints.request, {line.id for line in shared_of(prints)}
+        request, ids = prints.request, {line.id for line in shared_lines(prints)}
         contents = new_contents(prints, self._known_contents)
         self._known_contents |= contents.keys()
         return ModelCall(
@@ -193,7 +193,7 @@ class CallRecorder:
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"an answer of model {entry.model}", unfit)
             return
-        shared = [line for line in shared_of(prints) if line.id not in self._sent_shared]
+        shared = [line for line in shared_lines(prints) if line.id not in self._sent_shared]
         self._sent_shared |= {line.id for line in shared}
         self._send_entry(place, entry, shared)
 
@@ -216,7 +216,7 @@ class CallRecorder:
     def _joined_masked(self, responses: list[Json]) -> list[Json]:
         """The responses without the secrets that stream in over several of them."""
         texts = [part["text"] for part in _text_parts(responses)]
-        masked = self._secrets.in_pieces(texts)
+        masked = self._secrets.mask_pieces(texts)
         if masked == texts:
             return responses
         responses = copy.deepcopy(responses)

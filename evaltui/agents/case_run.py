@@ -32,8 +32,8 @@ from .call_recorder import (
 from .protocol import Message, places_of
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
-_MOST_EVENTS = 100_000
-_MOST_BYTES = 64_000_000
+_MAX_EVENTS = 100_000
+_MAX_BYTES = 64_000_000
 
 SendEvent = Callable[[Json], int]
 """Takes an event as JSON data, and returns how many bytes went out."""
@@ -59,7 +59,7 @@ class EventLine:
 
     def send(self, event: Event) -> None:
         """Sends an event. Raises TooManyEventsError."""
-        if self._events >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
+        if self._events >= _MAX_EVENTS or self._bytes >= _MAX_BYTES:
             raise TooManyEventsError(
                 f"stopped after {counted(self._events, 'event')}, {show_size(self._bytes)}: endless loop?"
             )

@@ -20,7 +20,7 @@ from .own_code import is_own_code
 from .own_modules import use_own_modules
 
 # Files of an agent that are read, at most.
-_MOST_FILES = 500
+_MAX_FILES = 500
 # The names of `evaltui` that need libraries, and these libraries.
 _NATIVE = {"Agent", "ScriptedModel", "ToolContext", "Rule"}
 _NATIVE_NEEDS = ("google.genai", "pydantic")
@@ -60,7 +60,7 @@ def _imports(agent: Path) -> Iterator[str]:
     files = [agent] if agent.is_file() else [agent / "__init__.py", agent / "agent.py"]
     waiting = [file for file in files if file.is_file()]
     seen = set(waiting)
-    while waiting and len(seen) < _MOST_FILES:
+    while waiting and len(seen) < _MAX_FILES:
         file = waiting.pop(0)
         for name, own in _imported_by(file, agent):
             if name:

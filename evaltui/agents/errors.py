@@ -20,8 +20,8 @@ from .own_code import EVALTUI, is_own_code
 # In a host, evaltui has another name; recordings have its public one.
 _PACKAGE = __name__.partition(".")[0]
 # Characters.
-_LONGEST_MESSAGE = 10_000
-_LONGEST_TRACEBACK = 100_000
+_MAX_MESSAGE_LENGTH = 10_000
+_MAX_TRACEBACK_LENGTH = 100_000
 
 
 class PlacedError(BaseException):
@@ -44,14 +44,14 @@ def describe_error(error: BaseException, agent_dir: Path | None = None) -> Json:
         return {
             "type": type(error).__name__,
             "message": message_of(error),
-            "traceback": cut_text(error.server_traceback, _LONGEST_TRACEBACK),
+            "traceback": cut_text(error.server_traceback, _MAX_TRACEBACK_LENGTH),
             "where": error.where,
             "kind": kind_of(error),
         }
     described = {
         "type": type(error).__name__,
-        "message": cut_text(refusal_in_words(error), _LONGEST_MESSAGE) or message_of(error),
-        "traceback": cut_text(_traceback(error), _LONGEST_TRACEBACK),
+        "message": cut_text(refusal_in_words(error), _MAX_MESSAGE_LENGTH) or message_of(error),
+        "traceback": cut_text(_traceback(error), _MAX_TRACEBACK_LENGTH),
         "where": _where(error),
         "kind": kind_of(error),
     }
@@ -76,7 +76,7 @@ def message_of(error: BaseException) -> str:
     # `__str__` is the user's code, and may do anything.
     except BaseException as raised:
         return f"(no message: __str__ raised {type(raised).__name__})"
-    return cut_text(message, _LONGEST_MESSAGE)
+    return cut_text(message, _MAX_MESSAGE_LENGTH)
 
 
 def cut_text(text: str, longest: int) -> str:

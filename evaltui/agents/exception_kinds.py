@@ -15,7 +15,7 @@ from typing import Any
 from ..core.model.errors import ErrorKind
 
 # Exceptions behind an error, and characters of a message, that are examined.
-_MOST, _LONGEST_MESSAGE = 50, 2_000
+_MOST, _MAX_MESSAGE_LENGTH = 50, 2_000
 
 _LIBRARIES = {
     "aiohttp",
@@ -94,7 +94,7 @@ def missing_key(error: BaseException) -> str:
     """The variable with the API key that a model was asked without; "" for any other error."""
     for exception in nearest_first(error):
         for pattern, name in _NO_KEY.items():
-            if match := pattern.search(_message_of(exception)[:_LONGEST_MESSAGE]):
+            if match := pattern.search(_message_of(exception)[:_MAX_MESSAGE_LENGTH]):
                 return name or match[1]
     return ""
 

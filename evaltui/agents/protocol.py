@@ -3,7 +3,8 @@
 Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, home, agent_name, module, url,
 headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id,
 session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `import` {id, path, agent_folder},
-`metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without}, `ask` {id,
+`metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without} or {id, path,
+agent_folder, source, file, first_line, instance}, `ask` {id,
 judge, prompt, config, agent_folder}, `cancel` {id}, `go` {id, call}, `close`.
 Host to parent: `preloaded`, `opened` {read?, written?}, `loaded` {info, files}, `broken` {error},
 `event` {id, event}, `recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result,

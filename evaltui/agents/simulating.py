@@ -11,9 +11,9 @@ from ..core.played_users import (
     PlayedUser,
     SimulatedUserError,
     Stop,
-    ends,
+    ends_conversation,
     lines_of,
-    stopped_in_words,
+    stop_text,
 )
 from ..core.recordings.entry import JsonRequest
 from ..text.figures import counted
@@ -52,7 +52,7 @@ class Simulation:
         turn = 0
         while not self.user.is_at_limit(turn):
             message = await self._message(history) if turn else self.user.starting_prompt
-            if ends(message):
+            if ends_conversation(message):
                 self._report_stop("signal", turn)
                 return
             if not message.strip():
@@ -64,7 +64,7 @@ class Simulation:
         self._report_stop("limit", turn)
 
     def _report_stop(self, why: Stop, turns: int) -> None:
-        text = stopped_in_words(why, turns)
+        text = stop_text(why, turns)
         self.reporter.event(
             "console", agent=SIMULATED_USER, data={"source": SIMULATED_USER, "text": text, "stopped": why}
         )

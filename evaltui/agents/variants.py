@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ..core.model.variants import Change, Variant
 from ..core.secrets import is_secret
-from ..text.figures import some_of
+from ..text.figures import short_list
 from ..text.values import did_you_mean, show_value
 from .adapters.base import AgentLoadError
 from .own_modules import load_env_file
@@ -65,7 +65,7 @@ def _one_line(text: str) -> str:
     return f"{first[:_LONGEST]}…" if others or len(first) > _LONGEST else first
 
 
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 _OTHER_SETTINGS = {
     "system_instruction": "instruction=FILE changes the instruction",
     "tools": "tools are those of the agent",
@@ -102,7 +102,7 @@ def _with(config: BaseModel, path: list[str], value: Any, name: str) -> Any:
     first, *inner = map(to_snake, path)
     fields = type(config).model_fields
     if first not in fields:
-        hint = did_you_mean(first, fields) or f". Known: {some_of(sorted(fields), _MOST_NAMED)}"
+        hint = did_you_mean(first, fields) or f". Known: {short_list(sorted(fields), _MAX_NAMED)}"
         raise VariantError(f"config.{name}: a {type(config).__name__} has no {first}{hint}")
     if inner:
         before = getattr(config, first)

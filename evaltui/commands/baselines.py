@@ -20,7 +20,7 @@ from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import show_p, some_of
+from evaltui.text.figures import short_list, show_p
 
 if TYPE_CHECKING:
     from evaltui.runs.selection import SelectedRun
@@ -88,7 +88,7 @@ def _of_variant(matrix: StoredMatrix, variant: Variant | None) -> Path:
         same = [log] if (log := matrix.unchanged) else []
     if not same:
         what = f"variant {variant.name}" if variant else "run of the agent as it is"
-        names = some_of([log.name for log in matrix.logs])
+        names = short_list([log.name for log in matrix.logs])
         raise UsageError(f"--baseline: matrix {matrix.id} has no {what}. Name one of its runs: {names}")
     return same[0].path
 

@@ -80,7 +80,7 @@ class ChatLines:
         self._guarded(self._show, event)
 
     def _plain(self, text: str) -> str:
-        return text if self._secrets is None else self._secrets.in_text(text)
+        return text if self._secrets is None else self._secrets.mask_text(text)
 
     def show_user_message(self, message: str) -> None:
         """Shows the messages of a conversation that are not typed."""

@@ -20,9 +20,9 @@ from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.export import ConversationTraces, traces_of
-from evaltui.runs.history import KeptRun, find_run, open_run
+from evaltui.runs.history import StoredRun, find_run, open_run
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.writing.otlp import otlp_json
 
@@ -43,12 +43,12 @@ def export(options: argparse.Namespace) -> int:
     except (UsageError, SelectionError, OSError, ValueError) as error:
         return complain("export", error)
     if left_out:
-        cases = f"{counted(len(left_out), 'case')} without a result or events left out: {some_of(left_out)}"
+        cases = f"{counted(len(left_out), 'case')} without a result or turns left out: {short_list(left_out)}"
         write_stderr(f"evaltui export: {visible(cases)}")
     return code
 
 
-def _run(options: argparse.Namespace) -> KeptRun:
+def _run(options: argparse.Namespace) -> StoredRun:
     store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     path = find_run(store, options.run)
     if path.name.endswith(ADK_SUFFIX):
@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace) -> KeptRun:
     return open_run(path)
 
 
-def _some(run: KeptRun, groups: Iterator[ConversationTraces]) -> Iterator[ConversationTraces]:
+def _some(run: StoredRun, groups: Iterator[ConversationTraces]) -> Iterator[ConversationTraces]:
     """Raises UsageError where there is none."""
     first = next(groups, None)
     if first is None:

@@ -25,7 +25,7 @@ from evaltui.project.workspace import open_workspace, select
 from evaltui.reports.gaps_report import gap_lines, gaps_json
 from evaltui.runs.gaps import SetInRun, find_gaps, sets_in_runs
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import show_rate, some_of
+from evaltui.text.figures import short_list, show_rate
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import draw
 
@@ -62,7 +62,7 @@ def _sets(options: argparse.Namespace) -> list[SetInRun]:
         runs = f"run {options.run}" if options.run else f"no run of {store.title}"
         does = "has no" if options.run else "has"
         remedy = f"Run it first: `evaltui run {options.agent_dir}`"
-        raise SelectionError(f"{runs} {does} results of {some_of(list(selected))}. {remedy}")
+        raise SelectionError(f"{runs} {does} results of {short_list(list(selected))}. {remedy}")
     in_runs = {item.plan.case_path for item in sets}
     for path in selected.keys() - in_runs:
         write_stderr(f"evaltui gaps: {path}: no run has its results; left out")

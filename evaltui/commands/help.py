@@ -17,15 +17,15 @@ from evaltui.commands.output import UsageError, complain, write_stdout
 from evaltui.commands.parser import parser_of
 from evaltui.project.guide import GROUPS, TOPICS, search, topic, written_pages
 from evaltui.text.figures import counted
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest_word
 
 # Longer lines are hard to read, however wide the terminal is.
 _WIDEST = 100
 # The exit code of a shell.
 _NOT_FOUND = 127
 # Of a search: passages, then titles only.
-_MOST_PASSAGES = 3
-_MOST_TITLES = 5
+_MAX_PASSAGES = 3
+_MAX_TITLES = 5
 
 
 def show_help(options: argparse.Namespace) -> int:
@@ -71,14 +71,14 @@ def _passages(query: str) -> str:
     """The passages that a search finds, as Markdown. Raises UsageError."""
     matches = search(query)
     if not matches:
-        hit = nearest(query, TOPICS)
+        hit = nearest_word(query, TOPICS)
         hint = f"Did you mean {hit}? " if hit else ""
         raise UsageError(f"no page has {query!r}. {hint}`evaltui help` lists the pages.")
     shown = "".join(
         f"## {match.section.label}\n\n{match.passage}\n\n`evaltui help {match.section.topic.name}`\n\n"
-        for match in matches[:_MOST_PASSAGES]
+        for match in matches[:_MAX_PASSAGES]
     )
-    others = matches[_MOST_PASSAGES : _MOST_PASSAGES + _MOST_TITLES]
+    others = matches[_MAX_PASSAGES : _MAX_PASSAGES + _MAX_TITLES]
     rows = "".join(
         f"- {match.section.label} (`evaltui help {match.section.topic.name}`)\n" for match in others
     )

@@ -26,7 +26,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.project.configs import scores_outputs
 from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.settings import secrets_of
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible
 from evaltui.traces.conversations import Conversations, RecordedConversation, RecordedSession
@@ -39,7 +39,7 @@ from evaltui.traces.drafting import (
     unusable,
 )
 
-_LONGEST_USER = 60
+_MAX_USER_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _chosen(options: argparse.Namespace, read: Conversations) -> Sequence[Record
     by_id = {conversation.id: conversation for conversation in read.conversations}
     for conversation_id in options.conversation:
         if conversation_id not in by_id:
-            hint = did_you_mean(conversation_id, by_id) or f"; there are {some_of(list(by_id))}"
+            hint = did_you_mean(conversation_id, by_id) or f"; there are {short_list(list(by_id))}"
             raise UsageError(f"--conversation: no conversation {conversation_id!r}{hint}")
     ids = dict.fromkeys(options.conversation)
     chosen = [by_id[conversation_id] for conversation_id in ids] or list(read.conversations)
@@ -202,7 +202,7 @@ def _lines(path: Path, cases: Sequence[_Imported], marked: Path | None, *, writt
         yield [("  ", ""), (visible(case.case["eval_id"]), "bold"), (f"  {case.source}", "muted")]
         turns = case.case.get("conversation") or [{}]
         for (number, message), turn in zip(case.messages, turns, strict=True):
-            user = visible(cut(" ".join(message.split()), _LONGEST_USER))
+            user = visible(cut(" ".join(message.split()), _MAX_USER_LENGTH))
             yield [(f"    {number + 1}  ", "muted"), (user, ""), *_calls(turn)]
         yield from ([("    note  ", "warning"), (visible(note), "")] for note in case.notes)
     if marked is not None:
@@ -214,4 +214,4 @@ def _calls(turn: Json) -> Line:
     events = turn.get("intermediate_data", {}).get("invocation_events", ())
     parts = [part for event in events for part in event["content"]["parts"]]
     names = [visible(part["function_call"]["name"]) for part in parts if "function_call" in part]
-    return [(f"   → {some_of(names)}", "muted")] if names else []
+    return [(f"   → {short_list(names)}", "muted")] if names else []

@@ -23,7 +23,7 @@ from evaltui.traces.span import Recorded
 
 VERSION = 1
 
-_LONGEST_TEXT = 70
+_MAX_TEXT_LENGTH = 70
 
 
 @dataclass
@@ -183,4 +183,4 @@ def _conversation(conversation: RecordedConversation) -> Iterator[Line]:
 
 
 def _short(text: str) -> str:
-    return visible(cut(" ".join(text.split()), _LONGEST_TEXT))
+    return visible(cut(" ".join(text.split()), _MAX_TEXT_LENGTH))

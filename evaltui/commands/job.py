@@ -33,12 +33,12 @@ from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.runner.plan import Noted
 from evaltui.runner.starting import StartedHost
 from evaltui.runs.baselines import LaterRun
-from evaltui.runs.execution import LogGrew, RunUpdate, Selected
+from evaltui.runs.execution import LogGrew, RunSelected, RunUpdate
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import KeptRun, run_in
+from evaltui.runs.history import StoredRun, read_run
 from evaltui.runs.report import RunReport
-from evaltui.runs.resuming import begun_with, read_resumption, read_selection
-from evaltui.runs.selection import RunRequest, SelectedRun, resuming
+from evaltui.runs.resuming import read_resumption, read_selection, resumable_header
+from evaltui.runs.selection import RunRequest, SelectedRun, resume_request
 from evaltui.runs.sets import FileSets
 from evaltui.runs.shards import DurationsError, read_durations
 from evaltui.text.values import visible
@@ -168,7 +168,7 @@ def resumed(
     """
     of_traces = request.traces is not None
     with refusing(options, path):
-        header = begun_with(path, of_traces=of_traces)
+        header = resumable_header(path, of_traces=of_traces)
         if sets is None:
             config, session = (
                 Path(file) if file else None for file in (header.config, header.initial_session)
@@ -178,7 +178,7 @@ def resumed(
             resumption = read_selection(request.agent, path, sets)
         else:
             resumption = read_resumption(request.agent, path, sets, options.retry_errors, of_traces=of_traces)
-    request = resuming(request, resumption)
+    request = resume_request(request, resumption)
     return replace(request, ship_env=options.ship_env), sets
 
 
@@ -241,7 +241,7 @@ class Job:
         del self._sets
         if executed.problem:
             write_stderr(f"evaltui {self._command}: {executed.problem}. Continue with --resume last")
-        run = run_in(executed.file)
+        run = read_run(executed.file)
         report = self._report(run)
         if self._request.matrix:
             self.finished = FinishedVariant(
@@ -287,7 +287,7 @@ class Job:
 
     def _on_update(self, update: RunUpdate) -> None:
         match update:
-            case Selected(selected):
+            case RunSelected(selected):
                 self._on_selected(selected)
                 return
             case LogGrew():
@@ -316,7 +316,7 @@ class Job:
         seconds = recorded_seconds(selected.plan)
         self._progress = Progress(sys.stderr, selected.plan.case_count, title, seconds)
 
-    def _report(self, run: KeptRun) -> RunReport:
+    def _report(self, run: StoredRun) -> RunReport:
         secrets = secrets_of(self._request.agent_dir)
         report = stored_report(run, secrets)
         comparison = None

@@ -28,7 +28,7 @@ from evaltui.project.workspace import open_workspace
 from evaltui.reports.sessions import end_lines, session_json, session_lines
 from evaltui.runner.interrupts import INTERRUPTED, run_interruptible
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import Address, Listener, Pattern, ScoredSession, listening
+from evaltui.runs.sessions import Address, Listener, Pattern, ScoredSession, open_listener
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -72,7 +72,7 @@ async def _listen(options: argparse.Namespace, agent: AgentAddress) -> int:
     request = RunRequest(agent, settings=settings_of(options))
     address = Address(options.host, options.port, options.token or "")
     is_json = options.format == "json"
-    async with listening(request, address) as listener:
+    async with open_listener(request, address) as listener:
         output = _SessionOutput(secrets_of(agent.folder), is_json=is_json)
         write_lines(_first_lines(listener, request, address), to_stderr=is_json)
         try:

@@ -31,7 +31,7 @@ from evaltui.runs.matrices import usual_base
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 
 if TYPE_CHECKING:
     from evaltui.commands.output import ReportTarget
@@ -182,10 +182,10 @@ def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
 def _notes(matrix: Matrix, matrix_id: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:
     yield from notes_on_runs(matrix, [run.notes for run in runs.finished])
     if runs.not_started and shared.ledger is not None:
-        names = some_of([variant.name for variant in runs.not_started])
+        names = short_list([variant.name for variant in runs.not_started])
         yield f"not run: {names}: budget of {shared.ledger.budget} reached, {shared.ledger} spent"
     if runs.left:
-        yield f"interrupted: not run: {some_of([variant.name for variant in runs.left])}"
+        yield f"interrupted: not run: {short_list([variant.name for variant in runs.left])}"
     if INTERRUPTED in runs.codes:
         yield f"`--resume {matrix_id}` runs the rest"
     elif shared.is_used_up and (runs.not_started or any(run.stopped for run in runs.finished)):

@@ -11,9 +11,9 @@ from evaltui.commands.output import (
     write_rendered,
 )
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.reports.writers import WRITERS, rendered
+from evaltui.reports.writers import WRITERS, render_report
 
-FORMATS = tuple(name for name, writer in WRITERS.items() if writer.of_matrix)
+FORMATS = tuple(name for name, writer in WRITERS.items() if writer.matrix_function)
 
 
 def matrix_targets(targets: Sequence[ReportTarget]) -> Sequence[ReportTarget]:
@@ -31,6 +31,6 @@ def write_matrix(report: MatrixReport, targets: Sequence[ReportTarget], command:
     """Writes the reports, and reasons of failures to stderr; returns whether all are written."""
 
     def render(target: ReportTarget) -> str | Iterable[str]:
-        return rendered(WRITERS[target.format].of_matrix, report, **layout_of(target))
+        return render_report(WRITERS[target.format].matrix_function, report, **layout_of(target))
 
     return write_rendered(render, targets, command)

@@ -26,7 +26,7 @@ from evaltui.runner.starting import HostSettings, StartedHost, start_host
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import StoredMatrix
-from evaltui.runs.resuming import spent_in
+from evaltui.runs.resuming import run_spending
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
@@ -106,7 +106,7 @@ class _Rest:
         if self._settings.budget is None:
             return
         try:
-            spent = map(spent_in, self._stored.paths)
+            spent = map(run_spending, self._stored.paths)
             self.shared.spent = sum(spent, Amount())
         except (OSError, ValueError) as error:
             raise UsageError(f"--resume: {error}") from error

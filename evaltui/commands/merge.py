@@ -29,10 +29,10 @@ from evaltui.core.compare.totals import totals_of
 from evaltui.core.model.problems import SelectionError
 from evaltui.project.folders import agent_file, may_be_agent
 from evaltui.project.settings import secrets_of
-from evaltui.reports.console import counts
+from evaltui.reports.console import counts_text
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run
-from evaltui.runs.history import find_run, missing_in_words, open_run, prune
+from evaltui.runs.history import find_run, missing_case_notes, open_run, prune
 from evaltui.runs.merging import MergedRun, MergeError, merge
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
@@ -76,7 +76,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         all_written = write_reports(made, targets, "merge")
     else:
         all_written = True
-        notes = (*on_baseline, *file.notes, *missing_in_words(run, file))
+        notes = (*on_baseline, *file.notes, *missing_case_notes(run, file))
         lines: list[Line] = [[("note  ", "warning"), (visible(note), "")] for note in notes]
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
@@ -139,7 +139,7 @@ def _start_run(store: RunStore, header: RunHeader) -> RunWriter:
 
 
 def _sum(run: RunSummary, merged: MergedRun, log: Path, logs: int) -> Line:
-    head = counts(totals_of(run.cases.values()).by_status) or [("no case run", "warning")]
+    head = counts_text(totals_of(run.cases.values()).by_status) or [("no case run", "warning")]
     took = f" in {show_duration(merged.seconds)}" if merged.seconds is not None else ""
     tail: Line = [(f"{took} · {counted(logs, 'run')}", ""), (f" · log {visible(str(log))}", "muted")]
     return [*head, *tail]

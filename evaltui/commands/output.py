@@ -21,7 +21,7 @@ from evaltui.project.folders import may_be_agent
 from evaltui.project.packages import extra_command
 from evaltui.project.remote_address import url_hint
 from evaltui.project.run_settings import RunSettings, SettingsError, run_settings
-from evaltui.reports.writers import WRITERS, rendered
+from evaltui.reports.writers import WRITERS, render_report
 from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def stored_durations(file: Path, cases: Iterable[CaseSummary], command: str) -> 
 
 
 # Characters that are written at once.
-_MOST_AT_ONCE = 1 << 16
+_MAX_AT_ONCE = 1 << 16
 
 
 def write_text(text: str | Iterable[str], target: ReportTarget) -> None:
@@ -277,7 +277,7 @@ def _joined(pieces: Iterable[str]) -> Iterator[str]:
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
-        if size >= _MOST_AT_ONCE:
+        if size >= _MAX_AT_ONCE:
             yield "".join(waiting)
             waiting, size = [], 0
     yield "".join(waiting)
@@ -289,11 +289,11 @@ def report_width(target: ReportTarget) -> int:
 
 
 def _render(report: RunReport, target: ReportTarget) -> str | Iterable[str]:
-    return rendered(WRITERS[target.format].of_run, report, **layout_of(target))
+    return render_report(WRITERS[target.format].of_run, report, **layout_of(target))
 
 
 def layout_of(target: ReportTarget) -> dict[str, Any]:
-    """The color and the width of a console report, as `rendered` takes them; {} for another format."""
+    """The color and the width of a console report, as `render_report` takes them; {} for another format."""
     if target.format != "console":
         return {}
     return {"color": target.path is None and colored(), "width": report_width(target)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from evaltui.commands.output import UsageError
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.traces.conversations import Conversations, conversations_in
 from evaltui.traces.reading import read_files
 from evaltui.traces.span import Recorded, UnreadableTraceError
@@ -34,5 +34,5 @@ def require_some(read: Conversations, named: Sequence[str]) -> None:
     if not read.conversations:
         hint = "; `evaltui import FILE --into SET` makes cases of its scenarios" if read.scenarios else ""
         raise UsageError(
-            "\n".join((f"no conversation of an agent in {some_of(named)}{hint}", *read.warnings))
+            "\n".join((f"no conversation of an agent in {short_list(named)}{hint}", *read.warnings))
         )

@@ -15,7 +15,7 @@ from evaltui.documents.line_changes import diff_lines
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
 from evaltui.project.folders import RECORDING_SUFFIX
 from evaltui.runner.renaming import RenamedFiles, files_with_names, names_like, rename_in_files
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.text.values import did_you_mean, visible, without_commands
 
 # Besides 0, which says that it was done.
@@ -75,8 +75,8 @@ def _renamed(renaming: Renaming, sources: dict[Path, Source], paths: Sequence[Pa
         return renamed
     names = names_like(renaming, documents)
     hint = did_you_mean(renaming.full_name, names)
-    hint = hint or (f". There: {some_of(names)}" if names else "")
-    where = some_of([str(path) for path in paths])
+    hint = hint or (f". There: {short_list(names)}" if names else "")
+    where = short_list([str(path) for path in paths])
     raise UsageError(f"no {renaming.what} {renaming.full_name!r} in {where}{hint}")
 
 

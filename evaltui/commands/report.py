@@ -36,7 +36,7 @@ from evaltui.runs.report import RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import SUFFIX, RunStore
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 
 _HINT = "--report html=report.html writes a page for a browser; see `evaltui report --help`"
 
@@ -99,5 +99,5 @@ def _merged(paths: Sequence[Path], folder: Path, secrets: Secrets) -> Path:
 
 
 def _of_several(made: RunReport, paths: Sequence[Path]) -> RunReport:
-    runs = some_of([run_id(path) for path in paths])
+    runs = short_list([run_id(path) for path in paths])
     return replace(made, log=None, notes=(f"runs put together: {runs}", *made.notes))

@@ -12,7 +12,7 @@ from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.project.variants import hidden_in
 from evaltui.runs.history import find_run, run_id
-from evaltui.runs.resuming import CompleteError, ResumeError, begun_with
+from evaltui.runs.resuming import CompleteError, ResumeError, resumable_header
 from evaltui.runs.store import RunStore
 
 
@@ -59,7 +59,7 @@ def variant_of_resumed(options: argparse.Namespace, store: RunStore) -> Variant 
     """The variant of the run to resume; None for the agent as it is. Raises UsageError, SelectionError."""
     path = find_run(store, options.resume or "last")
     try:
-        variant = begun_with(path).variant
+        variant = resumable_header(path).variant
     except (ResumeError, OSError, ValueError):
         # Told by who resumes it.
         return None

@@ -25,9 +25,9 @@ from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.project.settings import secrets_of
-from evaltui.reports.console import counts
+from evaltui.reports.console import counts_text
 from evaltui.reports.json_report import comparison_json
-from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
+from evaltui.runs.history import StoredRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore
@@ -36,7 +36,7 @@ from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, cut, draw
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
-from evaltui.views.run import run_mark, selected_in
+from evaltui.views.run import run_mark, selection_text
 
 _SHOWN = 20
 
@@ -107,7 +107,7 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
             ("    ", ""),
             (named, "bold"),
             *_counts(row),
-            (f"{kind}{_variant(row)} · {selected_in(row)}", "muted"),
+            (f"{kind}{_variant(row)} · {selection_text(row)}", "muted"),
         ],
         cells,
     )
@@ -121,7 +121,7 @@ def _ended(row: RunRow) -> str:
 
 
 def _counts(row: RunRow) -> Line:
-    line = counts(row.totals.counts)
+    line = counts_text(row.totals.counts)
     left = row.selected - row.totals.cases
     if left:
         line += [(", ", "")] if line else []
@@ -155,7 +155,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     return comparison_exit_code(comparison) if options.fail_on_regression else 0
 
 
-def _open(options: argparse.Namespace, store: RunStore, ref: str) -> KeptRun:
+def _open(options: argparse.Namespace, store: RunStore, ref: str) -> StoredRun:
     try:
         return open_run(find_run(store, ref))
     except SelectionError:
@@ -166,7 +166,9 @@ def _open(options: argparse.Namespace, store: RunStore, ref: str) -> KeptRun:
         raise UsageError(str(error)) from error
 
 
-def _render(comparison: Comparison, base: KeptRun, candidate: KeptRun, target: ReportTarget) -> Iterable[str]:
+def _render(
+    comparison: Comparison, base: StoredRun, candidate: StoredRun, target: ReportTarget
+) -> Iterable[str]:
     if target.format == "json":
         runs = {"base": _run(base), "candidate": _run(candidate)}
         document = comparison_json(comparison)
@@ -178,7 +180,7 @@ def _render(comparison: Comparison, base: KeptRun, candidate: KeptRun, target: R
     return (f"{draw(line, color=color)}\n" for line in lines)
 
 
-def _run(run: KeptRun) -> dict[str, str | float | None]:
+def _run(run: StoredRun) -> dict[str, str | float | None]:
     status: Status | None = run.status
     return {
         "path": str(run.path),

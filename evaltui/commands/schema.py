@@ -34,7 +34,7 @@ def schema(options: argparse.Namespace) -> int:
     except UsageError as error:
         return complain("schema", error)
     except AgentBrokenError as broken:
-        hidden = secrets_of(options.agent_dir).in_text(str(broken.error))
+        hidden = secrets_of(options.agent_dir).mask_text(str(broken.error))
         write_stderr(f"evaltui schema: Cannot load agent: {hidden}")
         return HAD_ERRORS
     write_stdout(f"{json.dumps(_schema(options.format, tools), indent=2)}\n")
@@ -61,7 +61,7 @@ def _tools(options: argparse.Namespace) -> list[DeclaredTool]:
 async def _loaded(agent: AgentAddress) -> dict[str, Any]:
     host = start_host(HostSettings(agent, IMPORT_TIMEOUT))
     # A schema is printed to be read by a program: what the agent prints goes elsewhere.
-    hide = secrets_of(agent.folder).in_text
+    hide = secrets_of(agent.folder).mask_text
     host.host.listen(lambda stream, line: write_stderr(hide(line)))
     try:
         return await host.loading

@@ -98,12 +98,12 @@ def _named(options: argparse.Namespace) -> _TraceOptions:
 def _resumed(options: argparse.Namespace, settings: RunSettings) -> _TraceOptions:
     """The files and options of the run to resume. Raises UsageError where its files have changed."""
     from evaltui.commands.resumed import refusing, run_to_resume
-    from evaltui.runs.resuming import begun_with
+    from evaltui.runs.resuming import resumable_header
     from evaltui.runs.scoring import files_to_resume
 
     path = run_to_resume(options, RunStore.of(options.agent_dir, settings), of_traces=True)
     with refusing(options, path):
-        header = begun_with(path, of_traces=True)
+        header = resumable_header(path, of_traces=True)
         files = files_to_resume(options.agent_dir, header)
     return _TraceOptions(
         files,

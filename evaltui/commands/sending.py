@@ -22,8 +22,8 @@ _MAY_PASS = (429, 502, 503, 504)
 # What is wrong with one request says nothing of the next one.
 _OF_ONE_REQUEST = (400, 413)
 _ATTEMPTS = 5
-_LONGEST_WAIT = 60.0
-_LONGEST_ANSWER = 300
+_MAX_WAIT = 60.0
+_MAX_ANSWER_LENGTH = 300
 
 
 class NotAcceptedError(Exception):
@@ -92,7 +92,7 @@ class Sending:
 
     def _may_pass(self, error: BaseException) -> bool:
         if isinstance(error, httpx.HTTPStatusError):
-            is_soon = (asked_wait(error) or 0.0) <= _LONGEST_WAIT
+            is_soon = (asked_wait(error) or 0.0) <= _MAX_WAIT
             return error.response.status_code in _MAY_PASS and is_soon
         # An endpoint that was there will be there again; spans that it has are known by their ids.
         return self.spans > 0 and isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
@@ -111,14 +111,14 @@ def _wait(state: RetryCallState) -> float:
     assert state.outcome is not None
     error = state.outcome.exception()
     requested = asked_wait(error) if error else None
-    return wait_exponential_jitter(1.0, _LONGEST_WAIT)(state) if requested is None else requested
+    return wait_exponential_jitter(1.0, _MAX_WAIT)(state) if requested is None else requested
 
 
 def _in_words(error: BaseException | None) -> str:
     if not isinstance(error, httpx.HTTPStatusError):
         return visible(str(error) or type(error).__name__)
     answer = error.response
-    body = cut(" ".join(answer.text.split()), _LONGEST_ANSWER)
+    body = cut(" ".join(answer.text.split()), _MAX_ANSWER_LENGTH)
     return visible(f"{answer.status_code} {answer.reason_phrase} {body}".rstrip())
 
 
@@ -130,4 +130,4 @@ def _rejected(answer: httpx.Response) -> tuple[int, str]:
     except (AttributeError, TypeError, ValueError):
         # What is no JSON tells of no span that was rejected.
         return 0, ""
-    return rejected, cut(" ".join(why.split()), _LONGEST_ANSWER)
+    return rejected, cut(" ".join(why.split()), _MAX_ANSWER_LENGTH)

@@ -19,9 +19,9 @@ from evaltui.text.values import visible
 from evaltui.traces.receiver.hosts import is_any, is_loopback
 
 # Characters. Of a token that somebody chose: whoever has it may run the agent.
-_LEAST_TOKEN = 16
+_MIN_TOKEN = 16
 # Further ones are not told: whoever sends them is no help to the user.
-_MOST_TOLD = 20
+_MAX_TOLD = 20
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -49,8 +49,8 @@ def _access(options: argparse.Namespace) -> Access:
     if options.token_env is not None:
         token = token_of(options.token_env, options.agent_dir)
         check_token(token)
-        if len(token) < _LEAST_TOKEN:
-            raise UsageError(f"the token is too short: take at least {counted(_LEAST_TOKEN, 'character')}")
+        if len(token) < _MIN_TOKEN:
+            raise UsageError(f"the token is too short: take at least {counted(_MIN_TOKEN, 'character')}")
     access = Access(options.host, token, options.tls_cert is not None, origins)
     if problem := access.problem():
         raise UsageError(problem)
@@ -108,6 +108,6 @@ class _Refusals:
         self._reasons: set[str] = set()
 
     def __call__(self, reason: str) -> None:
-        if reason not in self._reasons and len(self._reasons) < _MOST_TOLD:
+        if reason not in self._reasons and len(self._reasons) < _MAX_TOLD:
             self._reasons.add(reason)
             write_stderr(f"evaltui serve: refused: {reason}")

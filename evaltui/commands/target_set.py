@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaltui.commands.output import UsageError
+from evaltui.commands.output import UsageError, write_stderr
 from evaltui.core.conversation.drafting import CaseDraft
 from evaltui.core.metrics.response_match import never_passes
-from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.eval_set import EvalCase, tool_calls
+from evaltui.core.model.events import Json
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.documents.document import JsonDocument
@@ -17,14 +18,17 @@ from evaltui.documents.editing.adding import add_cases
 from evaltui.documents.editing.config import new_config_text
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor, new_set_text, set_id_problem
+from evaltui.documents.edits import EditError
+from evaltui.documents.formats import read_case_file
 from evaltui.documents.saving import ChangedOutsideError, Write, read_source, save, save_together
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.project.configs import config_file, find_config
 from evaltui.project.eval_set_file import read_eval_set_file
-from evaltui.project.eval_sets import set_name
+from evaltui.project.eval_sets import set_kind, set_name
 from evaltui.project.folders import SET_SUFFIXES, agent_folder
 from evaltui.project.workspace import open_workspace
-from evaltui.text.values import did_you_mean
+from evaltui.text.figures import plural, short_list
+from evaltui.text.values import did_you_mean, visible
 
 _NEW_SET = SET_SUFFIXES[0]
 
@@ -58,7 +62,8 @@ def find_set(agent_dir: Path, name: str) -> Path:
 def require_free(path: Path, eval_ids: Sequence[str]) -> None:
     """Raises UsageError or EvalSetError where the set cannot get cases of these ids."""
     eval_set = read_eval_set_file(path, "given", path.parent)
-    if eval_set.format not in (None, "eval set"):
+    is_dataset = eval_set.format == "dataset" and eval_set.document is not None
+    if eval_set.format not in (None, "eval set") and not is_dataset:
         raise UsageError(f"{path} is {FORMATS[eval_set.format]}; convert it with `evaltui migrate`")
     # What is wrong with a case of it need not keep the set from getting another.
     if errors := [problem for problem in errors_in(eval_set.problems) if len(problem.path) < 2]:
@@ -84,6 +89,8 @@ def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
     file cannot be written, EvalSetError where an id is in the set meanwhile or the config cannot be read.
     """
     cases = [draft.case for draft in drafts]
+    if path.exists() and set_kind(path) == "dataset":
+        cases = [_for_dataset(case) for case in cases]
     marked = _marked_config(path, drafts)
     document = JsonDocument(new_set_text(set_name(path), time.time()))
     eval_set = SetEditor.copied(document.value)
@@ -97,6 +104,9 @@ def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
             add_cases(path, cases)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    except EditError as error:
+        remedy = f"Name an eval set, or convert this file: evaltui migrate {path} NAME{_NEW_SET}"
+        raise UsageError(f"{path}: {error.message}. {remedy}") from error
     if marked is not None:
         try:
             save_together([marked])
@@ -107,6 +117,28 @@ def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
     return marked.path if marked else None
 
 
+def _for_dataset(case: Json) -> Json:
+    """A case without expectations that a dataset has no words for, each of which is said."""
+    turns_of_case = EvalCase.model_validate(case).conversation or []
+    silent = [
+        number
+        for number, turn in enumerate(turns_of_case[:-1])
+        if turn.intermediate_data is not None and not tool_calls(turn.intermediate_data)
+    ]
+    if not silent:
+        return case
+    turns = f"{plural(len(silent), 'turn')} {short_list([str(number + 1) for number in silent])}"
+    write_stderr(
+        f"case {visible(case['eval_id'])}: calls of {turns} are not checked; a dataset cannot say that an "
+        "earlier turn calls no tool"
+    )
+    without_calls = [
+        {key: value for key, value in turn.items() if key != "intermediate_data" or number not in silent}
+        for number, turn in enumerate(case["conversation"])
+    ]
+    return {**case, "conversation": without_calls}
+
+
 def _marked_config(path: Path, drafts: Sequence[CaseDraft]) -> Write | None:
     """The config of a set with the marks of new cases. Raises EvalSetError, UsageError."""
     if not any(draft.marks for draft in drafts):
@@ -115,7 +147,7 @@ def _marked_config(path: Path, drafts: Sequence[CaseDraft]) -> Write | None:
     config = config_file(path)
     try:
         source = read_source(config) if config.exists() else None
-        document = JsonDocument(source.text if source else new_config_text())
+        document = read_case_file(source.text if source else new_config_text())
         references = References(copy_of(document.value))
         for draft in drafts:
             references.mark_turns((eval_set_id or set_name(path), draft.case["eval_id"]), draft.marks)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Type = Callable[[str], object]
 
 # Python reads no number of more.
-_MOST_DIGITS = 4_300
+_MAX_DIGITS = 4_300
 _HIGHEST_PORT = 65_535
 
 
@@ -63,9 +63,9 @@ def alpha(text: str) -> float:
 
 def error_kinds(text: str) -> frozenset[ErrorKind]:
     """`rate_limit,network`; "" for those that another try may do without, `all` for every kind."""
-    from evaltui.core.model.errors import MAY_PASS, ErrorKind
+    from evaltui.core.model.errors import TRANSIENT_KINDS, ErrorKind
 
-    names = text.split(",") if text else sorted(MAY_PASS)
+    names = text.split(",") if text else sorted(TRANSIENT_KINDS)
     kinds = tuple(ErrorKind)
     if wrong := [name for name in names if name not in (*kinds, "all")]:
         raise argparse.ArgumentTypeError(
@@ -93,7 +93,7 @@ def shard(text: str) -> Shard:
     from evaltui.runs.shards import Shard
 
     number, slash, count = text.partition("/")
-    if slash and all(digits.isdecimal() and len(digits) < _MOST_DIGITS for digits in (number, count)):
+    if slash and all(digits.isdecimal() and len(digits) < _MAX_DIGITS for digits in (number, count)):
         value = Shard(int(number), int(count))
         if 1 <= value.number <= value.count:
             return value
@@ -112,7 +112,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def count(text: str) -> int:
-    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
+    number = int(text) if text.isdecimal() and len(text) < _MAX_DIGITS else 0
     if not COUNT.accepts(number):
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.description}")
     return number
@@ -135,7 +135,7 @@ def scheduler(text: str) -> str:
 
 
 def port(text: str) -> int:
-    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
+    number = int(text) if text.isdecimal() and len(text) < _MAX_DIGITS else -1
     if not 0 <= number <= _HIGHEST_PORT:
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not a port from 0 to {_HIGHEST_PORT}")
     return number

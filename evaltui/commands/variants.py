@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evaltui.commands.output import UsageError
-from evaltui.core.model.variants import BASE, EVERY, Variant, VariantTextError, variant_of_text
+from evaltui.core.model.variants import ALL_VARIANTS, BASE, Variant, VariantTextError, variant_of_text
 from evaltui.project.agent_address import AgentAddress, as_variant
 from evaltui.project.interpreters import InterpreterError
 from evaltui.project.run_settings import RunSettings
@@ -36,9 +36,11 @@ def _variants(options: argparse.Namespace, settings: RunSettings) -> Iterator[Va
         name: with_places(variant, options.agent_dir, folder) for name, variant in settings.variants.items()
     }
     for text in options.variant:
-        if text == EVERY:
+        if text == ALL_VARIANTS:
             if not defined:
-                raise UsageError(f"--variant {EVERY}: [tool.evaltui.variants] of pyproject.toml has none")
+                raise UsageError(
+                    f"--variant {ALL_VARIANTS}: [tool.evaltui.variants] of pyproject.toml has none"
+                )
             yield defined.get(BASE, Variant(BASE))
             yield from defined.values()
             continue

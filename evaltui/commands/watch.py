@@ -7,22 +7,26 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
-from evaltui.commands.chosen_cases import chosen_cases
+from evaltui.commands.chosen_cases import chosen_cases, chosen_in
 from evaltui.commands.output import UsageError, agent_to_run, settings_of, width, write_lines, write_stderr
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.interpreters import look_for_interpreter
-from evaltui.reports.console import case_lines, counts
+from evaltui.project.workspace import Workspace
+from evaltui.reports.console import case_lines, counts_text
 from evaltui.runner.interrupts import INTERRUPTED
-from evaltui.text.figures import counted, plural, show_duration, show_number
+from evaltui.text.figures import counted, plural, short_list, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
-from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
+from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, error_line, join_names
 from evaltui.workbench.messages import WorkbenchMessage
-from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
+from evaltui.workbench.state import RepeatChoice, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 # What a run that never ends cannot do, and what it would be without the option.
@@ -48,6 +52,13 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
 }
 
 
+def _paths_of(options: argparse.Namespace) -> list[str]:
+    """The files and folders of eval sets that the agent's folder does not have."""
+    folders = [word for word in options.selectors if Path(word).is_dir()]
+    chosen = chosen_cases(options)
+    return [*folders, *(str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given")]
+
+
 async def watch(options: argparse.Namespace) -> int:
     """Run the selected cases, then after each save the cases that it affects, until interrupted.
 
@@ -58,27 +69,28 @@ async def watch(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
-    chosen = chosen_cases(options)
-    paths = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
+    paths = _paths_of(options)
     # Wrong settings are reported before the run starts.
     settings_of(options)
     agent = agent_to_run(options)
     find_python = partial(look_for_interpreter, agent.folder, options.python)
     workbench = Workbench(agent, paths, vars(options), options.config, find_python=find_python)
     if options.runs is not None:
-        workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
+        workbench.watch.repeated = RepeatChoice(options.runs, options.pass_if or "all")
     try:
-        return await _Lines(workbench, {eval_set.case_path: ids for eval_set, ids in chosen}).follow()
+        return await _Lines(workbench, options).follow()
     finally:
         await workbench.close()
 
 
 class _Lines:
-    """Tells what happens in a workbench. `chosen` are the cases that count, by their sets, None for all."""
+    """Tells what happens in a workbench. `options` choose the cases that count."""
 
-    def __init__(self, workbench: Workbench, chosen: dict[str, tuple[str, ...] | None]) -> None:
+    def __init__(self, workbench: Workbench, options: argparse.Namespace) -> None:
         self._workbench = workbench
-        self._chosen = chosen
+        self._options = options
+        self._workspace: Workspace | None = None
+        self._last_chosen: dict[str, tuple[str, ...] | None] = {}
         self._reaction: Reaction | None = None
         self._reported: dict[CaseId, tuple[RunRef, Status]] = {}
         self._run: Run | None = None
@@ -113,20 +125,35 @@ class _Lines:
         await self._ended.wait()
         return self._code
 
+    @property
+    def _chosen(self) -> dict[str, tuple[str, ...] | None]:
+        """The cases that count, by their sets, None for all; where sets do not have them any more, those from
+        before."""
+        workspace = self._workbench.sets.workspace
+        if workspace is not None and workspace is not self._workspace:
+            self._workspace = workspace
+            with suppress(SelectionError, EvalSetError):
+                chosen = chosen_in(workspace, self._options)
+                self._last_chosen = {eval_set.case_path: eval_ids for eval_set, eval_ids in chosen}
+        return self._last_chosen
+
     def _plain(self, text: str) -> str:
-        return self._workbench.agent.secrets.in_text(text)
+        return self._workbench.agent.secrets.mask_text(text)
 
     def _counts(self, case: CaseId) -> bool:
-        ids = self._chosen.get(case.path)
-        return case.path in self._chosen and (ids is None or case.eval_id in ids)
+        chosen = self._chosen
+        ids = chosen.get(case.path)
+        return case.path in chosen and (ids is None or case.eval_id in ids)
 
     def _entered(self) -> None:
         """Waits for the enter key, or for the end of the input."""
         if not _typed_line():
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._end(INTERRUPTED)
-        elif self._workbench.watch.waiting().cases:
-            self._workbench.watch.run_waiting()
+        elif self._workbench.is_running:
+            pass
+        elif cases := {*self._workbench.watch.waiting().cases, *self._not_run()}:
+            self._workbench.watch.run("stale and new cases", cases)
 
     def _changed(self, _: WorkbenchMessage) -> None:
         if self._ended.is_set():
@@ -161,7 +188,7 @@ class _Lines:
             yield from self._of_run(workbench.runs.current)
 
     def _of_save(self, reaction: Reaction) -> Iterator[Line]:
-        what = f"{visible(in_short(reaction.changed))} changed"
+        what = f"{visible(join_names(reaction.changed))} changed"
         after = f"{show_duration(reaction.seconds)} after the save" if reaction.seconds is not None else ""
         error = self._workbench.agent.secrets.masked(self._workbench.agent.error)
         match reaction.step:
@@ -170,11 +197,11 @@ class _Lines:
                 yield [(f"{what}: runs {many}, {calls_in_words(reaction.calls)}", "bold")]
             case ReactionStep.BROKEN if error is not None:
                 yield [(what, "bold")]
-                yield [("! ", "error"), (visible(in_a_line(error)), "error")]
+                yield [("! ", "error"), (visible(error_line(error)), "error")]
                 yield from ([(f"    {line}", "muted")] for line in visible_lines(error.traceback))
                 yield [("Previous results kept; retries on save", "muted")]
             case ReactionStep.DONE if reaction.run is None:
-                stale = list(self._stale())
+                stale = [*self._stale(), *self._without_result()]
                 done = f"{reaction.rescored} rescored without the agent" if reaction.rescored else ""
                 problems = list(self._problems())
                 done = done or ("no case run" if stale or problems else "nothing to run")
@@ -213,21 +240,26 @@ class _Lines:
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench
         stale = workbench.outcomes.stale()
-        current = (case for case in workbench.sets.every_case() if case not in stale)
+        current = (case for case in workbench.sets.every_case() if self._counts(case) and case not in stale)
         results = (workbench.outcomes.get(case) for case in current)
-        line = counts(Counter(scored.status for scored in results if scored is not None)) or [
+        line = counts_text(Counter(scored.status for scored in results if scored is not None)) or [
             ("no case run", "warning")
         ]
         yield [*line, (f"  {when}", "muted")]
+        yield from self._problems()
         yield from self._stale()
+        yield from self._without_result()
 
     def _problems(self) -> Iterator[Line]:
         """Why chosen sets cannot be run."""
-        sets = self._workbench.sets
-        chosen = (eval_set for eval_set in sets.listed if eval_set.case_path in self._chosen)
-        reasons = (
-            problem.stops(eval_set.path) for eval_set in chosen for problem in sets.errors(eval_set)[:1]
-        )
+        sets, chosen = self._workbench.sets, self._chosen
+        reasons = [
+            problem.stops(eval_set.path)
+            for eval_set in sets.listed
+            if eval_set.case_path in chosen
+            for problem in sets.errors(eval_set)[:1]
+        ]
+        reasons += [f"{path} does not exist" for path in chosen if sets.by_case_path(path) is None]
         # A config stops all of its sets.
         for reason in dict.fromkeys(map(self._plain, reasons)):
             yield [("! ", "error"), (visible(reason), "error")]
@@ -239,6 +271,17 @@ class _Lines:
             many = f"{show_number(len(waiting.cases))} stale"
             then = f": enter runs {plural(len(waiting.cases), 'it', 'them')}" if sys.stdin.isatty() else ""
             yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "muted")]
+
+    def _not_run(self) -> list[CaseId]:
+        """The cases without a result, such as those of new and renamed sets."""
+        sets, outcomes = self._workbench.sets, self._workbench.outcomes
+        return [case for case in sets.every_case() if self._counts(case) and outcomes.get(case) is None]
+
+    def _without_result(self) -> Iterator[Line]:
+        if cases := self._not_run():
+            names = short_list([f"{case.path}: {case.eval_id}" for case in cases])
+            then = ": enter runs them" if sys.stdin.isatty() else ""
+            yield [(visible(f"{show_number(len(cases))} not run{then} ({names})"), "warning")]
 
 
 def _typed_line() -> str:

@@ -1,1 +1,1 @@
-"""Pure functions and plain data for eval sets, metrics and results; no file, no process, no screen."""
+"""Plain data and pure functions for eval sets, metrics and results, without files, processes or screens."""

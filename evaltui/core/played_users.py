@@ -1,6 +1,6 @@
-"""Users that a model plays, as hosts play them: what the model is told, and what ends the conversation.
+"""Simulated users as hosts run them: the prompt for the model, and the end of the conversation.
 
-It needs the standard library alone: the Python of an agent may have nothing else.
+Imports the standard library only, because the agent's Python may have nothing else.
 """
 
 from __future__ import annotations
@@ -13,49 +13,52 @@ from typing import Any, Literal
 from ..text.figures import counted
 from .conversation.steps import steps_from_events
 from .model.events import Event, Json
-from .model.placeholders import filled
-from .prompts import fenced, prompt
+from .model.placeholders import fill_placeholders
+from .prompts import fence, prompt
 
 STOP_SIGNAL = "</finished>"
 # Of instructions that the config gives.
-CUSTOM = "custom_instructions"
+CUSTOM_PROMPT_ID = "custom_instructions"
 Stop = Literal["signal", "limit"]
 
 
 class SimulatedUserError(Exception):
-    """The user of a case could not be simulated any further; the agent has no part in that."""
+    """A simulated user could not continue; the agent is not the cause."""
 
 
 @dataclass(frozen=True)
 class PlayedPersona:
-    """Who the user is."""
+    """The persona of a simulated user."""
 
     id: str
     description: str
     text: str
-    """All of it, with its behaviors, as the model is told."""
+    """The full text for the model, with its behaviors."""
 
 
 @dataclass(frozen=True)
 class PlayedUser:
-    """The user of a scenario. Source of what ends a conversation: google-adk 2.13, LlmBackedUserSimulator."""
+    """A simulated user of a scenario.
+
+    Source of the end of a conversation: google-adk 2.13, LlmBackedUserSimulator.
+    """
 
     starting_prompt: str
     """The first message."""
     plan: str
     """Goal of the user, and when it is reached."""
     persona: PlayedPersona | None
-    """None for nobody in particular."""
+    """The persona; None for no particular one."""
     model: str
-    """One that google-genai reaches, or `module:callable`."""
+    """A model that google-genai reaches, or `module:callable`."""
     options: Json
     """A GenerateContentConfig as JSON."""
     most_turns: int
-    """How many messages it may send; a negative number is no limit."""
+    """Maximum number of messages; a negative number means no limit."""
     custom: str | None
-    """The instructions of the config; None for evaltui's own."""
+    """The instructions in the config; None for evaltui's own."""
     hears_calls: bool
-    """Whether it is told what the agent calls."""
+    """Whether the model sees the agent's calls."""
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -66,24 +69,24 @@ class PlayedUser:
         return cls(**{**data, "persona": None if persona is None else PlayedPersona(**persona)})
 
     def is_at_limit(self, turns: int) -> bool:
-        """Whether it may say nothing more after so many turns."""
+        """Whether the user has reached the maximum number of messages."""
         return 0 <= self.most_turns <= turns
 
     @property
     def prompt_id(self) -> str:
-        """Name and version of the prompt that plays the user."""
-        return CUSTOM if self.custom is not None else prompt("simulated_user").id
+        """Name and version of the prompt."""
+        return CUSTOM_PROMPT_ID if self.custom is not None else prompt("simulated_user").id
 
     def prompt(self, history: Sequence[str]) -> str:
-        """The prompt for each message but the first; `history` are lines of `lines_of`."""
+        """The prompt for a message after the first; `history` are lines of `lines_of`."""
         text = "\n\n".join(history)
         if self.custom is not None:
-            return filled(self.custom, self._values(text))
+            return fill_placeholders(self.custom, self._values(text))
         return prompt("simulated_user").fill(
             manner=prompt("without_persona").template if self.persona is None else self.persona.text,
             stop_signal=STOP_SIGNAL,
-            plan=fenced(self.plan),
-            history=fenced(text),
+            plan=fence(self.plan),
+            history=fence(text),
         )
 
     def _values(self, history: str) -> dict[str, str]:
@@ -100,8 +103,10 @@ class PlayedUser:
 
 
 def lines_of(events: Iterable[Event], *, with_calls: bool) -> list[str]:
-    """Texts of a turn, as `author: text`, thoughts left out; `with_calls` also calls and their responses.
-    Steps of agents inside a tool are left out."""
+    """The texts of a turn as `author: text`, without thoughts; `with_calls` adds calls and their responses.
+
+    Steps of agents inside a tool are left out.
+    """
     return [
         line
         for step in steps_from_events(events)
@@ -115,22 +120,22 @@ def _lines(author: str, part: Json, with_calls: bool) -> Iterator[str]:
         if not part.get("thought"):
             yield f"{author}: {part['text']}"
     elif with_calls and (call := part.get("function_call")):
-        yield f"{author} calls the tool {call.get('name')} with {_written(call.get('args') or {})}"
+        yield f"{author} calls the tool {call.get('name')} with {_json_text(call.get('args') or {})}"
     elif with_calls and (result := part.get("function_response")):
-        yield f"the tool {result.get('name')} returns {_written(result.get('response'))}"
+        yield f"the tool {result.get('name')} returns {_json_text(result.get('response'))}"
 
 
-def _written(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def ends(message: str) -> bool:
-    """Whether a message is the last one, which is not sent: the stop signal is somewhere in it."""
+def ends_conversation(message: str) -> bool:
+    """Whether a message contains the stop signal, so that it is not sent and ends the conversation."""
     return STOP_SIGNAL in message.lower()
 
 
-def stopped_in_words(why: Stop, turns: int) -> str:
-    """`stopped at the limit of 20 turns`"""
+def stop_text(why: Stop, turns: int) -> str:
+    """The end of a conversation in words: `stopped at the limit of 20 turns`."""
     if why == "limit":
         return f"stopped at the limit of {counted(turns, 'turn')}"
     return f"the simulated user ended the conversation after {counted(turns, 'turn')}"

@@ -1,8 +1,8 @@
-"""Expected case, actual invocations and config to a verdict: pure, but for custom metrics.
+"""Scoring a case: expected case, actual invocations and config give a result. Pure except for custom metrics.
 
-Where this differs from google-adk on purpose, `adk_verdicts` switches the difference off: thoughts are
-scored, `final_session_state` and the `evaltui` block are not looked at, metrics without a verdict do
-not keep a case from passing, and a case whose agent raised is FAILED.
+`adk_verdicts` switches deliberate differences from google-adk off: then thoughts are scored,
+`final_session_state` and the `evaltui` block are ignored, metrics without a verdict do not prevent passing,
+and a case whose agent raised is FAILED.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from evaltui.core.matching.rules import REQUEST_ID_RULES, CaseRules, rules_of_ca
 from evaltui.core.metrics.answer_rules import ANSWER_RULES, Answer, answer_rules_result
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
-from evaltui.core.metrics.metric import MetricInput, unpaired
+from evaltui.core.metrics.judges.prompt_templates import judged_by_template
+from evaltui.core.metrics.metric import MetricInput, informational, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import ignores_args
@@ -36,7 +37,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
     unscored_texts,
 )
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN, UNEXPECTED
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, EXPECTATION, TURN
 from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
@@ -62,10 +63,8 @@ KnownJudgement = Callable[[MetricInput], MetricResult]
 
 @dataclass(frozen=True)
 class Expected:
-    """A case, the set it belongs to, and the config that it is scored by.
-
-    `withheld` are metrics that are known not to be computable here, with the reason: none of them is tried.
-    """
+    """A case with its set and config. `withheld` are metrics that cannot be computed here, with reasons; they
+    are not tried."""
 
     eval_set_id: str
     case: EvalCase
@@ -73,20 +72,20 @@ class Expected:
     adk_verdicts: bool = False
     withheld: Mapping[str, str] = field(default_factory=dict)
     config_name: str = "the config"
-    """Name of the config in errors."""
+    """Name of the config in error messages."""
 
     @cached_property
     def effective_config(self) -> EvalConfig:
-        return as_adk_has_it(self.config) if self.adk_verdicts else self.config
+        return config_as_adk(self.config) if self.adk_verdicts else self.config
 
     @cached_property
     def metrics(self) -> Sequence[EvalMetric]:
-        """Metrics that the config asks for, then the efficiency metrics that it does not name."""
+        """The metrics of the config, then the other efficiency metrics."""
         return metrics_to_run(self.effective_config)
 
     @cached_property
     def is_judged(self) -> bool:
-        """Whether a judge has a say in the verdict."""
+        """Whether a judge affects the verdict."""
         return any(
             _judged_metric(metric) is not None and metric.metric_name not in self.withheld
             for metric in self.metrics
@@ -94,13 +93,13 @@ class Expected:
 
     @cached_property
     def ignores_args(self) -> bool:
-        """Whether calls are the same whatever their arguments are."""
+        """Whether calls are compared without their arguments."""
         return any(ignores_args(metric) for metric in self.metrics)
 
     def of_case(self, case: EvalCase) -> Expected:
-        """The expectation of another case of the set, with the values of the config computed before."""
+        """The expectation for another case of the set, with cached values of the config."""
         other = replace(self, case=case)
-        vars(other).update({name: getattr(self, name) for name in _OF_THE_CONFIG})
+        vars(other).update({name: getattr(self, name) for name in _CONFIG_PROPERTIES})
         return other
 
     @property
@@ -108,7 +107,7 @@ class Expected:
         return self.adk_verdicts or self.config.evaltui.thoughts == "score"
 
     def scored_turns(self, actual: Sequence[Invocation]) -> Sequence[Invocation]:
-        """The turns that were run, with the responses that are scored."""
+        """The actual turns with their scored responses."""
         return [turn.with_output for turn in actual] if self.score_outputs else actual
 
     @property
@@ -117,7 +116,7 @@ class Expected:
 
     @cached_property
     def rules(self) -> CaseRules:
-        """The rules for arguments that hold in this case."""
+        """The rules for arguments in this case."""
         own = () if self.adk_verdicts or not _requests(self.case) else REQUEST_ID_RULES
         rules = (*own, *self.effective_config.evaltui.rules)
         return rules_of_case(rules, self.eval_set_id, self.case.eval_id)
@@ -129,7 +128,7 @@ class Expected:
 
     @property
     def unspecified(self) -> bool:
-        """Whether responses and calls that the case lacks are not checked."""
+        """Whether absent responses and calls of the case are not checked."""
         return not self.adk_verdicts and not self.case.checks_unspecified
 
     def turns_marked(self, mode: str) -> frozenset[int]:
@@ -142,17 +141,17 @@ class Expected:
         )
 
 
-_OF_THE_CONFIG = ("effective_config", "metrics", "is_judged", "ignores_args")
+_CONFIG_PROPERTIES = ("effective_config", "metrics", "is_judged", "ignores_args")
 
 
 def _requests(case: EvalCase) -> bool:
-    """Whether a request to a person is expected."""
+    """Whether the case expects a request to a person."""
     turns = case.conversation or ()
     return any(call.name in REQUESTS for turn in turns for call in tool_calls(turn.intermediate_data))
 
 
-def as_adk_has_it(config: EvalConfig) -> EvalConfig:
-    """A config without what only evaltui reads in it."""
+def config_as_adk(config: EvalConfig) -> EvalConfig:
+    """The config reduced to the settings that ADK reads."""
     return config.model_copy(update={"evaltui": EvaltuiBlock()})
 
 
@@ -165,9 +164,10 @@ async def score_case(
     final_state: Mapping[str, Any] | None = None,
     adk_verdicts: bool = False,
 ) -> CaseResult:
-    """Score what an agent did against a case. `final_state` is the session state after the last turn.
+    """Scores the actual turns of a case.
 
-    Custom metrics are NOT_EVALUATED here: they run the user's code, which only `evaluate` does.
+    `final_state` is the session state after the last turn. Custom metrics are NOT_EVALUATED: only `evaluate`
+    runs the user's code.
     """
     expectation = Expected(eval_set_id, expected, config, adk_verdicts)
     repeat = await score_repeat(expectation, actual, final_state=final_state, custom=None)
@@ -185,8 +185,10 @@ async def score_repeat(
     seconds: float = 0.0,
     spent: Spending | None = None,
 ) -> RepeatResult:
-    """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
-    NOT_EVALUATED."""
+    """The result of a run of a case.
+
+    Without a `judge`, the results of judged metrics come from `judged`, else they are NOT_EVALUATED.
+    """
     actual = expected.scored_turns(actual)
     held = _known_turns(actual)
     metrics = await metric_results(
@@ -245,9 +247,10 @@ async def metric_results(
         inputs = metric_input(expected, metric, held, rules, spent)
         unknown = None if is_all_known else unknown_result(inputs)
         result = unknown or await _metric_result(inputs, custom, judge, judged)
+        result = informational(result) if metric.is_informational else result
         metrics.append(replace(result, is_optional=True) if _checks_no_calls(inputs) else result)
     if expected.effective_config.evaltui.optional:
-        metrics = [_marked(metric, expected) for metric in metrics]
+        metrics = [_mark_optional(metric, expected) for metric in metrics]
     if _compares_state(expected) and (only is None or FINAL_STATE in only):
         is_known = final_state is not None and not differing
         state = (
@@ -268,7 +271,7 @@ async def metric_results(
 
 
 def _known_turns(actual: Sequence[Invocation]) -> list[Invocation]:
-    return [turn for turn in actual if UNEXPECTED not in turn.untold]
+    return [turn for turn in actual if EXPECTATION not in turn.untold]
 
 
 def _compares_state(expected: Expected) -> bool:
@@ -276,11 +279,11 @@ def _compares_state(expected: Expected) -> bool:
 
 
 _CONVERSATION = "conversation"
-_LIVE = "live (audio) runs are not done by this version of evaltui; the case was run with text"
+_LIVE_REASON = "live (audio) runs are not done by this version of evaltui; the case was run with text"
 
 
 def not_evaluated(expected: Expected, name: str, reason: str) -> RepeatResult:
-    """A case that cannot be run here, with the reason where a metric would stand."""
+    """The result of a case that cannot be run, with the reason in place of a metric."""
     result = MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason)
     return RepeatResult(Status.NOT_EVALUATED, metrics=(result,))
 
@@ -288,7 +291,7 @@ def not_evaluated(expected: Expected, name: str, reason: str) -> RepeatResult:
 def failed_repeat(
     expected: Expected, error: ErrorInfo, actual: Sequence[Invocation], seconds: float
 ) -> RepeatResult:
-    """A run that the agent did not survive; what it did before is kept. google-adk has it FAILED."""
+    """The result of a run with an agent error; earlier turns are kept. google-adk makes it FAILED."""
     actual = expected.scored_turns(actual)
     failed_as_adk = expected.adk_verdicts and error.type != NOT_RECORDED
     return RepeatResult(
@@ -309,17 +312,17 @@ def _without_app_details(actual: Sequence[Invocation]) -> tuple[Invocation, ...]
 
 
 def reads_app_details(expected: Expected) -> bool:
-    """Whether a metric looks at what the agents were told."""
+    """Whether a metric needs the instructions and tools of the agents."""
     return expected.is_judged or any(metric.custom_function_path is not None for metric in expected.metrics)
 
 
 def _checks_no_calls(inputs: MetricInput) -> bool:
-    """Whether a metric only compares calls, of a case that says for every scored turn not to check them."""
+    """Whether a metric only compares calls, which are unchecked in every scored turn."""
     info = METRICS.get(inputs.metric.metric_name)
     if info is None or info.judged is not None or inputs.metric.custom_function_path is not None:
         return False
     scored = set(range(len(inputs.expected or ()))) - inputs.context
-    return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired(inputs)
+    return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired_reason(inputs)
 
 
 def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
@@ -332,13 +335,15 @@ def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
 
 
 def _is_of_conversation(metric: EvalMetric) -> bool:
-    """Whether a built-in metric looks at all turns together: a judge is shown those before."""
+    """Whether a built-in metric needs all turns at once, because a judge also sees earlier turns."""
     info = METRICS.get(metric.metric_name)
     is_built_in = info is not None and metric.custom_function_path is None
     return info is not None and is_built_in and (info.judged is not None or info.lower_is_better)
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
+    if metric.definition is not None and metric.definition.prompt_template:
+        return judged_by_template
     info = METRICS.get(metric.metric_name)
     is_built_in = info is not None and metric.custom_function_path is None and not metric.not_evaluated
     return info.judged if info is not None and is_built_in else None
@@ -351,7 +356,7 @@ def metric_input(
     rules: CaseRules | None = None,
     spent: Spending | None = None,
 ) -> MetricInput:
-    """The input of a metric of a case; `rules` are those of the case, for this scoring."""
+    """The input of a metric for a case; `rules` are those for this scoring."""
     return MetricInput(
         metric=metric,
         expected=expected.case.conversation,
@@ -364,6 +369,7 @@ def metric_input(
         rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
         case_rubrics=expected.case.rubrics or (),
         scenario=expected.case.conversation_scenario,
+        case=expected.case if metric.definition is not None else None,
         as_adk=expected.adk_verdicts,
         spent=spent,
     )
@@ -414,16 +420,16 @@ def _state_result(state: Sequence[StateDiff], *, is_known: bool) -> MetricResult
 
 
 def _reservations(expected: Expected) -> list[MetricResult]:
-    """Problems that keep a case from passing although nothing failed."""
+    """Metric results that prevent passing although nothing failed."""
     if expected.adk_verdicts:
         return []
     reasons = [("eval_case", str(problem)) for problem in case_warnings(expected.case)]
     if expected.config.live_model_config is not None:
-        reasons.append(("live_model_config", _LIVE))
+        reasons.append(("live_model_config", _LIVE_REASON))
     return [MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason) for name, reason in reasons]
 
 
-def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
+def _mark_optional(metric: MetricResult, expected: Expected) -> MetricResult:
     config = expected.effective_config
     if metric.name not in config.evaltui.optional:
         return metric
@@ -441,10 +447,10 @@ _ENDS_ADK = ("CustomMetricError", "SystemExit", "AgentProcessError")
 
 def status_of(metrics: Iterable[MetricResult], expected: Expected) -> Status:
     """The status of a case by the results of its metrics."""
-    return worst_status(metric.status for metric in metrics if not _passed_over(metric, expected))
+    return worst_status(metric.status for metric in metrics if not _is_passed_over(metric, expected))
 
 
-def _passed_over(metric: MetricResult, expected: Expected) -> bool:
+def _is_passed_over(metric: MetricResult, expected: Expected) -> bool:
     if expected.adk_verdicts and metric.name != _CONVERSATION:
         if metric.error is not None and metric.error.type in _ENDS_ADK:
             return False
@@ -456,7 +462,7 @@ def _passed_over(metric: MetricResult, expected: Expected) -> bool:
 def turn_results(
     expected: Expected, actual: Sequence[Invocation], metrics: Sequence[MetricResult]
 ) -> tuple[TurnResult, ...]:
-    """Expectation and reality turn by turn; turns that were not reached have no actual side."""
+    """The turns with expected and actual side; turns that were not reached have no actual side."""
     conversation = expected.case.conversation
     if conversation is None:
         return tuple(_simulated_turn(expected, did) for did in actual)
@@ -482,22 +488,23 @@ def turn_results(
                 if actual_text == wanted_text
                 else actual_text,
                 response_score=scores[number].score if number < len(scores) else None,
-                unscored=_unscored(did, thoughts=thoughts) if did else (),
+                unscored=_unscored_texts(did, thoughts=thoughts) if did else (),
                 intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
                 rules=rules,
+                leaves_response=expected.unspecified and want.final_response is None,
             )
         )
     return tuple(turns)
 
 
-def _unscored(did: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
+def _unscored_texts(did: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
     texts = unscored_texts(did, thoughts=thoughts)
     return texts if did.output is None else (*texts, AuthoredText(OUTPUT, did.output))
 
 
 def _intermediate(want: Invocation, did: Invocation | None, *, thoughts: bool) -> Sequence[IntermediateDiff]:
-    """The texts before the answer side by side, where some are expected and those that came are known."""
+    """The texts before the answer side by side, if some are expected and the actual ones are known."""
     expected_texts = texts_before(want, thoughts=thoughts)
     if not expected_texts or did is None or not knows_texts(did):
         return ()
@@ -505,7 +512,7 @@ def _intermediate(want: Invocation, did: Invocation | None, *, thoughts: bool) -
 
 
 def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:
-    """A turn of which nobody knew beforehand what the user would say."""
+    """A turn with a simulated user, whose message was not known before."""
     thoughts = expected.score_thoughts
     turn = turn_result(
         None,
@@ -513,7 +520,7 @@ def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:
         expectation="simulated",
         expected_text=None,
         actual_text=scored_text(did, thoughts=thoughts),
-        unscored=_unscored(did, thoughts=thoughts),
+        unscored=_unscored_texts(did, thoughts=thoughts),
     )
     return replace(turn, user=full_text(did.user_content))
 

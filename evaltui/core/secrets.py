@@ -1,4 +1,4 @@
-"""Keys and passwords do not get into anything that is written or reported, whatever text they stand in."""
+"""Masking of keys and passwords in every text that is stored or reported."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
 # No escape changes these.
-_RUN = re.compile(r"[0-9A-Za-z_.~-]+")
+_CHARACTER_RUN = re.compile(r"[0-9A-Za-z_.~-]+")
 # A shorter run of them is in texts for other reasons.
-_SHORTEST_SIGN = 6
+_MIN_SIGN_LENGTH = 6
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 # In base64, how many characters depend on what stands before a secret, which begins 0, 1 or 2 bytes behind a
 # multiple of 3.
-_SHARED = (0, 2, 3)
+_BASE64_OFFSETS = (0, 2, 3)
 
 
 @lru_cache(maxsize=512)
 def spellings(secret: str) -> tuple[str, ...]:
     """The secret and its other spellings, the shortest first.
 
-    Escapes may be within each other: JSON in JSON up to three times, and any two of the others.
+    Escapes may be nested: JSON in JSON up to three times, and any two others.
     """
-    once = _escaped([secret], _ESCAPES)
-    twice = _escaped(once, _ESCAPES)
-    return _shortest_first({secret, *once, *twice, *_escaped(twice, _IN_STRINGS), *_encoded(secret)})
+    once = _escape_all([secret], _ESCAPES)
+    twice = _escape_all(once, _ESCAPES)
+    return _shortest_first({secret, *once, *twice, *_escape_all(twice, _STRING_ESCAPES), *_encodings(secret)})
 
 
 @lru_cache(maxsize=512)
 def signs(secret: str) -> tuple[str, ...]:
-    """Texts of which one is in every text, and in all JSON, that holds a spelling of the secret."""
-    texts = (secret, *_encoded(secret)) if len(_longest_run(secret)) >= _SHORTEST_SIGN else spellings(secret)
+    """Texts of which at least one is in every text or JSON with a spelling of the secret."""
+    texts = (
+        (secret, *_encodings(secret)) if len(_longest_run(secret)) >= _MIN_SIGN_LENGTH else spellings(secret)
+    )
     chosen: list[str] = []
     for text in _shortest_first(texts):
         run = _longest_run(text)
-        in_json = [run] if len(run) >= _SHORTEST_SIGN else [text, *_escaped([text], _IN_JSON)]
+        in_json = [run] if len(run) >= _MIN_SIGN_LENGTH else [text, *_escape_all([text], _JSON_ESCAPES)]
         chosen += [candidate for candidate in in_json if not any(sign in candidate for sign in chosen)]
     return tuple(dict.fromkeys(chosen))
 
@@ -52,19 +54,19 @@ def _shortest_first(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _longest_run(text: str) -> str:
-    return max(_RUN.findall(text), key=len, default="")
+    return max(_CHARACTER_RUN.findall(text), key=len, default="")
 
 
-def _encoded(secret: str) -> set[str]:
-    """The secret, and the secret in JSON, in base64 and in hexadecimal digits."""
+def _encodings(secret: str) -> set[str]:
+    """The secret, also in JSON, in base64 and in hexadecimal digits."""
     encoded: set[str] = set()
-    for text in {secret, *_escaped([secret], _IN_JSON)}:
+    for text in {secret, *_escape_all([secret], _JSON_ESCAPES)}:
         data = text.encode("utf-8", "surrogatepass")
-        encoded |= {data.hex(), data.hex().upper(), *_in_base64(data)}
+        encoded |= {data.hex(), data.hex().upper(), *_base64_texts(data)}
     return encoded
 
 
-def _escaped(texts: Iterable[str], escapes: Iterable[Callable[[str], str]]) -> set[str]:
+def _escape_all(texts: Iterable[str], escapes: Iterable[Callable[[str], str]]) -> set[str]:
     return {escape(text) for escape in escapes for text in texts}
 
 
@@ -77,7 +79,7 @@ def _ascii_json(text: str) -> str:
 
 
 def _repr(text: str) -> str:
-    """The text as repr writes it where it has both kinds of quotes; else the single ones are bare."""
+    """The text in repr's spelling with both kinds of quotes, else with bare single quotes."""
     return repr(f'"{text}')[2:-1]
 
 
@@ -106,10 +108,10 @@ def _html(quotes: Mapping[str, str]) -> Callable[[str], str]:
     return lambda text: text.translate(entities)
 
 
-_IN_JSON = (_json, _ascii_json)
-_IN_STRINGS = (*_IN_JSON, _repr, _bare_quotes(_repr))
+_JSON_ESCAPES = (_json, _ascii_json)
+_STRING_ESCAPES = (*_JSON_ESCAPES, _repr, _bare_quotes(_repr))
 _ESCAPES: tuple[Callable[[str], str], ...] = (
-    *_IN_STRINGS,
+    *_STRING_ESCAPES,
     _ascii,
     _bare_quotes(_ascii),
     _bytes,
@@ -126,9 +128,9 @@ _ESCAPES: tuple[Callable[[str], str], ...] = (
 )
 
 
-def _in_base64(data: bytes) -> Iterator[str]:
-    """The characters that depend on `data` alone, wherever it begins in what is encoded."""
-    for before, shared in enumerate(_SHARED):
+def _base64_texts(data: bytes) -> Iterator[str]:
+    """The characters of a base64 text that depend on `data` only, for each offset."""
+    for before, shared in enumerate(_BASE64_OFFSETS):
         whole = (before + len(data)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             text = encode(bytes(before) + data).decode()[shared:whole]
@@ -137,17 +139,17 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 T = TypeVar("T")
 
-_NAME = re.compile(
+_SECRET_NAME = re.compile(
     r"key|token|secret|passw|passphrase|credential|bearer|private|(_|^)(pwd|pat|dsn)$", re.IGNORECASE
 )
 # Of settings, which are numbers and words.
-_NO_SECRET = re.compile(
+_HARMLESS_NAME = re.compile(
     r"max|limit|budget|count|size|tokenizer|keyboard|keymap|^pwd$|^oldpwd$", re.IGNORECASE
 )
 # A shorter value may be a word that texts have for other reasons.
-_SHORTEST = 8
+_MIN_SECRET = 8
 # Of a value that is known to be one.
-_FEWEST = 4
+_MIN_DISTINCT = 4
 
 # What looks like nothing but a key of Google, OpenAI, GitHub, GitLab, Slack, AWS, or a JSON web token.
 _KEY = (
@@ -182,7 +184,7 @@ _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|[^/])")
 
 _OPEN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:(?!.*-----END ).*)")
 # The key of a certificate has some 3,000 characters.
-_LONGEST_PRIVATE_KEY = 16_000
+_MAX_PRIVATE_KEY_LENGTH = 16_000
 
 # Fields that name a case, a set or a file are no text of an agent, and are looked up by.
 _NAMES = frozenset({"eval_id", "eval_set_id", "path", "case_path", "config_path", "passed_over", "log"})
@@ -200,12 +202,11 @@ def _has_sign(text: str) -> bool:
 
 
 class Secrets:
-    """Replaces what environments hold under a name such as GOOGLE_API_KEY by `<NAME>`, and what looks like
-    nothing but a key or a password by `<key>`, `<private key>` or `<password>`.
+    """Masks secrets: values of variables such as GOOGLE_API_KEY become `<NAME>`; texts with the form of a key
+    or password become `<key>`, `<private key>` or `<password>`.
 
-    Values of variables that are `named` are secrets whatever the name, also behind a scheme: of
-    `Bearer abcd`, also `abcd` by itself. They are masked in all their `spellings`. What is masked already
-    stays as it is.
+    Values of variables in `named` are secrets with any name, also without their scheme: for `Bearer abcd`,
+    also `abcd`. Values are masked in all their `spellings`. Masks stay unchanged.
     """
 
     _masks_shapes = True
@@ -221,7 +222,9 @@ class Secrets:
             for name in sorted(named):
                 value = environment.get(name, "")
                 self._names_by_value |= {
-                    secret: name for secret in (value, value.rpartition(" ")[2]) if len(secret) >= _FEWEST
+                    secret: name
+                    for secret in (value, value.rpartition(" ")[2])
+                    if len(secret) >= _MIN_DISTINCT
                 }
         names = map(re.escape, sorted({*self._names_by_value.values(), "key", "private key", "password"}))
         self._marks = re.compile(f"<(?:{'|'.join(names)})>")
@@ -229,7 +232,7 @@ class Secrets:
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        """The name of each spelling, the longest first: one may be the beginning of another."""
+        """The name of each spelling, the longest first, because one may be the start of another."""
         # A value is called by its own name where it is also how another one is spelled.
         names = {
             text: name for value, name in self._names_by_value.items() for text in spellings(value)
@@ -237,7 +240,7 @@ class Secrets:
         return {text: names[text] for text in sorted(names, key=len, reverse=True)}
 
     @cached_property
-    def _by_first_letter(self) -> dict[str, list[str]]:
+    def _spellings_by_letter(self) -> dict[str, list[str]]:
         by_letter: dict[str, list[str]] = {}
         for text in self._spellings:
             by_letter.setdefault(text[0], []).append(text)
@@ -249,42 +252,42 @@ class Secrets:
 
     @cached_property
     def named(self) -> Secrets:
-        """Masks only what `masked` replaces by a name of its own: one `<key>` is like another."""
+        """Masks only known values, each with its own name, because one `<key>` is like another."""
         named = copy.copy(self)
         named._masks_shapes = False
         return named
 
     def has_marks(self, text: str) -> bool:
-        """Whether something may have been masked in a text."""
+        """Whether a text may contain a mask."""
         return "<" in text and self._marks.search(text) is not None
 
-    def in_text(self, text: str) -> str:
-        """The text itself where it holds no secret."""
+    def mask_text(self, text: str) -> str:
+        """The text with secrets masked; the same object for a text without secrets."""
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
         if self._masks_shapes and _has_sign(text):
-            text = _SHAPES.sub(_instead, text)
+            text = _SHAPES.sub(_mark_of_match, text)
         return text
 
-    def in_pieces(self, pieces: Sequence[str], unsettled: int = 0) -> list[str]:
-        """Texts that follow each other, without the secrets that are cut over several of them, too.
+    def mask_pieces(self, pieces: Sequence[str], unsettled: int = 0) -> list[str]:
+        """Consecutive texts with secrets masked, including secrets that are cut over several of them.
 
-        The mark of a secret is in the piece that it begins in. The last `unsettled` characters stay.
+        The mask is in the text in which the secret starts. The last `unsettled` characters are unchanged.
         """
         masked = list(pieces)
         if (values := self._values_in("".join(masked))) is not None:
             masked = _masked_pieces(masked, values, self._name, unsettled)
         if _has_sign("".join(masked)):
-            masked = _masked_pieces(masked, _SHAPES, _instead, unsettled)
+            masked = _masked_pieces(masked, _SHAPES, _mark_of_match, unsettled)
         return masked
 
     def open_tail(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a secret: of a known value or a
+        """Number of characters at the end of a text that may be the start of a secret: a known value or a
         private key."""
         key_start = text.rfind("-----BEGIN ") if "PRIVATE KEY-----" in text else -1
         if (
             key_start >= 0
-            and len(text) - key_start < _LONGEST_PRIVATE_KEY
+            and len(text) - key_start < _MAX_PRIVATE_KEY_LENGTH
             and _OPEN_KEY.fullmatch(text, key_start)
         ):
             return len(text) - key_start
@@ -296,19 +299,19 @@ class Secrets:
         for start in range(max(0, len(text) - longest + 1), len(text)):
             if any(first < start < end for first, end in whole):
                 continue
-            for spelling in self._by_first_letter.get(text[start], ()):
+            for spelling in self._spellings_by_letter.get(text[start], ()):
                 if spelling.startswith(text[start:]) and spelling != text[start:]:
                     return len(text) - start
         return 0
 
-    def hidden_in(self, text: str) -> tuple[str, ...]:
-        """The secrets in a text, in its order."""
+    def secrets_in(self, text: str) -> tuple[str, ...]:
+        """The secrets in a text, in order."""
         values = self._values_in(text)
         known_values = values.findall(text) if values is not None else []
         return (*known_values, *(match.group() for match in _SHAPES.finditer(text)))
 
     def _values_in(self, text: str) -> re.Pattern[str] | None:
-        """The pattern of the spellings that are in a text; None where there are none."""
+        """The pattern of the spellings in a text; None for none."""
         for sign in self._signs:
             if sign in text:
                 there = [re.escape(spelling) for spelling in self._spellings if spelling in text]
@@ -318,32 +321,33 @@ class Secrets:
     def _name(self, match: re.Match[str]) -> str:
         return f"<{self._spellings[match.group()]}>"
 
-    def may_be_in(self, text: str) -> bool:
-        """Whether JSON text may hold a secret; fast, and wrong in one direction only."""
+    def may_hold_secret(self, text: str) -> bool:
+        """Whether JSON text may contain a secret; fast, with false positives but without false negatives."""
         # Every line of a log comes by: a loop takes half as long as a generator.
         for sign in self._signs:
             if sign in text:
                 return True
         return _has_sign(text) and _MAYBE.search(_ESCAPE.sub("_", text)) is not None
 
-    def in_json(self, text: str, write: Callable[[Any], str]) -> str:
-        """The text of JSON data, written anew by `write` where it holds a secret."""
-        if not self.may_be_in(text):
+    def mask_json(self, text: str, write: Callable[[Any], str]) -> str:
+        """The text of JSON data with secrets masked; `write` serializes changed data."""
+        if not self.may_hold_secret(text):
             return text
         data = json.loads(text)
         masked = self.masked(data)
         return text if masked is data else write(masked)
 
     def without(self, data: Any) -> Any:
-        """The JSON data itself where it holds no secret. Raises TypeError or ValueError for no JSON."""
+        """JSON data with secrets masked; the same object without secrets. Raises TypeError or ValueError for
+        other data."""
         text = json.dumps(data, ensure_ascii=False)
-        clean = self.in_json(text, json.dumps)
+        clean = self.mask_json(text, json.dumps)
         return data if clean is text else json.loads(clean)
 
     def masked(self, data: T) -> T:
-        """Texts in JSON data, dataclasses and models without secrets; the data itself where it holds none.
+        """Data with secrets masked in texts of JSON, dataclasses and models; the same object without secrets.
 
-        Fields of dataclasses and models that are ids of cases and sets, or paths, stay what they are.
+        Fields of dataclasses and models with ids of cases and sets, or paths, are not masked.
         """
         masked: T = self._masked(data)
         return masked
@@ -351,11 +355,11 @@ class Secrets:
     def _masked(self, data: Any) -> Any:
         # A report of many cases asks for little else.
         if type(data) is str:
-            return self.in_text(data)
+            return self.mask_text(data)
         if data is None or type(data) in _WITHOUT_TEXT or isinstance(data, Enum):
             return data
         if isinstance(data, str):
-            return self.in_text(data)
+            return self.mask_text(data)
         if isinstance(data, Mapping):
             return self._masked_mapping(data)
         if isinstance(data, list | tuple):
@@ -376,12 +380,12 @@ class Secrets:
         if not changes and all(self._masked(key) is key for key in data if isinstance(key, str)):
             return data
         return {
-            (self.in_text(key) if isinstance(key, str) else key): changes.get(key, value)
+            (self.mask_text(key) if isinstance(key, str) else key): changes.get(key, value)
             for key, value in data.items()
         }
 
     def _changes(self, data: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The values that are otherwise without secrets."""
+        """The values of a mapping that change when they are masked."""
         new = {name: self._masked(value) for name, value in data.items()}
         return {name: value for name, value in new.items() if value is not data[name]}
 
@@ -391,17 +395,17 @@ _WITHOUT_TEXT = (bool, int, float)
 
 @cache
 def _names_in(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass that may hold secrets."""
+    """The fields of a dataclass that may contain secrets."""
     fields = (field for field in dataclasses.fields(kind) if field.init)
     return tuple(field.name for field in fields if field.name not in _NAMES or field.metadata == HOLDS_TEXT)
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable of an environment looks like a secret, going by its name."""
-    return bool(_NAME.search(name)) and not _NO_SECRET.search(name) and len(value) >= _SHORTEST
+    """Whether the name of an environment variable looks like that of a secret."""
+    return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.search(name) and len(value) >= _MIN_SECRET
 
 
-def _instead(match: re.Match[str]) -> str:
+def _mark_of_match(match: re.Match[str]) -> str:
     if match["private"]:
         return "<private key>"
     return f"{match['user']}<password>" if match["user"] else f"{match['scheme'] or ''}<key>"
@@ -413,7 +417,7 @@ def _masked_pieces(
     instead: Callable[[re.Match[str]], str],
     unsettled: int,
 ) -> list[str]:
-    """The pieces with something else instead of what matches in the text that they make up."""
+    """The pieces with matches of a pattern replaced in the text that they make up."""
     text = "".join(pieces)
     matches = [
         (match.span(), instead(match))

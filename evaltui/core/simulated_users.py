@@ -1,4 +1,4 @@
-"""Simulated users of scenarios: their personas, who is not simulated, and what ended a conversation."""
+"""Simulated users of scenarios: personas, unsupported users, and the end of a conversation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from importlib import resources
 from .model.config import EvalConfig, SimulatorConfig
 from .model.eval_set import ConversationScenario, EvalCase, UserBehavior, UserPersona
 from .model.events import SIMULATED_USER, Event
-from .model.placeholders import filled, placeholders
+from .model.placeholders import fill_placeholders, placeholders
 from .played_users import STOP_SIGNAL, PlayedPersona, PlayedUser
 
 
 def persona_of(scenario: ConversationScenario) -> UserPersona | None:
-    """The persona that its user is to be, written out; None where it is nobody in particular.
+    """The persona of a scenario, complete; None for no particular one.
 
-    In its texts, `{{ stop_signal }}` stands for whatever ends the conversation.
+    In its texts, `{{ stop_signal }}` stands for the stop signal.
     """
     persona = scenario.user_persona
     return prebuilt_personas()[persona] if isinstance(persona, str) else persona
@@ -26,7 +26,7 @@ def persona_of(scenario: ConversationScenario) -> UserPersona | None:
 
 @cache
 def prebuilt_personas() -> dict[str, UserPersona]:
-    """Personas that a scenario has by name."""
+    """The personas that a scenario can name."""
     file = resources.files(f"{__package__}.prompts").joinpath("personas.1.json")
     data = json.loads(file.read_text(encoding="utf-8"))
     return {
@@ -41,11 +41,11 @@ def prebuilt_personas() -> dict[str, UserPersona]:
     }
 
 
-def described(persona: UserPersona) -> str:
-    """A persona as a text: who it is, and how it behaves."""
+def describe_persona(persona: UserPersona) -> str:
+    """A persona as text: description and behaviors."""
     behaviors = "\n".join(map(_behavior, persona.behaviors))
     text = f"Who the user is:\n{persona.description}\n\nHow the user behaves:\n\n{behaviors}"
-    return filled(text, {"stop_signal": STOP_SIGNAL})
+    return fill_placeholders(text, {"stop_signal": STOP_SIGNAL})
 
 
 def _behavior(behavior: UserBehavior) -> str:
@@ -54,8 +54,10 @@ def _behavior(behavior: UserBehavior) -> str:
 
 
 def persona_is_missing(scenario: ConversationScenario, custom: str | None) -> str | None:
-    """Why a scenario cannot be played by the instructions of the config, as a sentence: google-adk 2.13 does
-    not, either."""
+    """Why the config's instructions cannot play a scenario, as a sentence; None where they can.
+
+    The rule is that of google-adk 2.13.
+    """
     persona = persona_of(scenario)
     if persona is None or custom is None:
         return None
@@ -69,22 +71,22 @@ def persona_is_missing(scenario: ConversationScenario, custom: str | None) -> st
 
 @dataclass(frozen=True)
 class SimulatedUser:
-    """The user of a scenario, and how the config has it played."""
+    """The simulated user of a scenario, with the settings in the config."""
 
     scenario: ConversationScenario
     config: SimulatorConfig
 
     @property
     def refusal(self) -> str | None:
-        """Why such a user is not simulated, as a sentence."""
+        """Why such a user is not supported, as a sentence; None where it is."""
         return self.config.refusal or persona_is_missing(self.scenario, self.config.custom_instructions)
 
     @property
     def played(self) -> PlayedUser:
-        """The user as a host plays it."""
+        """The user in the form for hosts."""
         played = None
         if (persona := persona_of(self.scenario)) is not None:
-            played = PlayedPersona(persona.id, persona.description, described(persona))
+            played = PlayedPersona(persona.id, persona.description, describe_persona(persona))
         return PlayedUser(
             self.scenario.starting_prompt,
             self.scenario.conversation_plan,
@@ -98,14 +100,13 @@ class SimulatedUser:
 
 
 def simulated_user(case: EvalCase, config: EvalConfig) -> SimulatedUser | None:
-    """Who plays the user of a case; None where the case says what its user says."""
+    """The simulated user of a case; None for a case with turns."""
     if case.conversation_scenario is None:
         return None
     return SimulatedUser(case.conversation_scenario, config.user_simulator_config or SimulatorConfig())
 
 
-def stopped(events: Iterable[Event]) -> str:
-    """The reason for the end of a run's conversation, in words; "" for none, or where its user was not
-    simulated."""
+def stop_reason(events: Iterable[Event]) -> str:
+    """The reason for the end of a run's conversation in words; "" for none, and without a simulated user."""
     ended = (event for event in events if event.agent == SIMULATED_USER and "stopped" in event.data)
     return next((str(event.data["text"]) for event in ended), "")

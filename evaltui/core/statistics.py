@@ -1,4 +1,4 @@
-"""Rates, means and quantiles, the intervals in which the truth may be, and tests of their differences."""
+"""Rates, means and quantiles with intervals, and tests of differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import atan, ceil, comb, cos, floor, fsum, pi, sin, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from evaltui.text.figures import show_rate_with
+from evaltui.text.figures import show_rate_and_interval
 
 CONFIDENCE = 0.95
 """Confidence level of every interval that is shown."""
@@ -17,7 +17,7 @@ _SHARE = (1 + CONFIDENCE) / 2
 
 
 class Interval(NamedTuple):
-    """From `low` to `high`."""
+    """An interval from `low` to `high`."""
 
     low: float
     high: float
@@ -25,35 +25,35 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A rate or a mean of cases that stand for others like them, with its 95 % interval."""
+    """A rate or mean of a sample of cases, with its 95 % interval."""
 
     mean: float
     cases: int
-    """How many cases there are values of."""
+    """Number of cases with a value."""
     standard_error: float | None
-    """Clustered by case; None where one case cannot tell."""
+    """The standard error, clustered by case; None for a single case."""
     low: float | None
-    """None as above."""
+    """Low end of the interval; None for a single case."""
     high: float | None
-    """None as above."""
+    """High end of the interval; None for a single case."""
 
     @property
     def interval(self) -> Interval | None:
-        """None as above."""
+        """The interval; None for a single case."""
         return None if self.low is None or self.high is None else Interval(self.low, self.high)
 
 
 @dataclass(frozen=True)
 class RunsRate:
-    """The share of runs of a case that pass, each case counting the same, with its 95 % interval."""
+    """The share of runs that pass, in which each case has equal weight, with its 95 % interval."""
 
     passed: int
     of: int
     mean: float
     cases: int
-    """How many cases there are values of."""
+    """Number of cases with a value."""
     standard_error: float | None
-    """Clustered by case; None where one case cannot tell."""
+    """The standard error, clustered by case; None for a single case."""
     low: float
     high: float
 
@@ -62,8 +62,8 @@ class RunsRate:
         return Interval(self.low, self.high)
 
     def __str__(self) -> str:
-        """`84% (74–90%)`"""
-        return show_rate_with(self.mean, self.interval)
+        """Rate and interval as text: `84% (74–90%)`."""
+        return show_rate_and_interval(self.mean, self.interval)
 
 
 def wilson(passed: int, runs: int) -> Interval:
@@ -86,13 +86,13 @@ def _wilson(rate: float, number: float) -> Interval:
 
 
 def clustered_mean(values_by_case: Sequence[Sequence[float]]) -> Estimate:
-    """The mean of the cases' means, with the standard error that is clustered by case.
+    """The mean of the cases' means, with a standard error clustered by case.
 
-    Each case counts the same, however often it was run. That is a mean with weights, and its cluster-robust
-    error with the small-sample factor G/(G-1) (CR1) comes to the standard deviation of the cases' means
-    divided by the root of their number G; the interval is of t with G-1 degrees of freedom. Cases without
-    values do not count. Source: Cameron and Miller, A practitioner's guide to cluster-robust inference,
-    Journal of Human Resources 50 (2015).
+    Each case has equal weight, for any number of runs. This is a weighted mean, and its cluster-robust error
+    with the small-sample factor G/(G-1) (CR1) equals the standard deviation of the cases' means divided by
+    the root of their number G; the interval is of t with G-1 degrees of freedom. Cases without values are
+    ignored. Source: Cameron and Miller, A practitioner's guide to cluster-robust inference, Journal of Human
+    Resources 50 (2015).
     """
     means = [fsum(values) / len(values) for values in values_by_case if values]
     cases = len(means)
@@ -105,12 +105,12 @@ def clustered_mean(values_by_case: Sequence[Sequence[float]]) -> Estimate:
 
 
 def clustered_rate(passed_of: Sequence[tuple[int, int]]) -> RunsRate:
-    """The share of runs that pass, from `(passed, runs)` of each case; each case counts the same.
+    """The share of runs that pass, from `(passed, runs)` of each case; each case has equal weight.
 
-    Runs of one case are alike: five of each of 16 cases tell less than 80 cases would. The interval is
-    Wilson's for the number of independent runs that would tell as much, which is at least the number of the
-    cases. Of one case it is that of its runs. Sources: Korn and Graubard, Survey Methodology 24 (1998); Dean
-    and Pagano, Journal of Survey Statistics and Methodology 3 (2015).
+    Runs of one case are correlated: five runs of each of 16 cases tell less than 80 cases. The interval is
+    Wilson's for the effective number of independent runs, at least the number of cases; for a single case,
+    for the number of its runs. Sources: Korn and Graubard, Survey Methodology 24 (1998); Dean and Pagano,
+    Journal of Survey Statistics and Methodology 3 (2015).
     """
     evaluated = [(passed, runs) for passed, runs in passed_of if runs]
     estimate = clustered_mean([[passed / runs] for passed, runs in evaluated])
@@ -127,7 +127,7 @@ def clustered_rate(passed_of: Sequence[tuple[int, int]]) -> RunsRate:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The quantile of a share, as 0.95 for p95; between two values on the line between them.
+    """The quantile of a share, such as 0.95 for p95, interpolated linearly.
 
     Source: Hyndman and Fan, Sample quantiles, The American Statistician 50 (1996), definition 7.
     """
@@ -140,25 +140,25 @@ def quantile(values: Sequence[float], share: float) -> float:
 # Student's t distribution, whose quantiles the standard library has not.
 
 # From here on the expansion below is right to nine digits.
-_MANY = 100
+_MANY_DEGREES = 100
 _STEPS = 60
 
 
 @lru_cache(maxsize=256)
 def t_quantile(share: float, freedom: int) -> float:
     """Quantile of Student's t distribution at `share`, 0.5 to 1; `freedom` is at least 1."""
-    if freedom >= _MANY:
+    if freedom >= _MANY_DEGREES:
         return _expansion(NormalDist().inv_cdf(share), freedom)
     low, high = 0.0, 1.0
-    while _below(high, freedom) < share:
+    while _distribution(high, freedom) < share:
         high *= 2
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _below(middle, freedom) < share else (low, middle)
+        low, high = (middle, high) if _distribution(middle, freedom) < share else (low, middle)
     return (low + high) / 2
 
 
-def _below(t: float, freedom: int) -> float:
+def _distribution(t: float, freedom: int) -> float:
     """The distribution function for t from 0. Source: Abramowitz and Stegun, 26.7.3 and 26.7.4."""
     angle = atan(t / sqrt(freedom))
     odd = freedom % 2
@@ -172,7 +172,7 @@ def _below(t: float, freedom: int) -> float:
 
 
 def _expansion(z: float, freedom: int) -> float:
-    """From the quantile of the normal distribution. Source: Abramowitz and Stegun, 26.7.5."""
+    """Student's t quantile approximated from the normal one. Source: Abramowitz and Stegun, 26.7.5."""
     terms = (
         z,
         (z**3 + z) / 4,
@@ -189,7 +189,7 @@ _K_SHOWN = (1, 2, 3, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True)
 class PassRate:
-    """pass@k (at least one of k runs passes) and pass^k (all of them do), both from 0 to 1."""
+    """pass@k (at least one of k runs passes) and pass^k (all of k runs pass), both from 0 to 1."""
 
     k: int
     pass_at_k: float
@@ -204,7 +204,7 @@ def pass_rates(runs: int, passed: int) -> tuple[PassRate, ...]:
 
 
 def pass_at_k(runs: int, passed: int, k: int) -> float:
-    """The chance that at least one of k runs passes, estimated without bias from `passed` of `runs`.
+    """The probability that at least one of k runs passes, an unbiased estimate from `passed` of `runs`.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374.
     """
@@ -212,7 +212,7 @@ def pass_at_k(runs: int, passed: int, k: int) -> float:
 
 
 def pass_hat_k(runs: int, passed: int, k: int) -> float:
-    """The chance that all of k runs pass (pass^k), estimated without bias from `passed` of `runs`.
+    """The probability that all of k runs pass (pass^k), an unbiased estimate from `passed` of `runs`.
 
     Source: Yao et al., tau-bench, arXiv:2406.12045.
     """
@@ -220,12 +220,11 @@ def pass_hat_k(runs: int, passed: int, k: int) -> float:
 
 
 ALPHA = 0.05
-"""How often, at most, chance alone is taken for a difference."""
+"""The highest probability with which chance alone may count as a difference."""
 
 
 def mcnemar_exact(better: int, worse: int) -> float:
-    """The two-sided p of pairs of which so many became better and so many worse; those that are alike say
-    nothing.
+    """The two-sided p-value of pairs with numbers of better and worse ones; equal pairs are ignored.
 
     Source: McNemar, Psychometrika 12 (1947), by the binomial distribution instead of its approximation.
     """
@@ -240,7 +239,7 @@ def mcnemar_exact(better: int, worse: int) -> float:
 
 
 def fisher_worse(passed_before: int, runs_before: int, passed_now: int, runs_now: int) -> float:
-    """The one-sided p of so few passes now, if runs pass as often as before.
+    """The one-sided p-value of so few passes now if the pass rate is unchanged.
 
     Source: Fisher's exact test, by the hypergeometric distribution.
     """

@@ -1,4 +1,4 @@
-"""Verdicts by other thresholds, which follow from scores: nothing is scored for them."""
+"""Verdicts by other thresholds, computed from existing scores."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.metrics.metric import effective_threshold, verdict
+from evaltui.core.metrics.metric import effective_threshold, informational, verdict
 from evaltui.core.metrics.normal_config import normal_form
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.spent import cost_usd
 from evaltui.core.model.config import EvalConfig, EvalMetric, PassIf
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status, worst_status
 
-_JUDGED = (Status.PASSED, Status.FAILED)
+_JUDGED_STATUSES = (Status.PASSED, Status.FAILED)
+_SCORED = (*_JUDGED_STATUSES, Status.INFORMATIONAL)
 
 
 class Limit(NamedTuple):
-    """The threshold by which the score of a metric passes or fails."""
+    """The threshold of a metric with its direction."""
 
     threshold: float
     lower_is_better: bool
@@ -28,12 +29,15 @@ class Limit(NamedTuple):
 
 
 def limits_of(config: EvalConfig) -> dict[str, Limit | None]:
-    """The limits of the metrics that a config asks for; None for one whose score does not decide."""
+    """The limits of the metrics of a config; None for a metric without a verdict by score."""
     return {metric.metric_name: _limit(metric) for metric in config.metrics()}
 
 
 def _limit(metric: EvalMetric) -> Limit | None:
     threshold, info = effective_threshold(metric), METRICS.get(metric.metric_name)
+    if metric.definition is not None and (metric.definition.is_function or metric.definition.prompt_template):
+        is_lower_better = metric.lower_is_better and metric.definition.is_function
+        return None if threshold is None else Limit(threshold, is_lower_better)
     if metric.custom_function_path is not None:
         # A function in ADK's form gives the verdict itself.
         is_decided = threshold is not None and metric.scores_turns
@@ -41,9 +45,9 @@ def _limit(metric: EvalMetric) -> Limit | None:
     return None if threshold is None or info is None else Limit(threshold, info.lower_is_better)
 
 
-def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
-    """Whether the scores by one config tell the verdicts by another: it has other thresholds, another policy
-    for repeats, or fewer metrics, and nothing else differs."""
+def scores_decide(scored_by: EvalConfig, config: EvalConfig) -> bool:
+    """Whether scores by one config decide the verdicts by another: the configs differ only in thresholds, in
+    the policy for repeats, or in metrics that the other lacks."""
     if scored_by is config:
         return True
     before, after = _scoring(scored_by), _scoring(config)
@@ -59,7 +63,7 @@ def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
 
 @dataclass(frozen=True)
 class _Scoring:
-    """Settings of a config that its scores depend on."""
+    """The settings of a config that affect its scores."""
 
     metrics: Mapping[str, Any]
     optional: set[str]
@@ -69,29 +73,36 @@ class _Scoring:
 def _scoring(config: EvalConfig) -> _Scoring:
     form = normal_form(config)
     functions, block = form.get("custom_metrics", {}), form.get("evaltui", {})
-    metrics: dict[str, Any] = dict.fromkeys(block.get("not_evaluated", ()))
+    metrics: dict[str, Any] = {}
     for name, criterion in {**form.get("criteria", {}), **block.get("criteria", {})}.items():
         options = {key: value for key, value in criterion.items() if key != "threshold"}
         metrics[name] = (criterion, functions[name]) if name in functions else options
+    metrics |= {
+        name: (definition, metrics.get(name) or None)
+        for name, definition in block.get("metrics_to_run", {}).items()
+    }
     if (name := cost_usd.__name__) in metrics:
         metrics[name] = metrics[name], block.get("prices")
-    apart = ("criteria", "not_evaluated", "optional", "prices", "repeats")
+    apart = ("criteria", "metrics_to_run", "optional", "prices", "repeats")
     rest = {key: value for key, value in block.items() if key not in apart}
     simulator = form.get("user_simulator_config")
     return _Scoring(metrics, set(block.get("optional", ())), {**rest, "simulator": simulator})
 
 
-def judged_by(
+def rejudge(
     result: CaseResult, scored_by: EvalConfig, config: EvalConfig, pass_if: PassIf | None = None
 ) -> CaseResult:
-    """A result by the thresholds of a config of which its scores tell; `pass_if` stands for the config's
+    """A result with verdicts by another config, for which its scores suffice; `pass_if` replaces the config's
     policy."""
     limits = limits_of(config)
     removed = limits_of(scored_by).keys() - limits.keys()
+    without_verdict = {metric.metric_name for metric in config.metrics() if metric.is_informational}
 
     def judged(metric: MetricResult) -> MetricResult:
         limit = limits.get(metric.name)
-        if limit is None or metric.score is None or metric.status not in _JUDGED:
+        if metric.name in without_verdict:
+            return informational(metric)
+        if limit is None or metric.score is None or metric.status not in _SCORED:
             return metric
         return replace(metric, threshold=limit.threshold, status=limit.verdict(metric.score))
 

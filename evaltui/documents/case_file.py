@@ -1,4 +1,4 @@
-"""The files that are edited, whatever their format: texts in chunks, a case each, and their changes."""
+"""Editable files in any format: text in chunks, one for each case, and changes of it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ CASES = "eval_cases"
 
 
 class Chunk(NamedTuple):
-    """A case, with the text between it and the one before."""
+    """A case with the text before it."""
 
     lead: str
     case: StoredCase
 
 
 class CaseFile(Protocol):
-    """The text of a file of cases, or of a config, in one format. It never changes: edits give another.
+    """The text of a file of cases or of a config, in one format.
 
-    The text is `head`, a chunk for each case, and `tail`; a text that cannot be cut is all `head`. Whatever
-    the format, data, paths and edits are those of an eval set or config as JSON, and so is the text of a
-    value; the text of a case is that of the file. Chunks that an edit does not touch stay the same objects.
+    It is immutable: edits return another one. The text is `head`, a chunk for each case, and `tail`; a text
+    that cannot be divided is all `head`. Data, paths, edits and texts of values are those of an eval set or
+    config as JSON in every format; the text of a case is that of the file. Unchanged chunks stay the same
+    objects.
     """
 
     head: str
@@ -78,7 +79,7 @@ class CaseFile(Protocol):
         ...
 
     def text_at(self, path: JsonPath) -> str:
-        """The JSON text of a value. Raises EditError where there is nothing at the path."""
+        """The JSON text of a value. Raises EditError for a missing path."""
         ...
 
 

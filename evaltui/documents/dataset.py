@@ -47,10 +47,10 @@ class DatasetCase(StoredCase):
 
 
 class DatasetDocument:
-    """The text of a dataset. Its data, paths and edits are those of the eval set that it is shown as."""
+    """The text of a dataset; data, paths and edits are those of the corresponding eval set."""
 
     def __init__(self, source: JsonDocument, like: CaseFile | None = None) -> None:
-        """`source` is the dataset as JSON; cases that `like` has as well are shared with it."""
+        """Wraps a dataset as JSON; equal cases of `like` are shared."""
         self.source = source
         """The text as JSON, with the data of the dataset."""
         shared = {case.text: case for case in like.cases} if like else {}
@@ -88,13 +88,17 @@ class DatasetDocument:
         # It is named by its file, which a text does not know.
         return {"eval_set_id": "", CASES: CaseList(self.cases)}
 
+    def named(self, eval_set_id: str) -> dict[str, Any]:
+        """The data with the id that its file gives it."""
+        return {**self.value, "eval_set_id": eval_set_id}
+
     @cached_property
     def cases(self) -> tuple[StoredCase, ...]:
         return tuple(chunk.case for chunk in self.chunks)
 
     @property
     def problems(self) -> list[Problem]:
-        """Warnings of what the dataset says that an eval set cannot, with their lines."""
+        """Warnings about data of the dataset that an eval set does not have, with lines."""
         problems = []
         for index, case in enumerate(self._own_cases):
             for problem in case.of_format:
@@ -153,7 +157,7 @@ class DatasetDocument:
         return self.source.edited([edit])
 
     def _edited_case(self, number: int, edits: Sequence[Edit]) -> JsonDocument:
-        """The dataset after edits within a case, which may say nothing in between. Raises EditError."""
+        """The dataset after edits within a case, which may be invalid between the edits. Raises EditError."""
         if not 0 <= number < len(self.chunks):
             raise missing((CASES, number))
         data = JsonDocument(json.dumps(self.chunks[number].case.value))
@@ -176,7 +180,7 @@ class DatasetDocument:
         return self.source.line_of(self._own_path(path))
 
     def _own_path(self, path: JsonPath) -> JsonPath:
-        """The path in the dataset of what stands at a path of the eval set, or of its case."""
+        """The path in the dataset for a path in the eval set or its case."""
         key = self.source.key or CASES
         if path[:1] != (CASES,) or len(path) < 3 or not isinstance(path[1], int):
             return (key, *path[1:]) if path[:1] == (CASES,) else path

@@ -1,7 +1,7 @@
-"""A case of an EvaluationDataset after an edit of the eval case that it is shown as.
+"""Applying an edit of an eval case to the EvaluationDataset case behind it.
 
-Members that the edit does not concern stay as they are, unknown keys of events included. What was written is
-read again and compared with the edit, so that nothing is lost that the format cannot hold.
+Members that the edit does not concern, unknown keys included, stay unchanged. The result is read again and
+compared with the edit, so that data that the format cannot hold is not lost silently.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from evaltui.core.model.datasets import (
     OWN_KEY,
     RUBRIC_TYPES,
-    UNSPECIFIED,
     Json,
     calls_of,
+    checks_unspecified,
     content_of,
     dataset_turns,
     from_dataset_case,
@@ -23,7 +23,7 @@ from evaltui.core.model.datasets import (
     rubric_places,
     turn_of,
 )
-from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelt, value_at
+from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath, errors_in, format_path
 from evaltui.documents.edits import EditError, common_ends
 
@@ -48,9 +48,9 @@ _OF_RUN = (
 
 
 def dataset_case(case: Json, eval_case: Json) -> Json:
-    """A case of a dataset that says what an eval case says; `case` is what it was before, {} for a new one.
+    """The case of a dataset for an eval case; `case` is its previous data, {} for a new one.
 
-    Raises EditError for what an EvaluationDataset cannot hold.
+    Raises EditError for data that an EvaluationDataset cannot hold.
     """
     before = from_dataset_case(case, "")[0] if case else {}
     before_edit, after_edit = _meaning(before), _meaning(eval_case)
@@ -102,7 +102,7 @@ def _meaning(case: Json) -> Json:
         },
         "rubrics": [_meaning_of_rubric(rubric) for rubric in field_of(case, "rubrics") or []],
         "final_session_state": field_of(case, "final_session_state") or {},
-        "own": None if own == UNSPECIFIED else own,
+        "own": None if not checks_unspecified(case) else own,
     }
 
 
@@ -170,22 +170,22 @@ def _response_event(response: Json, author: str) -> Json:
 
 def _write_scenario(case: Json, scenario: Json | None) -> None:
     if scenario is None:
-        case.pop(spelt("user_scenario", case), None)
+        case.pop(spelling_in("user_scenario", case), None)
         return
     holder = _holder(case, "user_scenario")
     for name in ("starting_prompt", "conversation_plan"):
         if name in scenario:
             _put(holder, name, scenario[name])
         else:
-            holder.pop(spelt(name, holder), None)
+            holder.pop(spelling_in(name, holder), None)
     for name in ("prompt", "reference", "reference_trajectory", "conversation_history"):
-        case.pop(spelt(name, case), None)
+        case.pop(spelling_in(name, case), None)
 
 
 def _write_session(case: Json, session: Json) -> None:
     """Writes the session: keys of the state where they stand, in a seeded event or the inputs."""
     state = session.get("state", {})
-    inputs = case.get(spelt("session_inputs", case)) or {}
+    inputs = case.get(spelling_in("session_inputs", case)) or {}
     seeded: set[str] = set()
     for path in _seeds(case):
         delta = value_at(case, path)
@@ -200,9 +200,9 @@ def _write_session(case: Json, session: Json) -> None:
         return
     holder = _holder(case, "session_inputs")
     for name in ("app_name", "user_id"):
-        if session.get(name) or spelt(name, holder) in holder:
+        if session.get(name) or spelling_in(name, holder) in holder:
             _put(holder, name, session.get(name) or "")
-    if rest or spelt("state", holder) in holder:
+    if rest or spelling_in("state", holder) in holder:
         holder["state"] = rest
 
 
@@ -210,7 +210,7 @@ def _seeds(case: Json) -> Iterator[JsonPath]:
     """The state changes before the first message of the user."""
     for path, event in _events_in(case):
         if isinstance(field_of(event, "state_delta"), dict):
-            yield (*path, spelt("state_delta", event))
+            yield (*path, spelling_in("state_delta", event))
         if event.get("author") == "user" and event.get("content"):
             return
 
@@ -218,7 +218,7 @@ def _seeds(case: Json) -> Iterator[JsonPath]:
 def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
     places = rubric_places(case)
     by_id = {rubric["rubric_id"]: rubric for rubric in rubrics}
-    key = spelt("rubric_groups", case)
+    key = spelling_in("rubric_groups", case)
     for rubric_id, path in reversed(places.items()):
         holder = value_at(case, path[:-1])
         if (rubric := by_id.pop(rubric_id, None)) is None:
@@ -239,11 +239,11 @@ def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
 
 
 class _Conversation:
-    """Writes the turns of a case where the case keeps them.
+    """Writes turns to the members of the case that have them.
 
-    A single message is `prompt`, with what is expected in `reference` and `reference_trajectory`. Messages
-    before it stand in `conversation_history`, or all in the events of `agent_data`. There, the last turn
-    may have its expectations as events, too.
+    A single message is `prompt`, with expectations in `reference` and `reference_trajectory`. Earlier
+    messages are in `conversation_history`, or all messages in the events of `agent_data`, where the last turn
+    may have its expectations as events.
     """
 
     def __init__(self, case: Json, written: Json) -> None:
@@ -261,14 +261,14 @@ class _Conversation:
                 self._after[message].append((path, event))
 
     def write(self, turns: Sequence[Json]) -> None:
-        """Writes turns, each as its meaning. Raises EditError where there are none."""
+        """Writes turns. Raises EditError for no turns."""
         if not turns:
             raise EditError("an EvaluationDataset cannot hold a case without a message of the user")
         if is_recorded(self._old):
             self._write_reference(turns[-1])
             return
         pairs = self._pairs(turns)
-        has_history = bool(list_at(self._old, (spelt("conversation_history", self._old),)))
+        has_history = bool(list_at(self._old, (spelling_in("conversation_history", self._old),)))
         has_events = any(_group_of(turn.path) is not None for turn in self._turns)
         if has_events or (len(turns) > 1 and not has_history):
             self._write_events(turns, pairs)
@@ -276,7 +276,7 @@ class _Conversation:
             self._write_prompt(turns, pairs)
 
     def _pairs(self, turns: Sequence[Json]) -> list[int | None]:
-        """For each turn the index of the one that it was; None for a new one."""
+        """The previous index of each turn; None for a new one."""
         old = [turn.content["parts"] for turn in self._turns]
         if len(old) == len(turns):
             return list(range(len(old)))
@@ -286,7 +286,7 @@ class _Conversation:
 
     def _write_prompt(self, turns: Sequence[Json], pairs: Sequence[int | None]) -> None:
         *earlier, last = zip(turns, pairs, strict=True)
-        if earlier or spelt("conversation_history", self._written) in self._written:
+        if earlier or spelling_in("conversation_history", self._written) in self._written:
             history = [event for turn, pair in earlier for _, event in self._events(turn, pair, turn)]
             _put(self._written, "conversation_history", history)
         self._put_prompt(*last)
@@ -295,7 +295,9 @@ class _Conversation:
     def _write_events(self, turns: Sequence[Json], pairs: Sequence[int | None]) -> None:
         last_pair = pairs[-1]
         of_last = self._turns[last_pair].events if last_pair is not None else []
-        for_reference = [name for name in _REFERENCES if not of_last or spelt(name, self._old) in self._old]
+        for_reference = [
+            name for name in _REFERENCES if not of_last or spelling_in(name, self._old) in self._old
+        ]
         in_events, elsewhere = dict(turns[-1]), set[str]()
         if "reference" in for_reference:
             in_events["response"] = None
@@ -311,11 +313,11 @@ class _Conversation:
             # A message that was in no conversation turn begins one of its own.
             new += [(path if _group_of(path) is not None else ("new", "", number), message), *events]
         self._put_turns(new)
-        self._written.pop(spelt("prompt", self._written), None)
+        self._written.pop(spelling_in("prompt", self._written), None)
         self._write_reference(turns[-1], for_reference)
 
     def _put_turns(self, events: Iterable[_Placed]) -> None:
-        """Writes events as conversation turns: where they were, new ones where the event before them is."""
+        """Writes events as conversation turns: at their places, new ones after the event before them."""
         data = _holder(self._written, "agent_data")
         old: list[Json] = data.get("turns") or []
         without_events = [number for number, turn in enumerate(old) if not turn.get("events")]
@@ -336,17 +338,15 @@ class _Conversation:
         new += (old[number] for number in without_events)
         if [*numbers, *without_events] != [*range(len(old))]:
             for index, turn in enumerate(new):
-                if spelt("turn_index", turn) in turn:
-                    turn[spelt("turn_index", turn)] = index
+                if spelling_in("turn_index", turn) in turn:
+                    turn[spelling_in("turn_index", turn)] = index
         data["turns"] = new
 
     def _events(
         self, turn: Json, pair: int | None, expected: Json, elsewhere: Collection[str] = ()
     ) -> list[_Placed]:
-        """The message of a turn, and the events for what is expected there; equal ones stay as they are.
-
-        What events say of what is expected `elsewhere` does not count.
-        """
+        """The events of a turn: its message and its expectations; equal events stay unchanged. Keys in
+        `elsewhere` hold expectations outside of events."""
         parts = turn["user"]
         if pair is None:
             message: Json = {"author": "user", "content": {"role": "user", "parts": parts}}
@@ -390,7 +390,7 @@ class _Conversation:
 
     def _author(self) -> str:
         authors = [event["author"] for turn in self._turns for event in turn.events]
-        agents = value_at(self._old, (spelt("agent_data", self._old), "agents"))
+        agents = value_at(self._old, (spelling_in("agent_data", self._old), "agents"))
         return next(iter([*reversed(authors), *(agents if isinstance(agents, dict) else ())]), "model")
 
     def _put_prompt(self, turn: Json, pair: int | None) -> None:
@@ -399,7 +399,7 @@ class _Conversation:
             self._written["prompt"] = _like(before, turn["user"], "user")
 
     def _write_reference(self, turn: Json, names: Collection[str] = _REFERENCES) -> None:
-        """Writes what the last turn expects under these keys: the response, the calls."""
+        """Writes the expectations of the last turn under these keys: the response, the calls."""
         if "reference" in names:
             self._write_response(turn["response"])
         if "reference_trajectory" in names:
@@ -407,7 +407,7 @@ class _Conversation:
 
     def _write_response(self, response: list[Json] | None) -> None:
         case = self._written
-        key = spelt("reference", case)
+        key = spelling_in("reference", case)
         reference = case.get(key) if isinstance(case.get(key), dict) else None
         stated = reference.get("response") if reference is not None else None
         if response and (content_of(stated) or {}).get("parts") != response:
@@ -422,9 +422,9 @@ class _Conversation:
     def _write_trajectory(self, calls: list[Json] | None) -> None:
         case = self._written
         if calls is None:
-            case.pop(spelt("reference_trajectory", case), None)
+            case.pop(spelling_in("reference_trajectory", case), None)
             return
-        steps = list(list_at(case, (spelt("reference_trajectory", case),)))
+        steps = list(list_at(case, (spelling_in("reference_trajectory", case),)))
         new = []
         for call in calls:
             same = next((step for step in steps if list(map(_call, calls_of(step))) == [call]), None)
@@ -436,7 +436,7 @@ class _Conversation:
 
 def _events_in(case: Json) -> Iterator[_Placed]:
     """The messages of the history and the events of `agent_data`."""
-    history, data = spelt("conversation_history", case), spelt("agent_data", case)
+    history, data = spelling_in("conversation_history", case), spelling_in("agent_data", case)
     for index, message in enumerate(list_at(case, (history,))):
         yield (history, index), message
     for number, turn in enumerate(list_at(case, (data, "turns"))):
@@ -451,7 +451,7 @@ def _group_of(path: JsonPath) -> int | None:
 
 
 def _with_parts(event: Json, parts: list[Json]) -> Json:
-    """An event with other parts; its other keys, and those of its content, stay."""
+    """An event with other parts and the same other keys."""
     content = event.get("content")
     if (content_of(content) or {}).get("parts") == parts:
         return event
@@ -470,8 +470,8 @@ def _like(before: Any, parts: list[Json], role: str) -> Any:
 
 
 def _holder(data: Json, name: str) -> Json:
-    """The object under a name, which is made where there is none."""
-    key = spelt(name, data)
+    """The object at a key, which is created if it is missing."""
+    key = spelling_in(name, data)
     if not isinstance(data.get(key), dict):
         data[key] = {}
     holder: Json = data[key]
@@ -479,4 +479,4 @@ def _holder(data: Json, name: str) -> Json:
 
 
 def _put(data: Json, name: str, value: Any) -> None:
-    data[spelt(name, data)] = value
+    data[spelling_in(name, data)] = value

@@ -10,7 +10,7 @@ from functools import cached_property, reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, spelt
+from evaltui.core.model.json_values import camel, spelling_in
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.documents.case_file import CASES, CaseFile, Chunk, is_same
@@ -36,11 +36,11 @@ _AROUND = 5
 
 
 class JsonDocument:
-    """A JSON text, a byte order mark included. It never changes: an edit gives another document.
+    """A JSON text with its byte order mark.
 
-    An eval set is `head`, a chunk for each case, and `tail`; the list of cases is the member `key`. Any other
-    text is all `head`, and its `key` is None. Chunks that an edit does not touch are the same objects after
-    it. Of a key given twice the last one counts.
+    It is immutable: an edit returns another document. An eval set is `head`, a chunk for each case, and
+    `tail`; the list of cases is the member `key`. Another text is all `head`, with `key` None. Unchanged
+    chunks stay the same objects. Of a duplicate key the last one counts.
     """
 
     def __init__(self, text: str, like: CaseFile | None = None) -> None:
@@ -79,7 +79,7 @@ class JsonDocument:
 
     @cached_property
     def value(self) -> Any:
-        """The JSON data; each case is parsed when it is asked for. It is not to be changed."""
+        """The JSON data, which must not be changed; each case is parsed on demand."""
         return self._frame if self.key is None else {**self._frame, self.key: CaseList(self._stored)}
 
     @property
@@ -91,7 +91,7 @@ class JsonDocument:
         """The cases of an eval set; none of any other file."""
         if self.key is not None or not isinstance(self.value, dict):
             return self._stored
-        cases = self.value.get(spelt(CASES, self.value))
+        cases = self.value.get(spelling_in(CASES, self.value))
         return tuple(map(StoredCase.of_data, cases)) if isinstance(cases, list) else ()
 
     def read(self, text: str) -> JsonDocument:
@@ -153,10 +153,8 @@ class JsonDocument:
         return lines
 
     def line_of(self, path: JsonPath) -> int:
-        """The line, from 1, on which a path begins: for a member, that of its key.
-
-        A path that the text does not have gets the line of its deepest ancestor that exists.
-        """
+        """The line of a path, from 1: for a member, that of its key; for a missing path, that of its
+        deepest existing ancestor."""
         number = self._case_at(path)
         if number is None:
             text = self.frame
@@ -170,7 +168,7 @@ class JsonDocument:
         return self.lines_of_cases[number] + text.count("\n", 0, start)
 
     def text_at(self, path: JsonPath) -> str:
-        """The text of a value. Raises EditError where there is nothing at the path."""
+        """The text of a value. Raises EditError for a missing path."""
         number = self._case_at(path)
         if number is None:
             text = self.frame if path and path[0] != self.key else self.text

@@ -1,4 +1,4 @@
-"""The edits of a JSON document, and what is the same in JSON data."""
+"""Edits of a JSON document, and comparison of JSON data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 
 class EditError(ValueError):
@@ -43,7 +43,7 @@ class PutText:
 
 @dataclass(frozen=True)
 class Insert:
-    """A new element of the array at a path, before the one with this index; its length means at the end."""
+    """Inserts an element into the array at a path before an index; the length of the array means its end."""
 
     path: JsonPath
     index: int
@@ -59,7 +59,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Move:
-    """Move an element of the array at a path; `to` is the index that it has afterwards."""
+    """Moves an element of the array at a path; `to` is its index afterwards."""
 
     path: JsonPath
     index: int
@@ -86,7 +86,7 @@ Edit = Put | PutText | Insert | Remove | Move | Duplicate | Rename
 
 
 def at_path(data: Any, path: JsonPath) -> Any:
-    """The value at a path of JSON data. Raises EditError where there is none."""
+    """The value at a path of JSON data. Raises EditError for a missing path."""
     for depth, step in enumerate(path):
         if not has_step(data, step):
             raise missing(path[: depth + 1])
@@ -101,7 +101,7 @@ def has_step(data: Any, step: str | int) -> bool:
 
 
 def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
-    """Raises EditError where what is at a path is no member, or its object has another one with this key."""
+    """Raises EditError where a path is no member of an object, or the object already has the key."""
     if not isinstance(holder, dict):
         raise EditError("only a member of an object has a key, this is an element", path)
     if key != path[-1] and key in holder:
@@ -109,9 +109,9 @@ def check_new_key(holder: Any, path: JsonPath, key: str) -> None:
 
 
 def check_index(array: Any, path: JsonPath, index: int, *, at_end: bool = False) -> None:
-    """Raises EditError where there is no array, or where it has no such element."""
+    """Raises EditError for a value other than an array, and for an index outside of it."""
     if not isinstance(array, list):
-        why = f"must be a list for this edit, is {in_words(array)}"
+        why = f"must be a list for this edit, is {value_in_words(array)}"
     elif not 0 <= index < len(array) + at_end:
         why = f"no index {index} in a list of {len(array)}"
     else:
@@ -180,7 +180,7 @@ def _are_equal(value: Any, other: Any, keys: Callable[[dict[str, Any]], Any]) ->
 def common_ends(
     first: Sequence[Any], second: Sequence[Any], equal: Callable[[Any, Any], bool] = operator.eq
 ) -> tuple[int, int]:
-    """How many items two sequences begin with in common, and how many of the rest they end with."""
+    """The number of equal items at the start of two sequences, and at the end of the rest."""
     shorter = min(len(first), len(second))
     head = next((at for at in range(shorter) if not equal(first[at], second[at])), shorter)
     rest = range(1, shorter - head + 1)

@@ -16,7 +16,7 @@ from typing import TextIO
 import platformdirs
 
 # Seconds. A save holds the lock for some milliseconds.
-_LONGEST_WAIT = 10.0
+_MAX_WAIT = 10.0
 _WAIT = 0.005
 
 
@@ -35,7 +35,7 @@ def locked(paths: Sequence[Path]) -> Iterator[None]:
         for name in sorted(names):
             try:
                 lock = filelock.FileLock(folder / f"{name}.lock")
-                stack.enter_context(lock.acquire(_LONGEST_WAIT, poll_interval=_WAIT))
+                stack.enter_context(lock.acquire(_MAX_WAIT, poll_interval=_WAIT))
             except filelock.Timeout:
                 message = f"another process is saving {names[name].name}"
                 raise TimeoutError(errno.ETIMEDOUT, message) from None
@@ -96,9 +96,9 @@ def private(path: str, flags: int) -> int:
 
 
 def write_privately(path: Path, text: str | Iterable[str]) -> None:
-    """Write a file that only its user may read, new or in place of whatever is there; also of a link.
+    """Writes a file that only its user can read, replacing any existing file or link.
 
-    The text may come in pieces. Raises OSError; then the file is as it was.
+    The text may come in pieces. Raises OSError; then the file is unchanged.
     """
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
@@ -113,16 +113,16 @@ def write_privately(path: Path, text: str | Iterable[str]) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file in UTF-8, new or in place of whatever is there. Raises OSError; then it is as it was."""
+    """Writes a file in UTF-8, replacing an existing one. Raises OSError; then the file is unchanged."""
     with locked([path]):
         replace_all({path: text.encode()})
 
 
 def replace_all(contents: dict[Path, bytes], compare: Callable[[Path], None] = lambda path: None) -> None:
-    """Write files, all of them or none; they keep mode, owner and group, and links lead to them still.
+    """Writes several files, all or none; they keep mode, owner, group and links.
 
-    A reader, or a crash, never sees half of a file. `compare` is called for each file at the last moment; it
-    raises what keeps all of them as they are. Raises OSError; then they are as they were.
+    A reader, or a crash, never sees half of a file. `compare` is called for each file at the last moment, and
+    raises to prevent all writes. Raises OSError; then all files are unchanged.
     """
     temporaries: dict[Path, Path] = {}
     replaced: dict[Path, bytes | None] = {}
@@ -158,9 +158,9 @@ def _restore(target: Path, written: bytes, before: bytes | None) -> None:
 
 
 def _temporary_copy(target: Path, data: bytes) -> Path:
-    """A temporary file with this content beside another file, synced, so that one move replaces it.
+    """A synced temporary file with a content beside another file, ready to replace it by one move.
 
-    Raises OSError where the other file cannot be replaced, with a sentence about it.
+    Raises OSError, with a sentence, where the other file cannot be replaced.
     """
     temporary = target.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
     like = target.stat() if target.exists() else None
@@ -215,10 +215,9 @@ _ERRORS = "backslashreplace"
 
 @contextmanager
 def written_at_once(path: Path) -> Iterator[TextIO]:
-    """A text file of any length: whoever reads it meanwhile finds what was there. Left by an exception, it is
-    as it was.
+    """Opens a text file of any length for writing; other readers see the old content until the end.
 
-    A pipe or a device is written as it is. Raises OSError.
+    After an exception, the file is unchanged. A pipe or a device is written directly. Raises OSError.
     """
     target = Path(os.path.realpath(path))
     if path.exists() and not target.exists():
@@ -256,7 +255,7 @@ def typed_path(text: str) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file or a folder at a path; there is none where no file can have such a name."""
+    """Whether a file or folder exists at a path; False for an impossible name."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The formats of case files: eval sets and configs as JSON, Google's datasets, and text in neither."""
+"""The formats of case files: eval sets and configs as JSON, Google's datasets and configs, and other text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ from evaltui.documents.case_file import CaseFile, Chunk
 from evaltui.documents.dataset import DatasetDocument
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import Edit, EditError, missing
+from evaltui.documents.eval_config import EvalConfigDocument
 
 
 def read_case_file(text: str, like: CaseFile | None = None) -> CaseFile:
-    """A text in the format that it has; chunks of `like` are shared. Raises ValueError for no JSON."""
-    source = JsonDocument(text, like.source if isinstance(like, DatasetDocument) else like)
-    return DatasetDocument.of(source, like) or source
+    """A text in the format that it has; chunks of `like` are shared. Raises ValueError for text in none."""
+    try:
+        source = JsonDocument(text, like.source if isinstance(like, DatasetDocument) else like)
+    except ValueError:
+        if (config := EvalConfigDocument.of_yaml(text)) is None:
+            raise
+        return config
+    return DatasetDocument.of(source, like) or EvalConfigDocument.of_json(source) or source
 
 
 class WholeText:
@@ -55,7 +61,7 @@ class WholeText:
 
 
 class TextLines(WholeText):
-    """A text of lines, such as a recording: any other text is one as well."""
+    """A text of lines, such as a recording, in which every text is valid."""
 
     def read(self, text: str) -> CaseFile:
         return TextLines(text)

@@ -18,9 +18,9 @@ from evaltui.documents.nodes import BOM, parse_nodes, skip_space
 
 
 def read_text(path: Path) -> str | Problem:
-    """The text of a file in UTF-8, whatever the locale says, without a byte order mark.
+    """The text of a file in UTF-8, in any locale, without a byte order mark and with its line endings.
 
-    Line endings stay as they are. Raises OSError where the file cannot be read.
+    Raises OSError for an unreadable file.
     """
     return decode(read_regular(path))
 
@@ -34,8 +34,8 @@ def text_or_problem(path: Path) -> str | Problem:
 
 
 def why_unreadable(path: Path, error: OSError) -> str:
-    """Why a file or folder that is there cannot be read, and what to do, as a clause; "no such file" where
-    there is none."""
+    """Why an existing file or folder is unreadable, with a remedy, as a clause; "no such file" for a
+    missing one."""
     if isinstance(error, FileNotFoundError):
         return f"link to {path.readlink()}, which does not exist" if path.is_symlink() else "no such file"
     if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):  # noqa: PTH112
@@ -153,7 +153,7 @@ def without_comments(text: str) -> tuple[str, tuple[Problem, ...]]:
 
 
 def duplicate_keys(text: str) -> list[Problem]:
-    """An error for each key that an object has more than once, without lines; none for what is no JSON."""
+    """An error for each duplicate key of an object, without lines; none for invalid JSON."""
     repeated: list[tuple[dict[str, Any], str]] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _places(data: Any) -> dict[int, JsonPath]:
 
 
 def locate(problems: Sequence[Problem], text: str, file: str | None = None) -> list[Problem]:
-    """The same problems with the lines of their paths, where they have none yet, and with the file's name."""
+    """The problems with the lines of their paths and the name of the file, where they are missing."""
     lines = lines_of(text, [problem.path for problem in problems if problem.line is None])
     return [
         replace(problem, line=problem.line or lines[problem.path], file=problem.file or file)

@@ -13,7 +13,7 @@ from evaltui.documents.case_file import CaseFile, is_same
 from evaltui.documents.edits import common_ends
 
 # Beyond this many pairs of lines, finding those that are equal takes longer than reading all of them.
-_MOST_COMPARISONS = 1_000_000
+_MAX_COMPARISONS = 1_000_000
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -27,7 +27,7 @@ class LineChange:
 
 
 def changed_lines(before: CaseFile, after: CaseFile) -> tuple[LineChange, ...]:
-    """The lines that differ, in order; in each place the removed lines come first."""
+    """The differing lines in order; at each place, removed lines come first."""
     old, new = _lines(before.text), _lines(after.text)
     changes: list[LineChange] = []
     for (i, j), (i_end, j_end) in pairwise(_bounds(before, after, len(old), len(new))):
@@ -59,7 +59,7 @@ def _differences(
     (i, i_end), (j, j_end) = of_old, of_new
     head, tail = common_ends(old[i:i_end], new[j:j_end])
     i, i_end, j, j_end = i + head, i_end - tail, j + head, j_end - tail
-    if (i_end - i) * (j_end - j) <= _MOST_COMPARISONS:
+    if (i_end - i) * (j_end - j) <= _MAX_COMPARISONS:
         matcher = SequenceMatcher(None, old[i:i_end], new[j:j_end], autojunk=False)
         codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
         ends = [-head, *(code[2] for code in codes[:-1])]
@@ -78,9 +78,10 @@ def _differences(
 
 
 def _slide(lines: Sequence[str], start: int, end: int, above: int, below: int) -> int:
-    """By how many lines a block can begin later among equal ones: its first line is indented least then.
+    """The number of lines by which a block can start later among equal lines, so that its first line has the
+    least indentation.
 
-    `above` and `below` are the numbers of lines around it that do not change.
+    `above` and `below` are the numbers of unchanged lines around it.
     """
     down = up = 0
     while down < below and lines[start + down] == lines[end + down]:
@@ -111,7 +112,7 @@ def diff_lines(name: str, before: str, after: str, context: int = 3) -> list[str
 
 
 def _diff_of_pairs(name: str, old: Sequence[str], new: Sequence[str], context: int) -> Iterator[str]:
-    """A unified diff of texts with as many lines, of which those at the same place belong together."""
+    """A unified diff of texts with equally many lines, in which lines at the same index belong together."""
     changed = [number for number, (before, after) in enumerate(zip(old, new, strict=True)) if before != after]
     if changed:
         yield from (f"--- {name}\n", f"+++ {name}\n")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CASES, CaseFile, Chunk
 from evaltui.documents.edits import Edit, Insert, Put, PutText, Remove, same
@@ -68,11 +68,11 @@ def merge(
     *,
     is_config: bool = False,
 ) -> CaseFile | Conflict:
-    """Merge two versions of a file that both come from `base`: theirs with what was changed in mine.
+    """Merges two versions of a file with the common `base`: theirs with the changes of mine.
 
-    A text of theirs may be no JSON. Cases match by eval_id, members by key. What changed on one side only is
-    taken over; of different changes to the same, and of a change to what the other side removed, there is a
-    conflict until there is a choice for it. Cases that mine added come after the one that they followed.
+    Theirs may be invalid JSON. Cases match by eval_id, members by key. A change on one side is taken over;
+    different changes of one item, and a change of an item that the other side removed, are a conflict until
+    there is a choice. Added cases of mine come after the case that they followed.
     """
     try:
         if isinstance(theirs, str):
@@ -106,7 +106,7 @@ def _check(document: CaseFile, name: str, is_config: bool) -> None:
     if is_config:
         return
     if document.key is None:
-        is_list = isinstance(data.get(spelt(CASES, data)), list)
+        is_list = isinstance(data.get(spelling_in(CASES, data)), list)
         why = f"`{CASES}` is given twice" if is_list else f"`{CASES}` is not a list"
         raise UnmergeableError(f"{name} is not {kind}: {why}")
     ids: set[str] = set()
@@ -120,13 +120,13 @@ def _check(document: CaseFile, name: str, is_config: bool) -> None:
 
 @dataclass(frozen=True)
 class _Version:
-    """A case or a member in one version of the file: its text and value, both None where it has none."""
+    """A case or member in one version of the file: its text and value, None for a missing one."""
 
     text: str | None
     value: Any = None
 
     def is_same(self, other: _Version) -> bool:
-        """Whether both are the same JSON, whatever the order of members."""
+        """Whether both are the same JSON with members in any order."""
         if self.text is None or other.text is None:
             return self.text == other.text
         return self.text == other.text or same(self.value, other.value)
@@ -136,7 +136,8 @@ _ABSENT = _Version(None)
 
 
 class _Merging:
-    """`edits`, to be done one after the other, make the merged text of theirs, but for the order of cases."""
+    """A merge in progress; `edits` in order change theirs to the merged text, except for the order of
+    cases."""
 
     def __init__(
         self,
@@ -255,10 +256,8 @@ class _Merging:
 
 
 def _edits(path: JsonPath, versions: Sequence[_Version]) -> list[Edit]:
-    """The edits that put mine in place of theirs: its text, or its value where theirs is respelt only.
-
-    Where theirs only looks different from the base, the text of mine would not fit there, its value does.
-    """
+    """The edits that replace theirs by mine: by its text, or by its value where theirs differs from the
+    base in spelling only."""
     _, mine, theirs = versions
     if mine.text == theirs.text:
         return []
@@ -274,7 +273,7 @@ def _is_respelt(versions: Sequence[_Version]) -> bool:
 
 
 def _with_added(order: Sequence[str], side: Sequence[str], names: Collection[str]) -> list[str]:
-    """An order with further names of one side, each after the one that it follows there."""
+    """The order of names with further names of one side, each after the name that it follows there."""
     present = set(order)
     after: dict[str | None, list[str]] = {}
     before: str | None = None

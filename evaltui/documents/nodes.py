@@ -52,7 +52,7 @@ class Node:
 
     @cached_property
     def children(self) -> list[Node]:
-        """Members or elements in the order of the text, with those whose key is repeated."""
+        """Members or elements in the order of the text, including those with a repeated key."""
         text, closing = self.text, self.end - 1
         if text[self.start] not in "{[":
             return []
@@ -77,7 +77,7 @@ class Node:
         return max((index for index, child in enumerate(self.children) if child.key == step), default=None)
 
     def child(self, step: str | int) -> Node | None:
-        """The child at a step of a path; None without such a child."""
+        """The child at a step of a path; None for a missing one."""
         index = self.index_of(step)
         return None if index is None else self.children[index]
 

@@ -1,4 +1,4 @@
-"""One file as it is being edited."""
+"""A file while it is edited."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.json_values import spelt
-from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.eval_config import from_eval_config
+from evaltui.core.model.file_kinds import is_eval_config
+from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.problems import EvalSetError, Problem, errors_in
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CASES, CaseFile
 from evaltui.documents.document import JsonDocument
@@ -21,7 +23,8 @@ from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.recovery import Draft, Recovered, RecoveryFile
 from evaltui.documents.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
-from evaltui.text.values import in_words
+from evaltui.documents.yaml_text import YAML_SUFFIXES, parse_yaml
+from evaltui.text.values import value_in_words
 
 _OF_LINES = ".jsonl"
 _SET_SUFFIXES = (".evalset.json", ".test.json")
@@ -34,20 +37,20 @@ class Outside:
     """The version of a file that another program has written."""
 
     fingerprint: Fingerprint | None
-    """None where it was deleted."""
+    """The fingerprint; None for a deleted file."""
     document: CaseFile | None
-    """The document on disk; None where the text is no JSON, and where there is none."""
+    """The document on disk; None for invalid JSON and for a missing file."""
     not_json: str | None = None
     """The text on disk where it is no JSON."""
 
     @property
     def text(self) -> str | None:
-        """None where it was deleted."""
+        """The text; None for a deleted file."""
         return self.document.text if self.document else self.not_json
 
     @property
     def is_whole(self) -> bool:
-        """Whether its JSON is an object; a text that is no JSON may be half of one, unless it is of lines."""
+        """Whether its JSON is an object; invalid JSON may be incomplete, unless it is a text of lines."""
         return isinstance(self.document, TextLines) or (
             self.document is not None and isinstance(self.document.value, dict)
         )
@@ -69,15 +72,14 @@ class FileConflict:
 
     @property
     def theirs(self) -> str | None:
-        """None where the file was deleted."""
+        """The text on disk; None for a deleted file."""
         return self.outside.text
 
 
 class OpenFile:
-    """The document that is edited, the one on disk, and the recovery file of the unsaved changes.
+    """The edited document, the document on disk, and the recovery file of the unsaved changes.
 
-    A config may have any name: which files are configs goes by their content when they were opened, and by
-    their name where that does not tell.
+    A file is a config by its content when it was opened, else by its name.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class OpenFile:
         on_disk: Fingerprint | None,
         folder: Path,
     ) -> None:
-        """`on_disk` is None for a new file. `folder` is the agent's."""
+        """Opens a document; `on_disk` is None for a new file, `folder` is the agent's."""
         self.path = path
         self.document = document
         """The document with the edits."""
@@ -117,12 +119,12 @@ class OpenFile:
 
     @property
     def dirty(self) -> bool:
-        """Whether it has edits that are neither saved nor undone."""
+        """Whether it has unsaved edits."""
         return not self.deleted and (self.is_being_written or self.document is not self._clean)
 
     @property
     def base(self) -> CaseFile:
-        """The document that the edited one and the one on disk have in common."""
+        """The common document of the edited one and the one on disk."""
         return self.saved or JsonDocument("{}" if self.is_config else f'{{"{CASES}": []}}')
 
     @property
@@ -141,13 +143,14 @@ class OpenFile:
         return frozenset(case.eval_id for case in changed if _differs(saved.get(case.eval_id), case))
 
     def snapshot(self) -> OpenFile:
-        """The file as it is now, to be read in a thread."""
+        """The file in its current state, for reading in a thread."""
         return copy(self)
 
     # Changes
 
     def or_saved(self, document: CaseFile) -> CaseFile:
-        """A document, or the one on disk where that has the same text: with it, nothing is unsaved."""
+        """The document on disk if it has the same text as `document`, so that it counts as saved; else
+        `document`."""
         return self._clean if self._clean and document.has_text_of(self._clean) else document
 
     def change(self, document: CaseFile, label: str) -> None:
@@ -195,7 +198,7 @@ class OpenFile:
             self._write_recovery()
 
     def _write_recovery(self) -> None:
-        """Writes the recovery file; an error goes to `recovery_problem`, so that work can go on."""
+        """Writes the recovery file; an error is stored in `recovery_problem`."""
         if not self.dirty and not self._draft:
             self.end_recovery()
             return
@@ -228,7 +231,7 @@ class OpenFile:
     # Changes by others. These take time, and may be called in a thread on a snapshot.
 
     def outside_change(self) -> Outside | None:
-        """The file on disk; None where it has not changed since. Raises OSError, EvalSetError."""
+        """The changed file on disk; None for an unchanged one. Raises OSError, EvalSetError."""
         try:
             source = read_source(self.path)
         except FileNotFoundError:
@@ -264,7 +267,7 @@ class OpenFile:
         return merged if isinstance(merged, Conflict) else self._checked(merged)
 
     def restored(self, recovered: Recovered) -> tuple[CaseFile, CaseFile, CaseFile | Conflict]:
-        """The document that an earlier session began with, the one it made, and both in one with this one."""
+        """The first and the last document of an earlier session, and its merge with this document."""
         began, mine = recovered.documents()
         if began.has_text_of(self.base):
             # So that cases that nobody changed are known to be the same.
@@ -282,7 +285,7 @@ class OpenFile:
 def _is_config(path: Path, value: Any) -> bool:
     if not isinstance(value, dict):
         return path.stem.endswith("config")
-    return spelt(CASES, value) not in value and not path.name.lower().endswith(_SET_SUFFIXES)
+    return spelling_in(CASES, value) not in value and not path.name.lower().endswith(_SET_SUFFIXES)
 
 
 def _differs(saved: StoredCase | None, now: StoredCase) -> bool:
@@ -308,13 +311,15 @@ def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerpri
 
 def unusable(path: Path, text: str) -> EvalSetError:
     """Why a file cannot be edited."""
-    data = parse(text)
-    if isinstance(data, Problem):
+    data = parse_yaml(text) if path.suffix in YAML_SUFFIXES else parse(text)
+    if is_eval_config(data):
+        problem = errors_in(from_eval_config(data, {})[1])[0]
+    elif isinstance(data, Problem):
         problem = data
     elif isinstance(data, dict):
         problem = Problem.error((), "its lists and objects are nested too deeply")
     else:
-        problem = Problem.error((), f"expected an object, found {in_words(data)}")
+        problem = Problem.error((), f"expected an object, found {value_in_words(data)}")
     return EvalSetError([replace(problem, file=str(path))])
 
 

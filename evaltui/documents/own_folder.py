@@ -13,9 +13,9 @@ _PRIVATE = 0o700
 
 
 def make_own_folder(folder: Path, *inner: str) -> Path:
-    """`.evaltui` in an agent's folder, or a folder in it: kept out of git, and for its user alone.
+    """Creates `.evaltui` in an agent's folder, or a folder in it, private and ignored by git.
 
-    Raises OSError, also where it is a link: its content belongs to the agent and nowhere else.
+    Raises OSError, also for a link, whose target could be anywhere.
     """
     own = folder / OWN_FOLDER
     make_private_folder(own)
@@ -33,7 +33,7 @@ def path_inside(folder: Path, path: Path) -> str | None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder, if there is none, that only its user can look into. Raises OSError, also for a link."""
+    """Creates a folder, if it is missing, that only its user can read. Raises OSError, also for a link."""
     refuse_link(folder)
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
     if stat.S_IMODE(folder.stat().st_mode) != _PRIVATE:

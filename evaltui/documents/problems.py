@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import case_fingerprint
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.problems import Problem, has_error, merge_ignored
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CASES, CaseFile
@@ -61,7 +61,7 @@ def located(problems: Iterable[Problem], document: CaseFile, file: Path) -> Iter
 
 def at_cases(data: Any, problems: Sequence[Sequence[Problem]]) -> Iterator[Problem]:
     """The problems of each case, at its path in the set."""
-    key = spelt(CASES, data) if isinstance(data, dict) else CASES
+    key = spelling_in(CASES, data) if isinstance(data, dict) else CASES
     for number, of_case in enumerate(problems):
         for problem in of_case:
             yield replace(problem, path=(key, number, *problem.path))

@@ -1,10 +1,9 @@
-"""Recovery files: the unsaved changes of a document, on disk from the edit on until they are saved.
+"""Recovery files: unsaved changes of a document, stored from each edit until it is saved.
 
-Each edited document has three files in `.evaltui/unsaved`: NAME.base is the text before the first change,
-NAME.json says which file is edited, as seen from the agent's folder, and has the changed chunks and the text
-that is typed and not in the document; NAME.lock is locked as long as the process lives. A folder may come
-from anywhere: nothing in it is offered for a file outside of it. What belongs to such a file is in the folder
-of this user's state, and names its agent.
+Each edited document has three files in `.evaltui/unsaved`: NAME.base is the text before the first change;
+NAME.json has the path of the file relative to the agent's folder, the changed chunks, and a typed text that
+is not applied; NAME.lock is locked while the process lives. Because a folder may be untrusted, changes of a
+file outside of it are never offered from it: they are stored in the user's state folder.
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ class Draft:
 
 
 class RecoveryFile:
-    """The recovery file of a document that is being edited. Killed at any moment, it has the last write."""
+    """The recovery file of an edited document. After a kill at any moment, it has the last completed
+    write."""
 
     def __init__(self, path: Path, header: dict[str, Any], base: CaseFile, lock: BaseFileLock) -> None:
         self.path = path
@@ -64,10 +64,10 @@ class RecoveryFile:
 
     @classmethod
     def open(cls, folder: Path, path: Path, base: CaseFile, on_disk: Fingerprint | None) -> RecoveryFile:
-        """Begin one for a file of the agent in a folder, `base` being its text before the first change.
+        """Creates a recovery file for a file of an agent; `base` is its text before the first change.
 
-        `on_disk` is the fingerprint of the file if that is the base, else None. Raises OSError where the
-        agent's folder, or that of the user's state, cannot be written.
+        `on_disk` is the fingerprint of the file if its text is the base, else None. Raises OSError where
+        neither the agent's folder nor the user's state folder is writable.
         """
         import filelock
 
@@ -92,10 +92,8 @@ class RecoveryFile:
         return recovery
 
     def write(self, document: CaseFile, labels: Sequence[str], draft: Draft | None) -> None:
-        """Replaces what is stored: the document as it is now, and the typed text that it does not have.
-
-        `labels` name the edits. Raises OSError; what was stored stays then.
-        """
+        """Replaces the stored document and typed text. `labels` name the edits. Raises OSError; then the
+        stored data is unchanged."""
         change = Change.between(self._base, document)
         stored = {
             **self._header,
@@ -197,10 +195,10 @@ class Recovered:
 
 
 def recoverable(folder: Path) -> list[Recovered]:
-    """The unsaved changes in an agent's folder of processes that have ended, oldest first.
+    """The unsaved changes that ended processes left in an agent's folder, the oldest first.
 
-    Of the agent's own folder only those of files in it, and only recovery files of this user. Those with
-    nothing to recover are removed: no draft, and changes that were saved just before the end.
+    Only changes of files in the folder, and only recovery files of this user, count. Files with nothing to
+    recover are deleted.
     """
     offered = []
     for own in (folder / OWN_FOLDER / UNSAVED, _user_folder()):

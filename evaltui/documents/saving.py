@@ -26,10 +26,10 @@ class Source:
 
 
 class ChangedOutsideError(Exception):
-    """A file is not as it was when it was read, or exists where it should be new; nothing was written.
+    """A file changed since it was read, or exists although it should be new; nothing was written.
 
-    `theirs_text` is what it holds now, None where it was deleted or is not text any more. Saving with
-    `fingerprint` as what was seen replaces that.
+    `theirs_text` is its content, None for a deleted file or no text. Saving with `fingerprint` as the seen
+    one replaces it.
     """
 
     def __init__(self, path: Path, theirs: bytes | None) -> None:
@@ -68,7 +68,7 @@ def read_source(path: Path) -> Source:
 
 @dataclass(frozen=True)
 class Write:
-    """A text for a file that still is as it was `seen`; None: there must be no such file yet."""
+    """A text for a file with the fingerprint `seen`; None for a file that must not exist."""
 
     path: Path
     text: str
@@ -76,17 +76,17 @@ class Write:
 
 
 def save(path: Path, text: str, seen: Fingerprint | None) -> Source:
-    """Write a file atomically, if it still is as it was seen; None: there must be no such file yet.
+    """Writes a file atomically if it still has the fingerprint `seen`; None for a file that must not exist.
 
-    A file that already has this text is left alone. Raises ChangedOutsideError where it is not as seen, and
-    OSError; then it is as it was.
+    A file that already has this text is not written. Raises ChangedOutsideError for another fingerprint, and
+    OSError; then the file is unchanged.
     """
     (source,) = save_together([Write(path, text, seen)])
     return source
 
 
 def save_together(writes: Sequence[Write]) -> list[Source]:
-    """Saves several files: all of them are written, or none. Raises what `save` raises."""
+    """Saves several files, all or none. Raises the errors of `save`."""
     with locked([write.path for write in writes]):
         return _saved(writes)
 

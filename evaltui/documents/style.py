@@ -21,7 +21,7 @@ _ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _NEIGHBOURS = 4
 # Characters around a place that are searched for escapes.
 _NEARBY = 100_000
-_LONGEST_MARGIN = 10_000
+_MAX_MARGIN_LENGTH = 10_000
 
 # By whether they escape all that is beyond ASCII.
 _ENCODERS = {escapes: json.JSONEncoder(ensure_ascii=escapes) for escapes in (False, True)}
@@ -29,14 +29,14 @@ _ENCODERS = {escapes: json.JSONEncoder(ensure_ascii=escapes) for escapes in (Fal
 
 @dataclass(frozen=True)
 class Verbatim:
-    """A value as JSON text that is taken over as it is."""
+    """A value as JSON text that is inserted unchanged."""
 
     text: str
 
 
 @dataclass
 class Style:
-    """How a new value, or key and value, is written in the last node of a way from the document."""
+    """The format of a new value, or key and value, in the last node of a way from the document."""
 
     text: str
     way: Sequence[Node]
@@ -135,7 +135,7 @@ def _is_like(node: Node, value: Any) -> bool:
 
 
 def _indent(node: Node) -> str | None:
-    """The indentation of the items of an object or array; None where they do not tell."""
+    """The indentation of the items of an object or array; None where it is unclear."""
     if not node.children:
         return None
     start = node.children[0].item_start
@@ -151,7 +151,7 @@ def margin_at(text: str, position: int) -> str:
     """The white space that the line of a position begins with."""
     line = text.rfind("\n", 0, position) + 1
     # A line may be all of the document; its margin is not that long.
-    match = _BLANK.match(text[line : min(position, line + _LONGEST_MARGIN)].removeprefix(BOM))
+    match = _BLANK.match(text[line : min(position, line + _MAX_MARGIN_LENGTH)].removeprefix(BOM))
     return match[0] if match else ""
 
 
@@ -181,10 +181,10 @@ def _is_beyond_ascii(value: Any) -> bool:
 
 
 def model_for(way: Sequence[Node], path: JsonPath, value: Any) -> Node | None:
-    """A value in the text whose form a new one at a path takes; None where nothing is like it.
+    """The existing value whose format a new value at a path takes; None without one.
 
-    It is the old value, else the one at the same path in a sibling, the nearest first, else a member beside
-    it, if all there are of its kind are in one line. `way` leads to the object or array that gets the value.
+    It is the old value, else the value at the same path in the nearest sibling, else a member beside it if
+    all members of its kind are on one line. `way` leads to the object or array for the value.
     """
     if not value or not isinstance(value, dict | list):
         return None

@@ -33,7 +33,7 @@ class ObjectCopy(dict[str, Any]):
 
     __slots__ = ("origin",)
     origin: Any
-    """The object, or the stored case that has it."""
+    """The object, or the stored case with it."""
 
 
 class ListCopy(list[Any]):
@@ -96,7 +96,7 @@ def _shallow(value: Any) -> Any:
 
 
 def put(copy: Any, path: JsonPath, value: Any) -> None:
-    """Replaces a value; a member that is missing comes last in its object."""
+    """Replaces a value; a missing member is added at the end of its object."""
     holder = at_path(_checked(copy), path[:-1])
     if not isinstance(holder, dict) or not isinstance(path[-1], str):
         at_path(copy, path)
@@ -104,7 +104,7 @@ def put(copy: Any, path: JsonPath, value: Any) -> None:
 
 
 def put_member(copy: Any, path: JsonPath, key: str | int, value: Any) -> None:
-    """Puts a member of the object at a path; it and those around it are made where there are none."""
+    """Sets a member of the object at a path; missing objects are created."""
     if path and not isinstance(value_at(copy, path), dict):
         put_member(copy, path[:-1], path[-1], {key: value})
     else:
@@ -112,7 +112,7 @@ def put_member(copy: Any, path: JsonPath, key: str | int, value: Any) -> None:
 
 
 def insert(copy: Any, path: JsonPath, index: int, value: Any) -> None:
-    """Inserts an element before the one at an index of a list, which is made where there is none."""
+    """Inserts an element before an index of a list, which is created if it is missing."""
     items = value_at(_checked(copy), path)
     if not isinstance(items, list):
         put_member(copy, path[:-1], path[-1], [value])
@@ -132,14 +132,14 @@ def remove(copy: Any, path: JsonPath) -> None:
 
 
 def discard(copy: Any, path: JsonPath) -> None:
-    """Removes a member where there is one."""
+    """Removes a member if it exists."""
     holder = value_at(_checked(copy), path[:-1])
     if isinstance(holder, dict):
         holder.pop(path[-1], None)
 
 
 def move(copy: Any, path: JsonPath, index: int, to: int) -> None:
-    """Moves an element of a list; `to` is the index that it has afterwards."""
+    """Moves an element of a list; `to` is its index afterwards."""
     items = at_path(_checked(copy), path)
     check_index(items, path, index)
     check_index(items, path, to)
@@ -147,7 +147,7 @@ def move(copy: Any, path: JsonPath, index: int, to: int) -> None:
 
 
 def duplicate(copy: Any, path: JsonPath, index: int) -> Any:
-    """Copies an element of a list to right after itself, as it is written; the new one."""
+    """Copies an element of a list behind itself, with its spelling, and returns the copy."""
     items = at_path(_checked(copy), path)
     check_index(items, path, index)
     twin = copy_of(items[index])

@@ -19,23 +19,23 @@ class AgentAddress:
     """An agent, as a host needs it to load the agent."""
 
     folder: Path
-    """Its folder or file, near which its eval sets, configs and runs are."""
+    """Folder or file of the agent, near which its eval sets, configs and runs are."""
     name: str | None = None
     """The agent below the root agent that is run as the root; None for the root itself."""
     interpreter: Interpreter = OWN
-    """The Python of its project: its hosts are started with it, and custom metrics run in it."""
+    """The Python of its project, in which its hosts and custom metrics run."""
     module: str = ""
-    """The dotted name that it is imported by, perhaps with `:attribute`; "" for what its folder holds."""
+    """The dotted module name of the agent, perhaps with `:attribute`; "" for an agent of its folder."""
     url: str = ""
     """The address of a remote agent as the user typed it; "" for an agent that is imported."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that are sent to `url`, each with the environment variable that holds its value."""
 
     variant: ReadyVariant | None = None
-    """The variant that is applied before a run; None for the agent as it is."""
+    """The variant to apply before a run; None for the unchanged agent."""
     in_process: bool = False
-    """Whether it is an object of this process, which runs it: no host can find it. Its folder is then the one
-    that its eval sets are near."""
+    """Whether it is an object of this process, which no host can import; `folder` is then near its eval
+    sets."""
 
     @property
     def code(self) -> Path:
@@ -55,23 +55,21 @@ class AgentAddress:
 
     @property
     def problem(self) -> str:
-        """The sentence why it cannot run in its Python, and what to do; "" where it can."""
+        """Why it cannot run in its Python, with a remedy, as a sentence; "" where it can."""
         return "" if self.url else self.interpreter.problem
 
 
 def files_of_agent(agent: AgentAddress, also: Iterable[str] = ()) -> dict[str, str]:
-    """The files that it is made of, each with a fingerprint of what it holds; those of its variant, too.
-
-    `also` are names of further files, as seen from its folder.
-    """
+    """The files of an agent and its variant with fingerprints. `also` are names of further files, relative
+    to its folder."""
     return files_of(agent.code, also) | (agent.variant.files() if agent.variant else {})
 
 
 @contextmanager
 def as_variant(agent: AgentAddress, variant: Variant, python: str | None) -> Iterator[AgentAddress]:
-    """The agent as the variant has it, while it is run; `python` is the one that was asked for.
+    """The agent with a variant, whose files exist during the block; `python` is the requested one.
 
-    Raises VariantFileError, and InterpreterError where its other code has no Python.
+    Raises VariantFileError, and InterpreterError for other code without a Python.
     """
     with ready(variant, agent.folder) as ready_variant:
         changed = replace(agent, variant=ready_variant)

@@ -122,17 +122,17 @@ _NOT_OF_AGENTS = (*SET_SUFFIXES, CONFIG_NAME, ".evalset_result.json", "eval_conf
 # Compiled modules, drafts of editors and of evaltui, and what a database has beside its file.
 _PASSING = re.compile(r".*(?:\.py[co]|~|\.sw[opx]|\.begun|-journal|-wal|-shm)|\.#.*|#.*#|\..*\.(?:tmp|lock)")
 # A single file may lie in a folder that holds everything its user has.
-_MOST_FILES = 5_000
-_MOST_FOLDERS = 2_000
+_MAX_FILES = 5_000
+_MAX_FOLDERS = 2_000
 
 
 class AgentFiles:
-    """All files in the folder of an agent, the modules of its project that it imports, and its `.env`; not
-    what has fingerprints of its own, or is made from it: eval sets, configs, recordings, reports, caches.
+    """The files of an agent: all files in its folder, imported modules of its project, and its `.env`.
 
-    Of a very large folder only the first files are known, modules before others. `only_env` is for an agent
-    behind a network: of its home, only `.env` has a say in what it does.
-    Files of more than `large` bytes are told by size and time.
+    Excluded are files with their own fingerprints, or made from the agent: eval sets, configs, recordings,
+    reports, caches. In a very large folder only the first files count, modules before others. With
+    `only_env`, for an agent behind a network, only `.env` counts. Files above `large` bytes are compared by
+    size and time.
     """
 
     def __init__(self, agent_dir: Path, *, only_env: bool = False, large: int = _LARGE) -> None:
@@ -145,10 +145,10 @@ class AgentFiles:
         self._imported_files = ImportedFiles(agent_dir)
 
     def paths(self) -> list[Path]:
-        """The present files, those in the agent's folder first."""
+        """The existing files, those in the agent's folder first."""
         if self._only_env:
             return [self._folder / ENV_NAME]
-        inside = list(islice(_files(self._folder), _MOST_FILES))
+        inside = list(islice(_files(self._folder), _MAX_FILES))
         self.imported = self._imported_files.outside(path for path in inside if path.suffix == ".py")
         env = env_file(self._folder)
         is_above = env is not None and not env.is_relative_to(self._real_folder)
@@ -182,8 +182,8 @@ def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
 
 
 def different_files(first: Contents, other: Contents) -> tuple[str, ...]:
-    """The files that are different in two runs: of those outside of the agent's folder, each has only its
-    `.env` and what it opened."""
+    """The files that differ between two runs; files outside of the agent's folder count only where a run
+    opened them."""
 
     def is_known(name: str) -> bool:
         is_whole = not name.startswith("../") or Path(name).name == ENV_NAME
@@ -209,13 +209,13 @@ def _counts(path: Path) -> bool:
 
 
 def folders_of(folder: Path) -> Iterator[Path]:
-    """A folder and those below it in which files of an agent are looked for."""
+    """A folder and the folders below it that may have files of an agent."""
     return (here for here, _ in _walked(folder))
 
 
 def _walked(folder: Path) -> Iterator[tuple[Path, list[str]]]:
     seen = {os.path.realpath(folder)}
-    for place, folders, names in islice(os.walk(folder, followlinks=True), _MOST_FOLDERS):
+    for place, folders, names in islice(os.walk(folder, followlinks=True), _MAX_FOLDERS):
         here, entered = Path(place), []
         for name in sorted(folders):
             path, real = here / name, os.path.realpath(here / name)
@@ -276,7 +276,8 @@ def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
 
 
 def was_written_since(path: Path, moment: float) -> bool:
-    """Whether a file was written, or put there, after a moment, in seconds since the epoch, or is gone."""
+    """Whether a file was written or moved to its place after a moment, in seconds since the epoch, or is
+    missing."""
     try:
         stat = path.stat()
         # A file that is moved, copied or unpacked may keep an older time.
@@ -286,24 +287,22 @@ def was_written_since(path: Path, moment: float) -> bool:
 
 
 def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
-    """The files that an agent is made of and its `.env`, each with a fingerprint of what it holds.
-
-    `also` are names of further files, as seen from its folder.
-    """
+    """The files of an agent and its `.env` with fingerprints. `also` are names of further files, relative
+    to its folder."""
     folder = agent_folder(agent_dir)
     contents = AgentFiles(agent_dir, large=_LARGE_IN_LOGS).contents(folder / name for name in also)
     return {name: _print_of(folder / name, content) for name, content in contents.items()}
 
 
 class FilesNow:
-    """The present files of an agent, to compare with those of its runs."""
+    """The existing files of an agent, to compare with those of its runs."""
 
     def __init__(self, agent_dir: Path) -> None:
         self._agent_dir = agent_dir
         self._prints = files_of(agent_dir)
 
     def changed_since(self, before: Contents) -> tuple[str, ...]:
-        """The files that are different from those of a run, also of those that only the run has opened."""
+        """The files that differ from those of a run, including files that only the run has opened."""
         others = prints_of(self._agent_dir, before.keys() - self._prints.keys())
         return changed_files(before, {**self._prints, **others})
 

@@ -19,7 +19,7 @@ _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>\d+)', re.MULT
 _YAML_MODEL = re.compile(r"^model:\s*['\"]?([^'\"\s#]+)", re.MULTILINE)
 _ROOTS = ("root_agent", "app", "get_agent_async")
 # A single file may lie in a folder that holds everything its user has.
-_MOST_FILES = 500
+_MAX_FILES = 500
 
 
 class SourcePlace(NamedTuple):
@@ -30,7 +30,7 @@ class SourcePlace(NamedTuple):
     """1-based."""
 
     def shown(self, agent_dir: Path) -> str:
-        """`agent.py:12`, relative to the agent's folder where it is in there."""
+        """The place as text, relative to the agent's folder if it is inside: `agent.py:12`."""
         folder, path = agent_folder(agent_dir).resolve(), self.path.resolve()
         name = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
         return f"{name}:{self.line}"
@@ -38,7 +38,7 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """Facts from the source of an agent that was not imported; "" where the source does not tell."""
+    """Facts from the source of an agent without importing it; "" for unknown ones."""
 
     framework: str = ""
     model: str = ""
@@ -61,7 +61,7 @@ def agent_facts(agent_dir: Path) -> AgentFacts:
 
 
 def _problem(agent_dir: Path) -> str:
-    """`agent.py:1: invalid syntax`; "" where its files can be read."""
+    """The first syntax problem in an agent's files: `agent.py:1: invalid syntax`; "" for none."""
     for path in _main_files(agent_dir):
         try:
             if path.is_file():
@@ -179,8 +179,7 @@ def frame_place(agent_dir: Path, traceback: str) -> SourcePlace | None:
 
 
 def error_line(agent_dir: Path, error: ErrorInfo) -> SourcePlace | None:
-    """The line of the agent's code that an error is of, by its traceback or by its place;
-    None where it is of none."""
+    """The line of the agent's code for an error, by its traceback or place; None for an error elsewhere."""
     if place := frame_place(agent_dir, error.traceback):
         return place
     name, _, line = error.where.partition(" in ")[0].rpartition(":")
@@ -189,7 +188,7 @@ def error_line(agent_dir: Path, error: ErrorInfo) -> SourcePlace | None:
 
 
 def frames_of(traceback: str) -> list[SourcePlace]:
-    """The places that frames of a traceback name, in its order, whether or not there are such files."""
+    """The places in the frames of a traceback, in order, with existing or missing files."""
     return [SourcePlace(Path(frame["path"]), int(frame["line"])) for frame in _FRAME.finditer(traceback)]
 
 
@@ -201,11 +200,11 @@ def is_own(agent_dir: Path, place: SourcePlace) -> bool:
 def _own_files(agent_dir: Path) -> list[Path]:
     main = _main_files(agent_dir)
     others = [path for folder in folders_of(agent_folder(agent_dir)) for path in sorted(folder.glob("*.py"))]
-    return [*main, *(path for path in others if path not in main)][:_MOST_FILES]
+    return [*main, *(path for path in others if path not in main)][:_MAX_FILES]
 
 
 def source_lines(place: SourcePlace, count: int = 6) -> list[tuple[int, str]]:
-    """Lines around a place with their numbers, that of the place among them; none where it cannot be read."""
+    """Lines around a place with their numbers; [] for an unreadable file."""
     try:
         lines = place.path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -14,14 +14,14 @@ from evaltui.project.settings import tables_in
 
 # Of a project, however its packages are nested; and of a folder that is none and holds everything.
 _DEPTH = 4
-_MOST_FOLDERS = 2_000
+_MAX_FOLDERS = 2_000
 
 
 def agents_in(folder: Path) -> list[str]:
-    """The agents that a folder holds, as paths in it (`shopbot`, `src/shopbot`); none where it is one itself.
+    """The agents in a folder, as paths in it (`shopbot`, `src/shopbot`); none where it is an agent itself.
 
-    Of one project those in folders of folders only where there are none above. Of a uv workspace also those
-    of its members, and of a folder without agents of its own those of each project in it.
+    In a project, agents of deeper folders count only without agents above. Members of a uv workspace count,
+    and, in a folder without agents of its own, each project in it.
     """
     if not folder.is_dir() or is_agent(folder):
         return []
@@ -30,8 +30,7 @@ def agents_in(folder: Path) -> list[str]:
 
 
 def agents_named(name: str, agents: Sequence[str]) -> list[str]:
-    """The agents that a name may mean: one as `agents_in` has it, or the end of one (`shopbot`); dots may
-    stand for slashes."""
+    """The agents for a name: a path of `agents_in`, or the end of one (`shopbot`), with dots or slashes."""
     if name in agents:
         return [name]
     parts = PurePosixPath(name).parts
@@ -47,7 +46,7 @@ class _Search:
     """A search that gives up after a number of folders."""
 
     def __init__(self) -> None:
-        self._left = _MOST_FOLDERS
+        self._left = _MAX_FOLDERS
 
     def agents_in(self, folder: Path) -> set[Path]:
         members = workspace_members(folder)
@@ -85,7 +84,7 @@ def workspace_members(folder: Path) -> list[Path]:
 
 
 def _matching(folder: Path, patterns: object) -> Iterator[Path]:
-    """The folders that glob patterns of a workspace mean; those that cannot be read mean none."""
+    """The folders that match the glob patterns of a workspace; none for invalid patterns."""
     for pattern in patterns if isinstance(patterns, list) else []:
         with suppress(ValueError, NotImplementedError, TypeError, AttributeError):
             for match in folder.glob(pattern.rstrip("/")):

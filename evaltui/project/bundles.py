@@ -17,7 +17,7 @@ from evaltui.project.folders import RECORDINGS, agent_folder, project_root
 from evaltui.project.import_names import import_name, import_root
 from evaltui.project.modules import ImportedFiles
 from evaltui.project.run_settings import PROJECT_FILE
-from evaltui.text.figures import show_size, some_of
+from evaltui.text.figures import short_list, show_size
 
 # Bytes of a file: such are models and data, which machines have by other ways; and of all files.
 LARGE = 50_000_000
@@ -28,14 +28,14 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files of an agent, and those of its project that it imports."""
+    """The files of an agent, with imported files of its project, for sending."""
 
     archive: bytes
     """A zip."""
     agent: str
     """The agent's folder or file in it."""
     folder: str | None = None
-    """The folder in it that the run is started in; None for one that is not in it."""
+    """The folder in the bundle where the run starts; None for a folder outside of it."""
     notes: tuple[str, ...] = ()
     """Remarks for the user on its content, as clauses."""
 
@@ -81,7 +81,7 @@ def _notes(root: Path, sent: Mapping[str, int], too_large: list[str], elsewhere:
     if too_large:
         yield f"not sent to workers, larger than {LARGE // 1_000_000} MB: {', '.join(too_large)}"
     if elsewhere:
-        yield f"not sent to workers, outside of the project: {some_of(elsewhere)}"
+        yield f"not sent to workers, outside of the project: {short_list(elsewhere)}"
     if (total := sum(sent.values())) > MUCH:
         yield (
             f"sent to each worker: {show_size(total)}, most of it in {root.name / _fullest_folder(sent)}. "
@@ -170,5 +170,5 @@ def _is_left_out(name: str) -> bool:
 
 
 def _is_environment(folder: Path) -> bool:
-    """Whether a folder is a virtual environment, whatever its name."""
+    """Whether a folder is a virtual environment, under any name."""
     return (folder / "pyvenv.cfg").is_file()

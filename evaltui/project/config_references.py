@@ -10,7 +10,7 @@ from typing import Any
 from evaltui.core.model.arg_rule import ANY_INDEX, ArgPath, parse_arg_path
 from evaltui.core.model.case_id import expected_calls
 from evaltui.core.model.config import EvaltuiBlock
-from evaltui.core.model.json_values import dicts, list_at, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, value_at
 from evaltui.core.model.problems import (
     DANGLING_REFERENCE,
     Finding,
@@ -22,9 +22,10 @@ from evaltui.core.model.problems import (
 from evaltui.core.model.regexes import is_slow
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.editing.references import BLOCK, BLOCK_LISTS, RULES, Entry
-from evaltui.documents.json_text import locate, parse, text_or_problem
-from evaltui.project.configs import config_file
+from evaltui.documents.json_text import text_or_problem
+from evaltui.project.configs import config_file, located_in_config
 from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.eval_sets import data_of
 from evaltui.project.folders import json_files, json_files_below
 from evaltui.project.workspace import is_set
 from evaltui.text.figures import counted
@@ -45,7 +46,7 @@ class ScoredSets:
     """The number of turns of each case; None where a user is simulated."""
     calls: Mapping[str, Mapping[str, CallsByTool]]
     is_complete: bool = True
-    """False where a set cannot be read: it may have what seems to be missing."""
+    """False where a set is unreadable, so that it may have a name that seems to be missing."""
 
     def in_scope(self, rule: Entry) -> list[CallsByTool]:
         """The calls of the cases in the scope of a rule; none where a set cannot be read."""
@@ -84,11 +85,11 @@ def reference_problems(
         },
         is_complete,
     )
-    return locate(problems_of("references", parse(text), sets), text, str(config))
+    return located_in_config(config, text, problems_of("references", data_of(config, text), sets))
 
 
 def _neighbours(config: Path) -> list[Path]:
-    """The sets beside a config, and those below that it scores."""
+    """The sets that a config scores, beside it and below."""
     below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
     beside = set(json_files(config.parent))
     return [file for file in sorted(below | beside) if is_set(file)]
@@ -98,7 +99,7 @@ def _neighbours(config: Path) -> list[Path]:
 def _missing(config: Any, sets: ScoredSets) -> Iterator[Finding]:
     """Marks, rules and tags that name a set, case or turn that is not there."""
     for name in BLOCK_LISTS:
-        for index, entry in dicts(list_at(config, (*BLOCK, name))):
+        for index, entry in indexed_objects(list_at(config, (*BLOCK, name))):
             yield from _missing_names(entry, (*BLOCK, name, index), sets)
 
 
@@ -126,7 +127,7 @@ def _missing_names(entry: Entry, path: JsonPath, sets: ScoredSets) -> Iterator[F
 def _hidden_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
     """Rules whose argument and scope a later one has."""
     hidden_by: dict[tuple[Any, ...], int] = {}
-    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
+    for index, rule in reversed(list(indexed_objects(list_at(config, RULES)))):
         scope = tuple(rule.get(key) for key in ("tool", "arg", "set", "case"))
         is_valid = all(isinstance(name, str | None) for name in scope)
         if is_valid and hidden_by.setdefault(scope, index) != index:
@@ -136,7 +137,7 @@ def _hidden_rules(config: Any, _: ScoredSets) -> Iterator[Finding]:
 @DANGLING_REFERENCE.checks("references")
 def _idle_rules(config: Any, sets: ScoredSets) -> Iterator[Finding]:
     """Rules of tools that no case in their scope expects a call of."""
-    for index, rule in reversed(list(dicts(list_at(config, RULES)))):
+    for index, rule in reversed(list(indexed_objects(list_at(config, RULES)))):
         tool, in_scope = rule.get("tool"), sets.in_scope(rule)
         tools = {name for calls in in_scope for name in calls}
         if isinstance(tool, str) and in_scope and tool not in tools:
@@ -145,11 +146,11 @@ def _idle_rules(config: Any, sets: ScoredSets) -> Iterator[Finding]:
 
 @DANGLING_REFERENCE.checks("references")
 def _idle_arguments(config: Any, sets: ScoredSets) -> Iterator[Finding]:
-    """Rules of arguments that no expected call of their tool has.
+    """Rules for arguments that no expected call of their tool has.
 
-    An argument that is ignored may be one that only the agent gives: of those only likely mistakes.
+    An ignored argument may come only from the agent, so only likely misspellings of these count.
     """
-    for index, rule in dicts(list_at(config, RULES)):
+    for index, rule in indexed_objects(list_at(config, RULES)):
         tool, path = rule.get("tool"), rule.get("arg")
         if not isinstance(tool, str) or not isinstance(path, str):
             continue
@@ -177,14 +178,14 @@ def _idle_tools(config: Any, sets: ScoredSets) -> Iterator[Finding]:
 def _slow_rules(config: Any, _sets: ScoredSets) -> Iterator[Finding]:
     """Rules and checks of answers whose regex takes very long on texts that it does not match."""
     for name, owner in (("rules", ("match",)), ("answers", ())):
-        for index, _ in dicts(list_at(config, (*BLOCK, name))):
+        for index, _ in indexed_objects(list_at(config, (*BLOCK, name))):
             path = (*BLOCK, name, index, *owner, "regex")
             if isinstance(regex := value_at(config, path), str) and is_slow(regex):
                 yield path, "can be very slow; avoid nested repeats"
 
 
 def _has(value: Any, steps: ArgPath) -> bool:
-    """Whether there is something at a path in arguments."""
+    """Whether arguments have a value at a path."""
     if not steps:
         return True
     first, rest = steps[0], steps[1:]

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.datasets import from_eval_config
+from evaltui.core.model.eval_config import METRICS_TO_RUN, definitions_of, from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import (
     EvalSetError,
@@ -19,10 +19,12 @@ from evaltui.core.model.problems import (
     LintRule,
     Problem,
     errors_in,
+    has_error,
     problems_of,
 )
 from evaltui.documents.files import Stamp, stamp_in
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text, text_or_problem
+from evaltui.documents.json_text import duplicate_keys, lines_of, locate, parse, read_text, text_or_problem
+from evaltui.documents.yaml_text import YAML_SUFFIXES, YamlText
 from evaltui.project.eval_sets import data_of, read_data, set_kind
 from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.project.run_settings import ConfigChoice
@@ -38,6 +40,8 @@ _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
 # `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
 _LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
+# Where agents-cli 1.11.0 looks, in the root of a project.
+_OF_AGENTS_CLI = ("tests/eval", "eval")
 EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
 
 
@@ -47,7 +51,7 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
     That is the explicit one, else the `test_config.json` beside the set, else the only other file with
     `criteria` in the nearest folder that has any, from beside the set up to the root of its project. Where
     nothing or more than one is found, the `test_config.json` that could be made beside it. For a dataset of
-    agents-cli it is the nearest `eval_config.yaml` instead of a file with `criteria`.
+    agents-cli it is the nearest `eval_config.yaml`, otherwise the one that agents-cli finds in the project.
     """
     beside = set_path.parent / CONFIG_NAME
     if explicit is not None:
@@ -74,7 +78,9 @@ def configs_near(set_path: Path) -> list[Path]:
     """The files with `criteria` that could be passed as `--config`, of the nearest folder that has any; of a
     dataset the config of agents-cli."""
     if set_kind(set_path) == "dataset":
-        paths = (folder / name for folder in _folders_of(set_path) for name in EVAL_CONFIG_NAMES)
+        root = project_root(set_path.parent)
+        usual = [] if root is None else [root / folder for folder in _OF_AGENTS_CLI]
+        paths = (folder / name for folder in (*_folders_of(set_path), *usual) for name in EVAL_CONFIG_NAMES)
         return list(islice(filter(is_eval_config_file, paths), 1))
     return next((configs for folder in _folders_of(set_path) if (configs := _configs_in(folder))), [])
 
@@ -87,21 +93,14 @@ def is_eval_config_file(path: Path) -> bool:
     return is_eval_config(data)
 
 
-def refuses_to_edit_config(path: Path) -> str | None:
-    """Why a config cannot be edited, as a sentence; None where it can."""
-    if not is_eval_config_file(path):
-        return None
-    return f"{path.name} is a config of agents-cli, read-only; a {CONFIG_NAME} beside the set replaces it"
-
-
 def config_above(set_path: Path) -> Path | None:
-    """The nearest `test_config.json` above a set: as in ADK, it is for the sets beside it."""
+    """The nearest `test_config.json` above a set, which, as in ADK, applies to the sets beside it only."""
     above = (folder / CONFIG_NAME for folder in _folders_of(set_path) if folder != set_path.parent)
     return next((path for path in above if path.is_file()), None)
 
 
 def is_config(path: Path) -> bool:
-    """Whether a file is a config by its name and what is in it; of the usual name, whatever is in it."""
+    """Whether a file is a config by name and content; with the usual name, for any content."""
     if path.name == CONFIG_NAME:
         return True
     if not is_json(path) or not _is_named_so(path.name):
@@ -177,7 +176,7 @@ class UnreadableConfig(dict[str, Any]):
 
 @dataclass(frozen=True)
 class ConfigInUse:
-    """A config, and where it came from."""
+    """A config with its source."""
 
     path: Path | None
     """The file; None for ADK's defaults, and for a config from Python code."""
@@ -185,7 +184,7 @@ class ConfigInUse:
     problems: tuple[Problem, ...] = ()
     """Its warnings."""
     passed_over: Path | None = None
-    """A config near the set that is not used; None where there is none."""
+    """A config near the set that is not used; None for none."""
     is_given: bool = False
     """Whether it comes from Python code."""
 
@@ -295,22 +294,64 @@ def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config of a file, None where there are errors, and all its problems; never raises."""
+    """The config of a file, None for errors, and all its problems; never raises."""
     text = text_or_problem(path)
     return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
 
 
 def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
-    """The config in the text of a file, and its problems; None where it has errors."""
+    """The config in the text of a file, and its problems; None for errors."""
     from evaltui.core.metrics.config_validation import validate_config
 
     data = data_of(path, text)
     if isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
     if is_eval_config(data):
-        data, problems = from_eval_config(data)
-        config = None if data is None else validate_config(data)[0]
-        return config, [replace(problem, file=str(path)) for problem in problems]
+        return _of_agents_cli(path, text, data)
     config, problems = validate_config(data)
     twice = duplicate_keys(text)
     return None if twice else config, locate([*twice, *problems], text, str(path))
+
+
+def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None, list[Problem]]:
+    """The config in a file of agents-cli, and its problems."""
+    from evaltui.core.metrics.config_validation import validate_config
+
+    places = YamlText(text) if path.suffix in YAML_SUFFIXES else None
+    code: dict[str, dict[str, Any]] = {}
+    problems = list[Problem]()
+    for name, where, definition in definitions_of(data):
+        line = places.line_of(where) if places else lines_of(text, [where])[where]
+        code[name] = {"place": f"{path.name}:{line}"}
+        if isinstance(reference := definition.get("custom_function_file"), str):
+            file = (path.parent / reference).absolute()
+            code[name] = {"file": str(file), "place": reference}
+            if not file.is_file():
+                message = f"{reference} does not exist beside {path.name}. Create it or correct the name"
+                problems.append(Problem.error((*where, "custom_function_file"), message))
+        elif places and (first := places.first_line((*where, "custom_function"))):
+            code[name] |= {"file": str(path.absolute()), "first_line": first}
+    converted, of_format = from_eval_config(data, code)
+    problems += of_format
+    config = None
+    if converted is not None and not has_error(problems):
+        config, of_config = validate_config(converted)
+        # What the file does not have stands for a name in its list.
+        problems += [
+            problem
+            if places is None or places.has(problem.path)
+            else replace(problem, path=(METRICS_TO_RUN,))
+            for problem in of_config
+        ]
+    return (None if has_error(problems) else config), located_in_config(path, text, problems)
+
+
+def located_in_config(path: Path, text: str, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems of a config with its name and their lines in its text, which is valid."""
+    if path.suffix not in YAML_SUFFIXES:
+        return locate(list(problems), text, str(path))
+    places = YamlText(text)
+    return [
+        replace(problem, line=problem.line or places.line_of(problem.path), file=str(path))
+        for problem in problems
+    ]

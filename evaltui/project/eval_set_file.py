@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import required_field
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.old_formats import Format, kind_of
-from evaltui.core.model.problems import EvalSetError, Problem, errors_in, merge_alike
+from evaltui.core.model.problems import EvalSetError, Problem, errors_in, merge_same_kind
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.documents.case_file import CaseFile
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvalSetFile:
-    """An eval set from its file, or as it is being edited."""
+    """An eval set from its file, or in its edited state."""
 
     path: Path
     case_path: str
@@ -44,11 +44,11 @@ class EvalSetFile:
     origin: str
     """The folder of the file, as seen from the agent's folder."""
     format: Format | None
-    """None where the file has no known format; there are no cases then."""
+    """The format; None for an unknown one, without cases then."""
     cases: tuple[StoredCase, ...]
     problems: tuple[Problem, ...] = ()
-    """Before it is validated those that are seen without models: syntax and missing ids. Then all of the set,
-    and those of its config."""
+    """All problems of the set and its config; before validation, only those found without models: syntax
+    and missing ids."""
     document: CaseFile | None = None
     """The text, to be edited; None where it is not cut into cases: no eval set, or another format."""
     stamp: Stamp | None = None
@@ -61,7 +61,7 @@ class EvalSetFile:
     """Tags that its config gives to its cases; None where the config cannot be read."""
     is_validated: bool = False
     eval_set: EvalSet | None = None
-    """The set without its cases; None before it is validated, and where there are errors."""
+    """The set without its cases; None before validation, and for errors."""
     config: ConfigInUse | None = None
     """The config in use; None before it is validated, and where the config has errors."""
     unjudged: tuple[Problem, ...] = ()
@@ -75,12 +75,14 @@ class EvalSetFile:
     @cached_property
     def value(self) -> Any:
         """The set as JSON data, each case parsed when it is asked for."""
+        if isinstance(self.document, DatasetDocument):
+            return self.document.named(self.eval_set_id)
         if self.document is not None:
             return self.document.value
         return {"eval_set_id": self.eval_set_id, "eval_cases": CaseList(self.cases)}
 
     def number(self, eval_id: str) -> int | None:
-        """The index of a case, the first one for a duplicate id; None without such a case."""
+        """The index of a case, the first one for a duplicate id; None for a missing case."""
         return self._numbers.get(eval_id)
 
     @property
@@ -88,9 +90,9 @@ class EvalSetFile:
         return errors_in(self.problems)
 
     def case(self, eval_id: str) -> StoredCase | None:
-        """A case that can be run and scored; the same object as long as the case is the same.
+        """A case that can be run and scored, the same object while it is unchanged.
 
-        None where there is no such case, where the set has errors, and before it is validated.
+        None for a missing case, for a set with errors, and before validation.
         """
         number = self._numbers.get(eval_id)
         return None if number is None or self.eval_set is None else self.cases[number]
@@ -119,8 +121,8 @@ class EvalSetFile:
             return ()
         from evaltui.core.metrics.config_validation import rubric_problems
 
-        key, document = spelt("eval_cases", self.document.value), self.document
-        problems = merge_alike(
+        key, document = spelling_in("eval_cases", self.document.value), self.document
+        problems = merge_same_kind(
             replace(problem, path=(key, number, *problem.path))
             for number in with_rubrics
             for problem in rubric_problems(self.cases[number].data(), config.config)
@@ -140,10 +142,10 @@ def stamp_of(path: Path) -> Stamp | None:
 def read_eval_set_file(
     path: Path, origin: str, folder: Path, before: EvalSetFile | None = None
 ) -> EvalSetFile:
-    """A file as a list shows it; never raises for what is in it.
+    """A file as a list shows it; never raises for its content.
 
-    `folder` is the one that its cases are named from, the agent's where there is one. Cases that are as they
-    were in `before` are the same objects.
+    `folder` is the one to which paths of cases are relative, usually the agent's. Unchanged cases of `before`
+    are the same objects.
     """
     stamp, source = stamp_of(path), None
     try:
@@ -211,7 +213,7 @@ def validated(file: EvalSetFile) -> EvalSetFile:
 def _model_of(
     document: CaseFile, cases: Sequence[StoredCase], name: str
 ) -> tuple[EvalSet | None, list[Problem]]:
-    """The set without its cases, None where there are errors, and all problems; a dataset gets the name."""
+    """The set without its cases, None for errors, and all problems; a dataset gets the id `name`."""
     eval_set, problems = validate_document(document, cases)
     if not isinstance(document, DatasetDocument):
         return eval_set, problems
@@ -247,7 +249,7 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
     return replace(
         # Whatever has become of the file meanwhile.
         replace(file, format=own_format, document=document, stamp=None, fingerprint=None),
-        eval_set_id=str(data.get(spelt("eval_set_id", data)) or file.eval_set_id),
+        eval_set_id=str(data.get(spelling_in("eval_set_id", data)) or file.eval_set_id),
         cases=cases,
         problems=tuple(problems),
         eval_set=eval_set,

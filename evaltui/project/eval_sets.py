@@ -22,7 +22,7 @@ from evaltui.core.model.old_formats import (
     from_old_eval_set,
     from_old_test,
     kind_of,
-    left_out,
+    left_out_warnings,
     session_input,
     texts_without_author,
 )
@@ -35,15 +35,15 @@ from evaltui.core.model.problems import (
 )
 from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys, locate, parse, text_or_problem
+from evaltui.documents.yaml_text import YAML_SUFFIXES, parse_yaml
 from evaltui.project.folders import SET_SUFFIXES
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
 
 SQLITE = b"SQLite format 3\0"
 """The first bytes of a SQLite file."""
-YAML_SUFFIXES = (".yaml", ".yml")
 
 _HEAD = 64 * 1024
 _LARGEST_YAML = 1024 * 1024
@@ -108,20 +108,6 @@ def _outline(head: str) -> tuple[set[str], set[str]]:
     return keys, of_case
 
 
-def parse_yaml(text: str) -> Any | Problem:
-    """The data of a YAML text, or what is wrong with it."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        return Problem.error((), f"not valid YAML: {error.problem or error.context}", line=line)
-    except (YAMLError, ValueError, RecursionError) as error:
-        return Problem.error((), f"not valid YAML: {str(error).splitlines()[0]}")
-
-
 def read_data(path: Path) -> Any | Problem:
     """The data of a JSON or YAML file, or the problem of reading it."""
     return data_of(path, text_or_problem(path))
@@ -176,7 +162,7 @@ class SetData:
     text: str
     problems: tuple[Problem, ...]
     eval_set: EvalSet | None = None
-    """The set as a model; None before it is validated, and where there are errors."""
+    """The set as a model; None before validation, and for errors."""
 
 
 def load_eval_set(path: str | Path, initial_session: InitialSession = None) -> EvalSet:
@@ -194,9 +180,9 @@ def load_eval_set(path: str | Path, initial_session: InitialSession = None) -> E
 def read_eval_set(
     path: Path, initial_session: InitialSession = None, mend: Callable[[Any], Any] | None = None
 ) -> SetData:
-    """The eval set of a file and every problem it has; never raises for what is in the file.
+    """The eval set of a file and all its problems; never raises for its content.
 
-    `mend` may change its JSON data before they are read, not where things are in them.
+    `mend` may change its JSON data before they are read, but not the places of values.
     """
     session, problems = _read_session(initial_session)
     return with_model(path, read_set_data(path, session, mend), problems)
@@ -290,7 +276,7 @@ def _no_format(data: Any) -> Problem:
     if isinstance(data, list):
         description = "a list of something else" if data else "an empty list"
     else:
-        description = in_words(data)
+        description = value_in_words(data)
     return NOT_AN_EVAL_SET.at(
         (),
         "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) "
@@ -303,12 +289,12 @@ def _at_file(path: str | Path, problem: Problem) -> Problem:
 
 
 def changes(old: Path) -> list[Problem]:
-    """Warnings for what a converted set has not, or has otherwise than the file of an old format."""
+    """Warnings about data of an old file that its converted set lacks or changes."""
     text = text_or_problem(old)
     data = parse(text) if isinstance(text, str) else text
     if not isinstance(text, str) or isinstance(data, Problem):
         return []
-    problems = [*texts_without_author(data), *left_out(data), *datasets.left_out(data)]
+    problems = [*texts_without_author(data), *left_out_warnings(data), *datasets.left_out_warnings(data)]
     return locate(problems, text, str(old))
 
 
@@ -321,4 +307,6 @@ def migrated_text(eval_set: EvalSet, new: Path) -> str:
     from evaltui.core.model.base_model import dump
 
     named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
-    return json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n"
+    data = dump(named)
+    data["eval_cases"] = list(map(datasets.without_original, data["eval_cases"]))
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

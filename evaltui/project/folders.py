@@ -34,7 +34,7 @@ _RUN_FOLDERS = {("artifacts", "traces"), ("artifacts", "grade_results")}
 
 
 def agent_folder(agent_dir: Path) -> Path:
-    """The folder that an agent lives in: of a single file, the one that holds it."""
+    """The folder of an agent; for a single-file agent, the folder of the file."""
     return agent_dir.parent if agent_dir.is_file() else agent_dir
 
 
@@ -57,12 +57,12 @@ def env_file(agent_dir: Path) -> Path | None:
 
 
 def loads_env_file() -> bool:
-    """Whether the `.env` of an agent is loaded: unless google-adk is told not to."""
+    """Whether the `.env` of an agent is loaded, as google-adk is configured."""
     return os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").strip().lower() not in ("1", "true", "yes", "on")
 
 
 def own_folder(agent_dir: Path) -> Path:
-    """`.evaltui` in the agent's folder, whether or not there is one."""
+    """The folder `.evaltui` in the agent's folder, existing or not."""
     return agent_folder(agent_dir) / OWN_FOLDER
 
 
@@ -73,7 +73,7 @@ def has_agent_file(folder: Path) -> bool:
 
 
 def may_be_agent(path: Path) -> bool:
-    """Whether there is anything to import as an agent: a file, or a package that could hold one."""
+    """Whether a path may be an agent: a file, or a package."""
     if path.is_file() or has_agent_file(path):
         return True
     try:
@@ -84,7 +84,7 @@ def may_be_agent(path: Path) -> bool:
 
 
 def is_of_tests(folder: Path) -> bool:
-    """Whether the name of a folder says that tests or eval sets are in it."""
+    """Whether a folder's name is usual for tests or eval sets."""
     return _is_called(folder, _OF_TESTS)
 
 
@@ -98,10 +98,8 @@ def is_project(folder: Path) -> bool:
 
 
 def project_root(folder: Path) -> Path | None:
-    """The nearest root of a project at or above a folder, absolute; None where there is none.
-
-    A home folder is none, although some keep it in git.
-    """
+    """The nearest root of a project at or above a folder, absolute; None for none. A home folder does not
+    count."""
     folder = folder.absolute()
     root = next((level for level in (folder, *folder.parents) if is_project(level)), None)
     return None if root == Path.home() else root
@@ -185,7 +183,7 @@ def has_set_name(path: Path) -> bool:
 
 
 def is_called_set(path: Path) -> bool:
-    """Whether the name of a file has that of an eval set in it: `a.evalset.json.bak`, `a.evalset.yaml`."""
+    """Whether a file name contains that of an eval set: `a.evalset.json.bak`, `a.evalset.yaml`."""
     return not path.name.startswith(".") and _LIKE_SETS.search(path.name) is not None
 
 
@@ -218,7 +216,7 @@ def json_files(folder: Path) -> list[Path]:
 def json_files_below(
     folders: Iterable[Path], leave_out: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[Path]:
-    """`json_files` of folders and everything below; a folder that links to an earlier one is left out."""
+    """`json_files` of folders and all folders below; a folder that links to an earlier one is left out."""
     waiting = list(folders)[::-1]
     seen: set[str] = set()
     while waiting:
@@ -231,7 +229,7 @@ def json_files_below(
 
 
 def is_entered(folder: Path) -> bool:
-    """Whether files are looked for in a folder: not in hidden ones, dependencies, caches and runs."""
+    """Whether a folder is searched for files: not hidden ones, dependencies, caches and runs."""
     if folder.name.startswith(".") or folder.name in NEVER_ENTERED or is_run_folder(folder):
         return False
     # Of a folder that may not be entered, `Path.exists` would raise, and its neighbours be left out with it.

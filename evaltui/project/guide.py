@@ -28,7 +28,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "cost",
     ),
     "Automate and share": ("command-line", "ci", "pytest", "python", "share", "traces", "scaling"),
-    "Connect": ("agents", "adk", "troubleshooting"),
+    "Connect": ("agents", "adk", "agents-cli", "troubleshooting"),
     "Look up": ("files", "options", "keys"),
 }
 """Names of the pages by subject, in reading order."""
@@ -54,7 +54,7 @@ class Topic:
     """The topic for `evaltui help`."""
     title: str
     summary: str
-    """One line."""
+    """A summary in one line."""
     text: str
     """Markdown as a terminal shows it: no pictures and comments, links to pages as `evaltui help NAME`."""
 
@@ -72,7 +72,7 @@ class Section:
 
     @property
     def label(self) -> str:
-        """The title of the page, and that of the section if it is another one."""
+        """The title of the page, followed by that of the section if it differs."""
         return " › ".join(dict.fromkeys((self.topic.title, self.title)))
 
 
@@ -145,7 +145,7 @@ _LEAST = 0.4
 # Of the weight of all words: with so much in its heading, a section is shown from its beginning.
 _OF_HEADING = 0.4
 # Lines of a section that is shown from its beginning.
-_MOST_LINES = 24
+_MAX_LINES = 24
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Match:
 
     @property
     def first_line(self) -> str:
-        """The first line of the passage that is a text, without marks of Markdown; "" if it has none."""
+        """The first line with text in the passage, without Markdown marks; "" for none."""
         lines = [line.strip("|- ") for line in self.passage.splitlines() if re.match(r"[\w|*-]", line)]
         # Of a table row, the head and the rule stand above it.
         row = lines[2:3] if self.passage.startswith("|") else lines[:1]
@@ -259,11 +259,11 @@ def _passage(section: Section, weights: _Weights) -> str:
 def _beginning(text: str) -> str:
     """The first lines of a text; whole blocks if it is longer."""
     lines = text.strip().splitlines()
-    if len(lines) <= _MOST_LINES:
+    if len(lines) <= _MAX_LINES:
         return "\n".join(lines)
-    blank = [number for number in range(3, _MOST_LINES) if not lines[number]]
+    blank = [number for number in range(3, _MAX_LINES) if not lines[number]]
     outside = [number for number in blank if not sum(line.startswith("```") for line in lines[:number]) % 2]
-    end = outside[-1] if outside else _MOST_LINES
+    end = outside[-1] if outside else _MAX_LINES
     cut = lines[:end]
     return "\n".join([*cut, *(["```"] if sum(line.startswith("```") for line in cut) % 2 else []), "", "…"])
 

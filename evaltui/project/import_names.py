@@ -13,15 +13,15 @@ from .folders import agent_folder, is_entered, project_root
 
 _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]*(\.+)[ \t]*[\w.]*[ \t]+import\b", re.MULTILINE)
 # Folders of one agent that are looked through.
-_MOST_FOLDERS = 200
+_MAX_FOLDERS = 200
 
 
 @dataclass(frozen=True)
 class ImportName:
-    """How an agent is imported."""
+    """The name and folders for importing an agent."""
 
     name: str
-    """Its package or module: `desk`, `my_app.agents.desk`."""
+    """The name of its package or module: `desk`, `my_app.agents.desk`."""
     first: tuple[Path, ...]
     """Folders that are searched for modules first."""
     last: tuple[Path, ...]
@@ -93,13 +93,13 @@ def _modules_below(folder: Path) -> Iterator[tuple[Path, int]]:
     """The modules in a folder and below it, each with the number of dots that lead to the folder."""
     for number, (place, folders, names) in enumerate(os.walk(folder)):
         here = Path(place)
-        folders[:] = [name for name in folders if number < _MOST_FOLDERS and is_entered(here / name)]
+        folders[:] = [name for name in folders if number < _MAX_FOLDERS and is_entered(here / name)]
         dots = len(here.relative_to(folder).parts) + 1
         yield from ((here / name, dots) for name in names if name.endswith(".py"))
 
 
 def _most_dots(file: Path) -> int:
-    """The dots of the relative import that leads furthest up; 0 where there is none."""
+    """The number of dots in the relative import that leads furthest up; 0 for none."""
     text = ""
     with suppress(OSError):
         text = file.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""The Python that an agent runs in: that of its project, so that evaltui need not be installed there."""
+"""The Python for an agent: that of its project, where evaltui need not be installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.json_values import text_of, value_at
+from evaltui.core.model.json_values import text_or_empty, value_at
 from evaltui.project.folders import agent_folder, project_root, seen_from_here
 from evaltui.project.packages import remake_command, uv_root
 from evaltui.project.run_settings import SettingsError, run_settings
@@ -33,8 +33,7 @@ _EXECUTABLES = ("bin/python", "bin/python3", "Scripts/python.exe")
 
 
 class InterpreterError(ValueError):
-    """No Python is where there should be one, or it is too old; the message is a sentence that says what to
-    do."""
+    """A Python is missing or too old; the message is a sentence with a remedy."""
 
     page = "agents"
     """The page of the guide that helps."""
@@ -49,7 +48,7 @@ class Interpreter:
     reason: str
     """The setting or folder that names it, such as `.venv` or `--python`; "" for evaltui's own."""
     refusal: str = ""
-    """The sentence why no agent can run in it, and what to do; "" where nothing prevents it."""
+    """Why no agent can run in it, with a remedy, as a sentence; "" where one can."""
 
     @property
     def problem(self) -> str:
@@ -145,7 +144,7 @@ def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Pa
 
 
 def _of_poetry(root: Path) -> list[Path]:
-    """Poetry's environment; none where it made none. Raises InterpreterError where it made several."""
+    """Poetry's environment; none where Poetry has none. Raises InterpreterError for several."""
     environments = poetry_environments(root) if (root / "poetry.lock").is_file() else []
     if len(environments) > 1:
         names = " and ".join(map(str, environments))
@@ -204,7 +203,7 @@ def _too_old(interpreter: Interpreter, version: tuple[int, ...]) -> str:
 
 
 def _environment(executable: Path) -> Path:
-    """The virtual environment of an executable; the executable itself where it is of none."""
+    """The virtual environment of an executable; the executable itself outside of any."""
     environment = executable.absolute().parent.parent
     if (environment / "pyvenv.cfg").is_file():
         return environment.resolve()
@@ -239,7 +238,7 @@ def _asked_version(executable: Path, _written: int) -> tuple[int, ...]:
 
 
 def noted_version(executable: Path) -> tuple[int, ...] | None:
-    """The version in the `pyvenv.cfg` of an environment, such as `(3, 12)`; None where it has none."""
+    """The version in the `pyvenv.cfg` of an environment, such as `(3, 12)`; None for none."""
     config = executable.parent.parent / "pyvenv.cfg"
     try:
         lines = [line.partition("=") for line in config.read_text(encoding="utf-8").splitlines()]
@@ -251,7 +250,7 @@ def noted_version(executable: Path) -> tuple[int, ...] | None:
     return tuple(map(int, parts)) if len(parts) == 2 and all(map(str.isdigit, parts)) else None
 
 
-_MOST_NAME = 42
+_MAX_NAME = 42
 _NO_PACKAGE = "non-package-mode"
 
 
@@ -261,7 +260,7 @@ def poetry_environments(root: Path) -> list[Path]:
     folder = _folder_of_environments(root)
     name = _base_name(root)
     chosen = value_at(tables_in(folder / "envs.toml"), (name, "minor"))
-    if text_of(chosen):
+    if text_or_empty(chosen):
         return [environment for environment in [folder / f"{name}-py{chosen}"] if environment.is_dir()]
     return sorted(environment for environment in folder.glob(f"{name}-py*") if environment.is_dir())
 
@@ -270,12 +269,12 @@ def _base_name(root: Path) -> str:
     """The beginning of the names of a project's environments: its name, and a hash of its path."""
     tables = tables_in(root / "pyproject.toml")
     names = (value_at(tables, path) for path in (("project", "name"), ("tool", "poetry", "name")))
-    name = next(filter(None, map(text_of, names)), _NO_PACKAGE)
+    name = next(filter(None, map(text_or_empty, names)), _NO_PACKAGE)
     # As the names of packages are compared.
     name = re.sub(r"[-_.]+", "-", name).lower()
     place = os.path.normcase(os.path.realpath(root))
     digest = urlsafe_b64encode(hashlib.sha256(os.fsencode(place)).digest()).decode()[:8]
-    return re.sub(r'[ $`!*@"\\\r\n\t]', "_", name)[:_MOST_NAME] + f"-{digest}"
+    return re.sub(r'[ $`!*@"\\\r\n\t]', "_", name)[:_MAX_NAME] + f"-{digest}"
 
 
 def _folder_of_environments(root: Path) -> Path:
@@ -288,8 +287,8 @@ def _folder_of_environments(root: Path) -> Path:
 
 
 def _setting(settings: list[Any], *path: str) -> str:
-    """The first text at a path of some tables; "" where there is none."""
-    return next(filter(None, (text_of(value_at(table, path)) for table in settings)), "")
+    """The first text at a path of several tables; "" for none."""
+    return next(filter(None, (text_or_empty(value_at(table, path)) for table in settings)), "")
 
 
 def _config_folder() -> Path:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.file_kinds import file_kind, is_eval_config
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import (
     MENDS,
@@ -29,13 +29,14 @@ from evaltui.core.model.problems import (
     JsonPath,
     LintRule,
     Problem,
-    mended,
+    mend,
     problems_of,
 )
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.json_text import duplicate_keys, locate, parse, without_comments
 from evaltui.documents.saving import Source, read_source
 from evaltui.documents.values import copy_of, edits_of
+from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agents import agents_in, is_agent
 from evaltui.project.config_references import reference_problems
 from evaltui.project.configs import (
@@ -47,7 +48,7 @@ from evaltui.project.configs import (
     read_config,
 )
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file, validated
-from evaltui.project.eval_sets import YAML_SUFFIXES, read_data
+from evaltui.project.eval_sets import read_data
 from evaltui.project.folders import CONFIG_NAME, has_set_name, project_root
 from evaltui.project.run_settings import PROJECT_FILE, nearest_table, read_table
 from evaltui.project.workspace import (
@@ -143,7 +144,7 @@ def _settings_problems(path: Path) -> list[Problem]:
 
 
 def format_problem(problem: Problem) -> str:
-    """`path/to/file.json:41: error: eval_cases[2]: missing`"""
+    """A problem as a line: `path/to/file.json:41: error: eval_cases[2]: missing`."""
     return problem.located(problem.severity)
 
 
@@ -199,7 +200,7 @@ def _lint_set(file: Path) -> tuple[list[Problem], str | None]:
         return problems, set_id
     text = loaded.document.text.removeprefix("\ufeff")
     unlocated = problems_of("values", parse(text)) if "NaN" in text or "Infinity" in text else []
-    cases_key = spelt("eval_cases", loaded.document.value)
+    cases_key = spelling_in("eval_cases", loaded.document.value)
     for index, stored in enumerate(loaded.cases if used is not None else ()):
         of_case = problems_of("scored case", stored.model(), set_id, used)
         unlocated += [replace(problem, path=(cases_key, index, *problem.path)) for problem in of_case]
@@ -270,7 +271,7 @@ class MendedFile:
     """A file that can be mended."""
 
     source: Source
-    """The file as it is."""
+    """The file before the changes."""
     text: str
     """The mended text."""
     mends: tuple[Problem, ...]
@@ -285,7 +286,7 @@ def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
 
 
 def mended_file(path: Path) -> MendedFile | None:
-    """A file mended; None where there is nothing to mend, or it cannot be read."""
+    """A file with mended problems; None for a file without any, and for an unreadable one."""
     import_module(_MENDS)
     try:
         source = read_source(path)
@@ -305,7 +306,7 @@ def mended_file(path: Path) -> MendedFile | None:
     data, mends = copy_of(document.value), list[Problem]()
     # A mend may make place for others.
     while isinstance(data, dict) and (
-        more := mended("config" if is_config_by_content(path, text) else "set", data)
+        more := mend("config" if is_config_by_content(path, text) else "set", data)
     ):
         mends += more
     located = (*removed, *locate(mends, text, str(path)))

@@ -18,7 +18,7 @@ from evaltui.project.agents import agents_in, workspace_members
 from evaltui.project.folders import agent_folder, is_entered, project_root, subfolders
 from evaltui.project.import_names import full_name, import_name
 from evaltui.project.packages import site_packages
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.text.values import did_you_mean
 
 _DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
@@ -33,7 +33,7 @@ print(json.dumps([one for one in found if isinstance(one, str)]))
 
 
 class ModuleNotThereError(ValueError):
-    """No module has the name; the message is a sentence."""
+    """A module does not exist; the message is a sentence."""
 
 
 def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: bool = True) -> Path:
@@ -57,7 +57,7 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
         path = _located_by_python(executable, parts)
     if path is not None:
         return path
-    searched = some_of([_shown(root, here) for root in roots], 4)
+    searched = short_list([_shown(root, here) for root in roots], 4)
     module = ".".join(parts)
     hint = did_you_mean(module, _near([*roots, *installed], parts)) or did_you_mean(module, _agents(here))
     raise ModuleNotThereError(
@@ -138,7 +138,7 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _agents(here: Path) -> list[str]:
-    """The dotted names of the agents of a folder's project, and of those of its workspace."""
+    """The dotted names of the agents in a folder's project, and in those of its workspace."""
     root = project_root(here) or here
     base = next((parent for parent in root.parents if workspace_members(parent)), root)
     return [full_name(base / agent) for agent in agents_in(base)]
@@ -157,8 +157,8 @@ _IMPORT = re.compile(
 )
 _IMPORTED_NAME = re.compile(r"(?:^|[,(])\s*([\w.]+)")
 # Modules that are looked at; and characters of one.
-_MOST_FILES = 500
-_MOST_CHARACTERS = 1_000_000
+_MAX_FILES = 500
+_MAX_CHARACTERS = 1_000_000
 
 
 class _Import(NamedTuple):
@@ -185,9 +185,9 @@ class ImportedFiles:
     def reached(self, modules: Iterable[Path], known_place: Path) -> list[Path]:
         """The files that modules import, also indirectly, sorted; none in `known_place`."""
         files: dict[Path, None] = {}
-        waiting = [path.resolve() for path in islice(modules, _MOST_FILES)]
+        waiting = [path.resolve() for path in islice(modules, _MAX_FILES)]
         unknown: set[str] = set()
-        while waiting and len(files) < _MOST_FILES:
+        while waiting and len(files) < _MAX_FILES:
             module = waiting.pop()
             for imported in self._imports_of(module):
                 if not imported.dots and imported.parts[0] in unknown:
@@ -205,7 +205,7 @@ class ImportedFiles:
             stamp = stamp_in(module.stat())
             before, imports = self._imports.get(module, (None, []))
             if before != stamp:
-                text = module.read_text(encoding="utf-8", errors="replace")[:_MOST_CHARACTERS]
+                text = module.read_text(encoding="utf-8", errors="replace")[:_MAX_CHARACTERS]
                 imports = list(_imports_in(text))
                 self._imports[module] = stamp, imports
         except OSError:

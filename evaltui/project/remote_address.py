@@ -27,7 +27,10 @@ def is_url(word: str) -> bool:
 
 
 def url_hint(word: str) -> str:
-    """`. Did you mean http://localhost:8000/my_app?` for an address without its scheme, else ""."""
+    """A hint for an address without its scheme: `. Did you mean http:
+
+    localhost:8000/my_app?`; "" for others.
+    """
     return f". Did you mean http://{word}?" if _NO_SCHEME.fullmatch(word) else ""
 
 
@@ -99,4 +102,4 @@ def _shown(variable: str) -> str:
     from evaltui.core.secrets import Secrets
 
     # Somebody may have typed the value instead.
-    return Secrets().in_text(variable)
+    return Secrets().mask_text(variable)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from evaltui.core.model.confidence import Confidence
-from evaltui.core.model.limits import WANTED_BUDGET, Limit, limits_of, parse_budget
+from evaltui.core.model.limits import BUDGET_FORM, Limit, limits_of, parse_budget
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant, variants_of
@@ -42,15 +42,15 @@ class RunSettings:
     """The settings of a run: those of its project, options and defaults. The file of the run stores them."""
 
     runs: int | None = None
-    """How often each case is run; None: as the config of its set says."""
+    """Number of runs of each case; None for that in the config of its set."""
     pass_if: PassIf | None = None
-    """When a case passes whose runs differ; None: as the config of its set says."""
+    """The pass policy for a case whose runs differ; None for that in the config of its set."""
     confidence: Confidence | None = None
-    """How sure the verdict on each case must be, which sets its number of runs; None: as `runs` says."""
+    """The required confidence of each verdict, which decides the number of runs; None for `runs`."""
     adk_verdicts: bool = False
     """Whether ADK's verdicts are used unchanged."""
     config_choice: ConfigChoice = "nearest"
-    """How the configs of the sets are found."""
+    """The way in which configs of sets are found."""
     python: str | None = None
     """An executable, a virtual environment or a command, relative to the file; None: found by itself."""
     parallel: int = DEFAULT_PARALLEL
@@ -62,7 +62,7 @@ class RunSettings:
     record: RecordMode = DEFAULT_MODE
     """The mode for recordings of model calls."""
     tools: ToolMode | None = None
-    """The mode for tool calls; None: as `record` says."""
+    """The mode for tool calls; None for the mode that follows from `record`."""
     results_dir: Path | None = None
     """The folder for run logs, absolute; None: `.evaltui/runs` of the agent's folder."""
     keep_runs: int = DEFAULT_KEPT
@@ -74,7 +74,7 @@ class RunSettings:
     scheduler: str | None = None
     """The scheduler of the cases: `local:N` or the address of Dask's; None or `off`: this machine."""
     strict_env: bool = False
-    """Whether workers are not used whose Python or packages differ from those of this machine."""
+    """Whether workers with another Python or other packages than this machine are refused."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """Other ways to run the agent, by name, their files as seen from `file`."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Setting:
 
     @property
     def attribute(self) -> str:
-        """The field of `RunSettings`, and what the option is called in parsed arguments."""
+        """The field of `RunSettings`, which is also the attribute of parsed arguments."""
         return self.name.replace("-", "_")
 
 
@@ -208,7 +208,7 @@ def _one_of(choices: tuple[str, ...]) -> Kind:
 COUNT = Kind("a whole number above 0", "N", _is_count)
 SECONDS = Kind("a number of seconds above 0", "S", _is_seconds)
 FOLDER = Kind("a folder", "DIR", _is_path)
-BUDGET = Kind(WANTED_BUDGET, "5USD|2Mtok", _is_budget)
+BUDGET = Kind(BUDGET_FORM, "5USD|2Mtok", _is_budget)
 SCHEDULER = Kind(
     "local:N, (tls|tcp|insecure-tcp)://HOST:PORT or off",
     "local:N|URL",

@@ -26,7 +26,7 @@ def config_file(name: str) -> Path:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file; none where there is no such file. Raises ValueError with a sentence."""
+    """The tables of a TOML file; none for a missing file. Raises ValueError with a sentence."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -76,7 +76,7 @@ def remember_sizes(sizes: Mapping[str, int]) -> None:
 
 
 _RECENT = "recent.json"
-_MOST_RECENT = 5
+_MAX_RECENT = 5
 
 
 def recent_agents() -> list[Path]:
@@ -91,7 +91,7 @@ def recent_agents() -> list[Path]:
 def remember_agent(agent_dir: Path) -> None:
     """Raises OSError where the settings cannot be written."""
     recent = [agent_dir.resolve(), *(path for path in recent_agents() if path != agent_dir.resolve())]
-    _write(_RECENT, json.dumps([str(path) for path in recent[:_MOST_RECENT]]) + "\n")
+    _write(_RECENT, json.dumps([str(path) for path in recent[:_MAX_RECENT]]) + "\n")
 
 
 _NAME = "settings.json"
@@ -123,7 +123,7 @@ def remember_python(agent_dir: Path, executable: Path | None) -> None:
 
 
 def last_view(agent_dir: Path) -> Mapping[str, Any]:
-    """The last view of an agent, as `remember_view` stored it; empty where there is none."""
+    """The last view of an agent, as `remember_view` stored it; empty for none."""
     view = _remembered(agent_dir).get("view")
     return view if isinstance(view, dict) else {}
 
@@ -164,7 +164,7 @@ _SECRET_VALUES: dict[tuple[str, str], None] = {}
 
 
 def keep_secret_values(variables: Iterable[tuple[str, str]]) -> None:
-    """From now on, these values of variables are masked, whatever the environment holds."""
+    """Masks these values of variables from now on, for any environment."""
     _SECRET_VALUES.update(dict.fromkeys(variables))
 
 

@@ -1,4 +1,4 @@
-"""Agents that come with evaltui: the starters, and the demo."""
+"""The agents in evaltui's package: starters and demo."""
 
 from __future__ import annotations
 

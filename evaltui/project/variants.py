@@ -1,4 +1,4 @@
-"""Variants ready to run: their files read, and other code checked out of git for as long as it is run."""
+"""Variants ready to run: their files are read, and other code is checked out of git during the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaltui.core.secrets import is_secret
 from evaltui.project.agent_files import changed_files, files_of
 from evaltui.project.folders import ENV_NAME, agent_folder, may_be_agent, seen_from_here
 from evaltui.project.settings import keep_secret_values
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 
 # Of the hash in the name of a folder.
 _SHORT = 8
@@ -41,7 +41,7 @@ class ReadyVariant:
     texts: tuple[tuple[str, str], ...] = ()
     """The texts of instruction files, by the key of the change."""
     notes: tuple[str, ...] = ()
-    """Sentences on how far its code can be told from the agent's own."""
+    """Sentences about possible differences of its code from the agent's own."""
 
     def for_host(self) -> dict[str, Any]:
         """The variant in the message to a host, see `protocol`."""
@@ -84,9 +84,9 @@ class ReadyVariant:
 
 @contextmanager
 def ready(variant: Variant, agent_dir: Path) -> Iterator[ReadyVariant]:
-    """Reads what a variant needs; a commit is checked out until the end.
+    """Reads the files of a variant; a commit is checked out during the block.
 
-    Raises VariantFileError for what is not there, and for code that is the same.
+    Raises VariantFileError for missing files and for unchanged code.
     """
     keep_secret_values((change.name, str(change.value)) for change in variant.changes if _is_hidden(change))
     texts = tuple(
@@ -122,7 +122,7 @@ def _notes(variant: Variant, agent_dir: Path) -> Iterator[str]:
     own = files_of(agent_dir)
     changed = [Path(os.path.relpath(file, folder)).as_posix() for file in uncommitted_files(agent_dir)]
     if code := [name for name in changed if name in own]:
-        yield f"variant {variant.name} has none of the uncommitted changes: {some_of(code)}"
+        yield f"variant {variant.name} has none of the uncommitted changes: {short_list(code)}"
 
 
 def _is_hidden(change: Change) -> bool:

@@ -1,7 +1,7 @@
-"""Watches the code of an agent, its eval sets and their configs for changes on disk.
+"""Watching the code of an agent, its eval sets and configs for changes on disk.
 
-The system notifies of a folder, and then its files are read: what counts is what they hold. A file that was
-only touched, or written as it was, has not changed.
+After a notification about a folder, its files are read and compared by content: a file that was only touched
+has not changed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
+from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, may_count
-from evaltui.project.eval_sets import YAML_SUFFIXES
 from evaltui.project.folders import agent_folder, env_file, is_entered, is_json, levels_above
 from evaltui.project.workspace import set_files, set_folders
 
@@ -26,7 +26,7 @@ _TOGETHER = 100
 # Milliseconds after which the files are read without a notification: links lead elsewhere, and some file
 # systems notify of nothing.
 _UNNOTIFIED = 3_000
-_MOST_FOLDERS = 4_000
+_MAX_FOLDERS = 4_000
 # Seconds. A file whose time is longer ago was not written now, but moved to where it is.
 _JUST_SAVED = 10.0
 
@@ -64,10 +64,10 @@ class _Snapshot:
 
 
 class WatchedFiles:
-    """The folder of an agent, the folders in which its eval sets are, and the `.env` that it gets.
+    """The watched files: the folder of an agent, the folders of its eval sets, and its `.env`.
 
-    `modules` are files that the agent imports from elsewhere. It may be set at any time, and counts soon.
-    `only_env` is for an agent behind a network, see `AgentFiles`.
+    `modules` are imported files elsewhere; it may be changed at any time. `only_env` is for an agent behind a
+    network, see `AgentFiles`.
     """
 
     def __init__(self, agent_dir: Path, paths: Sequence[str | Path] = (), *, only_env: bool = False) -> None:
@@ -82,7 +82,7 @@ class WatchedFiles:
     async def follow(
         self, on_change: Callable[[Changed], Awaitable[None]], watching: Callable[[], None]
     ) -> None:
-        """Calls `on_change` until cancelled; `watching` is called as soon as nothing is missed any more.
+        """Calls `on_change` until cancelled; `watching` is called when every later change will be seen.
 
         Raises OSError where the system cannot watch so many folders.
         """
@@ -122,7 +122,7 @@ class WatchedFiles:
         folders: set[tuple[Path, int]] = set()
         for tree in trees:
             folders |= {identity for path in folders_of(tree) if (identity := _identified(path))}
-            if len(folders) > _MOST_FOLDERS:
+            if len(folders) > _MAX_FOLDERS:
                 break
         single = (*levels_above(self._folder), *beside, *above)
         return frozenset(folders | {identity for path in single if (identity := _identified(path))})

@@ -17,10 +17,11 @@ from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem, SelectionError
 from evaltui.core.model.tags import TagChoice, Tags, tags_in
 from evaltui.documents.json_text import parse, read_text, why_unreadable
+from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agents import is_agent
 from evaltui.project.configs import config_above, config_file, config_files, configs_near, find_config
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.project.eval_sets import YAML_SUFFIXES, read_data, set_kind
+from evaltui.project.eval_sets import read_data, set_kind
 from evaltui.project.folders import (
     CONFIG_NAME,
     SET_SUFFIXES,
@@ -37,12 +38,12 @@ from evaltui.project.folders import (
     subfolders,
 )
 from evaltui.project.run_settings import PROJECT_FILE
-from evaltui.text.figures import plural, some_of
+from evaltui.text.figures import plural, short_list
 from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")
-_MOST_SKIPPED = 3
+_MAX_SKIPPED = 3
 # Endings of files that are meant to be read as data.
 _DATA = (*YAML_SUFFIXES, ".jsonl", ".json5", ".jsonc", ".evalset", ".txt")
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
@@ -62,7 +63,7 @@ class Skipped:
     path: Path
     reason: str
     is_set: bool = False
-    """Whether it looks like an eval set."""
+    """Whether it resembles an eval set."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Workspace:
     sets: tuple[EvalSetFile, ...]
     skipped: tuple[Skipped, ...] = ()
     config: Path | None = None
-    """The one config for all sets; None where each has its own."""
+    """The config for all sets; None where each has its own."""
 
     @cached_property
     def by_case_path(self) -> Mapping[str, EvalSetFile]:
@@ -81,9 +82,9 @@ class Workspace:
         return {eval_set.case_path: eval_set for eval_set in self.sets}
 
     def find(self, case: CaseId, eval_set_id: str, *, by_label: bool) -> CaseId | None:
-        """The case of a run as it is called now; None where it is not any more.
+        """The current id of a case of a run; None for a missing case.
 
-        Of a run that knows set ids only (`by_label`), a set that several files may be is none of them.
+        For a run that has set ids only (`by_label`), also None where several files have the set id.
         """
         if by_label:
             paths = self._labels.get(eval_set_id, [])
@@ -141,7 +142,7 @@ def open_workspace(
 
 
 def with_tags(sets: Collection[EvalSetFile], config: Path | None = None) -> Iterator[EvalSetFile]:
-    """The sets with the tags that their configs give, or the one config for all of them."""
+    """The sets with tags from their configs, or from the config for all of them."""
     config_of = config_files((eval_set.path for eval_set in sets), config)
     data = {path: _config_data(path) for path in dict.fromkeys(config_of.values())}
     for eval_set in sets:
@@ -149,13 +150,13 @@ def with_tags(sets: Collection[EvalSetFile], config: Path | None = None) -> Iter
 
 
 def tags_of(config: Any, set_id: str) -> Tags | None:
-    """The tags of the cases of a set, from what is in its config; None where that is no JSON."""
+    """The tags of the cases of a set in the data of its config; None for a config with a problem."""
     return None if isinstance(config, Problem) else tags_in(config, set_id)
 
 
 def _config_data(config: Path) -> Any:
-    """The JSON of a config, or the problem of reading it; None without a config, and for a YAML one."""
-    return read_data(config) if os.path.lexists(config) and config.suffix not in YAML_SUFFIXES else None
+    """The data of a config, or the problem of reading it; None without a config."""
+    return read_data(config) if os.path.lexists(config) else None
 
 
 def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
@@ -315,7 +316,7 @@ def _unsearched_sets(workspace: Workspace) -> Iterator[Skipped]:
 
 
 def passed_over(workspace: Workspace, selectors: Sequence[str]) -> list[Skipped]:
-    """The skipped files in the folders that selectors name; without selectors, those of the workspace."""
+    """The skipped files in the folders of selectors; without selectors, those of the workspace."""
     if not selectors:
         return [*workspace.skipped, *_unsearched_sets(workspace)]
     folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
@@ -332,11 +333,11 @@ def skipped_hint(skipped: Iterable[Skipped]) -> str:
     if other_names:
         phrase = plural(len(other_names), "looks like an eval set", "look like eval sets")
         rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-        hints.append(f"{some_of(other_names, _MOST_SKIPPED)} {phrase} without the name: {rename}")
+        hints.append(f"{short_list(other_names, _MAX_SKIPPED)} {phrase} without the name: {rename}")
     if no_json:
         named = plural(len(no_json), "is called an eval set", "are called eval sets")
         write = f"write it as JSON to NAME{SET_SUFFIXES[0]}, or rename it"
-        hints.append(f"{some_of(no_json, _MOST_SKIPPED)} {named} and not read: {write}")
+        hints.append(f"{short_list(no_json, _MAX_SKIPPED)} {named} and not read: {write}")
     return ". ".join(hints)
 
 
@@ -499,4 +500,4 @@ def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
 
 
 def _list_of(names: Sequence[str]) -> str:
-    return f". Known: {some_of(names, 5)}" if names else ""
+    return f". Known: {short_list(names, 5)}" if names else ""

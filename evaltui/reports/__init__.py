@@ -1,1 +1,1 @@
-"""Reports of a run: writers only."""
+"""Reports of a run: each module writes a format."""

@@ -1,4 +1,4 @@
-"""The report for people: a line per case, the details of those that did not pass, and the sum."""
+"""The console report: a line for each case, details of cases that did not pass, and totals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
+from evaltui.core.cost.cost_lines import cost_lines, may_cost
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.project.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
@@ -18,7 +18,7 @@ from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.text.outcomes import ROLES, WORDS, counted_as, glyph
+from evaltui.text.outcomes import ROLES, WORDS, count_text, glyph
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.run import Fact, config_text, failure_lines, run_facts, tag_lines
@@ -27,16 +27,16 @@ _MIN_WIDTH = 40
 # Below it, why a case did not pass has too little room.
 _WIDTH_OF_COSTS = 80
 # Cases of a set of which those that passed are listed, too.
-_MOST_LISTED = 1000
-_COUNTED = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
+_MAX_LISTED = 1000
+_COUNTED_STATUSES = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
 
 
 def render_console(report: RunReport, *, color: bool, width: int) -> Iterator[str]:
-    """The lines of the report, for `width` cells (at least 40); only paths and tracebacks may be longer."""
-    return (f"{draw(line, color=color)}\n" for line in _report(report, max(width, _MIN_WIDTH)))
+    """The lines of the report for `width` cells, at least 40; only paths and tracebacks may be longer."""
+    return (f"{draw(line, color=color)}\n" for line in _report_lines(report, max(width, _MIN_WIDTH)))
 
 
-def _report(report: RunReport, width: int) -> Iterator[Line]:
+def _report_lines(report: RunReport, width: int) -> Iterator[Line]:
     facts = run_facts(report)
     if "python" in facts:
         yield from wrap([("python  ", "muted"), (visible(facts["python"].text), "muted")], width)
@@ -46,10 +46,10 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         summaries = tuple(cases.summaries)
         yield cut(_set_header(eval_set, summaries, report), width)
         yield [(f"config  {config_text(eval_set)}", "muted")]
-        listed = _listed(cases, summaries)
+        listed = _listed_cases(cases, summaries)
         yield from case_lines(listed, width)
         if len(listed) < len(cases):
-            yield [(f"  {_not_listed(summaries)} not listed", "muted")]
+            yield [(f"  {_unlisted_text(summaries)} not listed", "muted")]
         yield []
         yield from _all_details(eval_set.eval_set_id, listed, width, seen)
     if failures := list(failure_lines(report.failures, width)):
@@ -65,20 +65,20 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         if label in facts:
             yield from wrap([(f"{label}  ", "muted"), (visible(facts[label].text), "")], width)
     yield from cost_lines(report.spent, width)
-    yield from _sum(report, facts, width)
+    yield from _sum_lines(report, facts, width)
 
 
 # Other lines of the report show these.
-_SHOWN_ELSEWHERE = ("parallel", "record", "results-dir")
+_SETTINGS_ELSEWHERE = ("parallel", "record", "results-dir")
 
 
 def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
-    """The values that are not the defaults, where the project has settings."""
+    """The settings that differ from the defaults, for a project with settings."""
     defaults = RunSettings().to_json()
     chosen = [
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in settings.to_json().items()
-        if value != defaults[name] and name not in _SHOWN_ELSEWHERE
+        if value != defaults[name] and name not in _SETTINGS_ELSEWHERE
     ]
     limits = [(f"limits  {visible('; '.join(map(str, settings.limits)))}", "muted")]
     if settings.limits:
@@ -87,9 +87,9 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
         yield from wrap([("settings  ", "muted"), (visible(", ".join(chosen)), "muted")], width)
 
 
-def _listed(cases: ReportedCases, summaries: Sequence[CaseSummary]) -> Sequence[CaseResult]:
-    """All of them, of many those that ran and did not pass: in 100,000 lines nobody finds them."""
-    if len(cases) <= _MOST_LISTED:
+def _listed_cases(cases: ReportedCases, summaries: Sequence[CaseSummary]) -> Sequence[CaseResult]:
+    """The listed cases: all of them, but for a large set only those that ran and did not pass."""
+    if len(cases) <= _MAX_LISTED:
         # Gone through several times.
         return tuple(cases)
     numbers = [
@@ -100,7 +100,7 @@ def _listed(cases: ReportedCases, summaries: Sequence[CaseSummary]) -> Sequence[
     return cases.only(numbers)
 
 
-def _not_listed(summaries: Sequence[CaseSummary]) -> str:
+def _unlisted_text(summaries: Sequence[CaseSummary]) -> str:
     passed = sum(summary.status is Status.PASSED for summary in summaries)
     not_run = sum(not summary.runs for summary in summaries)
     parts = [counted(passed, "passed case")] if passed else []
@@ -125,20 +125,20 @@ def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The line of a case."""
+    """The line of a case, in parts."""
 
     status: Status
     eval_id: str
     figure: str
     cost: str
     is_costly: bool
-    """Whether a model was asked that costs something."""
+    """Whether a model call of the case cost something."""
     why: Line
 
 
 def case_lines(cases: Iterable[CaseResult], width: int) -> Iterator[Line]:
-    """A line for each case: how it came out, and in few words why."""
-    rows = [_row(case, width) for case in cases]
+    """A line for each case: its outcome with a short reason."""
+    rows = [_make_row(case, width) for case in cases]
     ids = max((cell_len(row.eval_id) for row in rows), default=0)
     ids = min(ids, width // 3)
     column = max((len(row.figure) for row in rows), default=0)
@@ -154,14 +154,14 @@ def case_lines(cases: Iterable[CaseResult], width: int) -> Iterator[Line]:
         yield cut(line, width)
 
 
-def _row(case: CaseResult, width: int) -> _Row:
+def _make_row(case: CaseResult, width: int) -> _Row:
     spent = case.spent
     return _Row(
         case.status,
         visible(case.eval_id),
         _figure(case),
         UNKNOWN if spent is None else spent.cost.short,
-        is_worth_telling(spent),
+        may_cost(spent),
         # Of a hundred thousand cases, all that they say would be too much.
         cut([(summary(case), "")], width),
     )
@@ -181,22 +181,22 @@ def _figure(case: CaseResult) -> str:
 
 @dataclass(slots=True)
 class _Details:
-    """The details of a case, and the other cases that have the same."""
+    """The details of a case, and other cases with the same details."""
 
     number: int
     lines: Sequence[Line] | None
-    """None where they are to be made again: of many cases they would be too much."""
+    """The lines; None where they are made again later, because those of many cases need too much memory."""
     others: list[str]
 
 
 def _all_details(
     set_id: str, cases: Sequence[CaseResult], width: int, seen: dict[bytes, str]
 ) -> Iterator[Line]:
-    """The details of every case that did not pass; a text that several cases share, such as that of a broken
-    agent, is written once.
+    """The details of every case that did not pass.
 
-    A flaky case that its policy lets pass has the lines on how it varies. `seen` has the details of the sets
-    before, each with its first case.
+    Details that several cases share, such as an agent error, are written once. A flaky case that its policy
+    lets pass gets the lines about its repeats. `seen` has the details of earlier sets, each with its first
+    case.
     """
     by_text: dict[bytes, _Details] = {}
     for number, case in enumerate(cases):
@@ -205,12 +205,12 @@ def _all_details(
             text = "\n".join(draw(line, color=False) for line in lines)
             key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
             if (same := by_text.get(key)) is None:
-                by_text[key] = _Details(number, lines if len(by_text) < _MOST_LISTED else None, [])
+                by_text[key] = _Details(number, lines if len(by_text) < _MAX_LISTED else None, [])
             else:
                 same.others.append(visible(case.eval_id))
     for key, group in by_text.items():
         first = cases[group.number]
-        yield _rule(first, width)
+        yield _rule_line(first, width)
         if key in seen:
             yield cut([("  ", ""), (f"as {seen[key]}", "")], width)
         else:
@@ -227,7 +227,7 @@ def _details(case: CaseResult, width: int) -> list[Line]:
     return repeat_lines(case, min(width, MAX_WIDTH)) if case.passed else case_details(case, width)
 
 
-def _rule(case: CaseResult, width: int) -> Line:
+def _rule_line(case: CaseResult, width: int) -> Line:
     head: Line = [
         ("── ", "muted"),
         glyph(case.status),
@@ -236,18 +236,18 @@ def _rule(case: CaseResult, width: int) -> Line:
     return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "muted")], width)
 
 
-def counts(by_status: Mapping[str, int]) -> Line:
-    """How many came out how: `4 passed, 1 error`; nothing for none."""
+def counts_text(by_status: Mapping[str, int]) -> Line:
+    """The counts of cases by status: `4 passed, 1 error`; "" for none."""
     line: Line = []
-    for status in _COUNTED:
+    for status in _COUNTED_STATUSES:
         if number := by_status.get(status):
             line += [(", ", "")] if line else []
-            line.append((counted_as(status, number), ROLES[status]))
+            line.append((count_text(status, number), ROLES[status]))
     return line
 
 
-def _sum(report: RunReport, facts: Mapping[str, Fact], width: int) -> Iterator[Line]:
-    line = counts(report.totals.by_status) or [("no case run", "warning")]
+def _sum_lines(report: RunReport, facts: Mapping[str, Fact], width: int) -> Iterator[Line]:
+    line = counts_text(report.totals.by_status) or [("no case run", "warning")]
     if report.error_kinds:
         named = ", ".join(f"{number} {kind}" for kind, number in report.error_kinds.items())
         line.append((f" ({named})", ""))

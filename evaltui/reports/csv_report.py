@@ -1,4 +1,4 @@
-"""The report for spreadsheets, as CSV."""
+"""The CSV report, for spreadsheets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from evaltui.reports.matrix_console import variant_text
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.report import RunReport
 from evaltui.text.values import visible_block
-from evaltui.views.judged import answered
+from evaltui.views.judged import answers_text
 
 # Those up to actual_tool_calls are the columns of the CSV file that google-adk's AgentEvaluator writes.
 COLUMNS = (
@@ -72,16 +72,14 @@ _FORMULA = tuple("=+-@＝＋－＠")
 
 
 def csv_report(report: RunReport) -> Iterator[str]:
-    """The text, one case at a time: a row per turn and metric of every repeat, repeats and turns counted from
-    1.
+    """The text of the report in pieces, one case at a time: a row for each turn and metric of every repeat.
 
-    A metric that says nothing of single turns has one row without a turn, a repeat without any metric, such
-    as one that raised, one row without a metric, and a case that did not run one row without a repeat, so
-    that no case is missing. `score` and `eval_status`
-    are those of the row's turn, those of the metric over all turns are at the end. `judged` has a line for
-    everything that a judge found in the turn. What a repeat cost is in its first row, so that a column adds
-    up. `decision` is that of `--confidence`, empty where the number of runs was fixed. Text that a
-    spreadsheet would run as a formula gets a leading apostrophe; control characters are spelled out.
+    Repeats and turns count from 1. A metric without turn scores has one row without a turn; a repeat without
+    metrics has one row without a metric; a case that did not run has one row without a repeat. `score` and
+    `eval_status` are those of the turn; the last columns have those of the metric. `judged` has a line for
+    each judgement of the turn. The cost of a repeat is in its first row only, so that the column can be
+    summed. `decision` is that of `--confidence`, empty for a fixed number of runs. Text that a spreadsheet
+    would run as a formula gets a leading apostrophe; control characters are escaped.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -92,12 +90,12 @@ def csv_report(report: RunReport) -> Iterator[str]:
             for row in _case_rows(case, report.expected(case.id)):
                 row["tags"] = tags
                 writer.writerow([cell_text(row.get(column)) for column in COLUMNS])
-            yield _drained(file)
-    yield _drained(file)
+            yield _take_text(file)
+    yield _take_text(file)
 
 
-def _drained(file: io.StringIO) -> str:
-    """The text that was written since the last call."""
+def _take_text(file: io.StringIO) -> str:
+    """The text written since the last call."""
     text = file.getvalue()
     file.seek(0)
     file.truncate()
@@ -105,18 +103,18 @@ def _drained(file: io.StringIO) -> str:
 
 
 def cell_text(value: str | float | None) -> str | float | None:
-    """The value of a cell: text is never a formula."""
-    return _text(value) if value and isinstance(value, str) else value
+    """The value of a cell; text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    return _safe_text(value) if value and isinstance(value, str) else value
 
 
 # The rows of a case have most texts in common.
 @lru_cache(100)
-def _text(value: str) -> str:
+def _safe_text(value: str) -> str:
     text = visible_block(value)
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_score(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
 
@@ -139,18 +137,18 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "repeat": number,
             "case_status": case.status.value,
             "path": case.path,
-            "case_pass_rate": _rounded(rate.rate if rate else None),
-            "case_pass_rate_low": _rounded(low),
-            "case_pass_rate_high": _rounded(high),
+            "case_pass_rate": _round_score(rate.rate if rate else None),
+            "case_pass_rate_low": _round_score(low),
+            "case_pass_rate_high": _round_score(high),
             "decision": case.decision.answer if case.decision else None,
         }
-        cost = _cost(repeat.spent)
+        cost = _cost_cells(repeat.spent)
         for row in _repeat_rows(repeat, expected):
             yield head | row | cost
             cost = {}
 
 
-def _cost(spent: Spending | None) -> _Row:
+def _cost_cells(spent: Spending | None) -> _Row:
     """The cost of the model calls of a repeat; empty where it is unknown."""
     if spent is None:
         return {}
@@ -178,25 +176,25 @@ def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterat
             "error_kind": metric.error.kind if metric.error else None,
         }
         if metric.judge is not None:
-            head["judge"] = f"{metric.judge.model}, {answered(metric.judge)}"
+            head["judge"] = f"{metric.judge.model}, {answers_text(metric.judge)}"
         if not metric.per_invocation or len(metric.per_invocation) != len(repeat.turns):
-            yield head | _whole(metric)
+            yield head | _metric_cells(metric)
             continue
         for index, scored in enumerate(metric.per_invocation):
             expected_turn = expected[index] if index < len(expected) else None
             actual = repeat.actual[index] if index < len(repeat.actual) else None
-            row = head | _turn(index + 1, scored, repeat.turns[index], expected_turn, actual)
+            row = head | _turn_cells(index + 1, scored, repeat.turns[index], expected_turn, actual)
             if scored.judgements:
-                row["judged"] = "\n".join(map(_finding, findings_in(metric, index)))
+                row["judged"] = "\n".join(map(_finding_text, findings_in(metric, index)))
             yield row
 
 
-def _whole(metric: MetricResult) -> _Row:
+def _metric_cells(metric: MetricResult) -> _Row:
     reason = str(metric.error) if metric.error else metric.reason
     return {"score": metric.score, "eval_status": metric.status.value, "reason": reason}
 
 
-def _turn(
+def _turn_cells(
     number: int,
     scored: InvocationScore,
     turn: TurnResult,
@@ -212,19 +210,19 @@ def _turn(
         "prompt": user_text(either.user_content) if either else "",
         "expected_response": turn.response.expected,
         "actual_response": turn.response.actual,
-        "expected_tool_calls": _calls(expected),
-        "actual_tool_calls": _calls(actual),
+        "expected_tool_calls": _calls_text(expected),
+        "actual_tool_calls": _calls_text(actual),
     }
 
 
-def _finding(finding: Finding) -> str:
-    """`polite: no 1/5 (It shouts.)`"""
+def _finding_text(finding: Finding) -> str:
+    """A finding as text: `polite: no 1/5 (It shouts.)`."""
     parts = [f"{finding.name}:", finding.word, finding.tally, f"({finding.why})" if finding.why else ""]
     return " ".join(part for part in parts if part)
 
 
-def _calls(invocation: Invocation | None) -> str:
-    """A call per line: `set_device({"id": "lamp", "on": false})`."""
+def _calls_text(invocation: Invocation | None) -> str:
+    """The calls of a turn, one per line: `set_device({"id": "lamp", "on": false})`."""
     return "\n".join(map(_call, calls_of(invocation.intermediate_data))) if invocation else ""
 
 
@@ -253,7 +251,8 @@ MATRIX_COLUMNS = (
 
 
 def matrix_csv(report: MatrixReport) -> str:
-    """Text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    """The text of a matrix report; text that a spreadsheet would run as a formula gets a leading
+    apostrophe."""
     file = io.StringIO()
     writer = csv.DictWriter(file, MATRIX_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -273,7 +272,7 @@ def _rows(report: MatrixReport, row: Row) -> Iterator[dict[str, str | float | No
             "eval_set_id": row.eval_set_id,
             "eval_id": row.case.eval_id,
             "path": row.case.path,
-            **_values(matrix.columns[place].cases.get(row.case), cell),
+            **_case_cells(matrix.columns[place].cases.get(row.case), cell),
         }
     for name in matrix.not_run:
         yield {
@@ -282,12 +281,12 @@ def _rows(report: MatrixReport, row: Row) -> Iterator[dict[str, str | float | No
             "eval_set_id": row.eval_set_id,
             "eval_id": row.case.eval_id,
             "path": row.case.path,
-            **_values(summarize(CaseResult.not_run(row.case, row.eval_set_id)), Cell(None)),
+            **_case_cells(summarize(CaseResult.not_run(row.case, row.eval_set_id)), Cell(None)),
         }
 
 
-def _values(case: CaseSummary | None, cell: Cell) -> dict[str, str | float | None]:
-    """The figures of a case in a variant; none where it was not selected."""
+def _case_cells(case: CaseSummary | None, cell: Cell) -> dict[str, str | float | None]:
+    """The figures of a case in a variant; empty for a case that was not selected."""
     if case is None:
         return {}
     cost = case.costs.get("agent")

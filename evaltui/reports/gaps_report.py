@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from evaltui.core.gaps.gaps import GapReport, KindOfChange
-from evaltui.reports.details import marked, plain
-from evaltui.text.figures import UNKNOWN, counted, show_number, some_of
+from evaltui.reports.details import mark_words, plain_spans
+from evaltui.text.figures import UNKNOWN, counted, short_list, show_number
 from evaltui.text.lines import Line, cut, pad, wrap_behind
 from evaltui.text.values import visible
 from evaltui.views.gaps import coverage_rows, gap_row, headline, not_counted, still_gives, uncovered
@@ -33,7 +33,7 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         for subject, (noticed, changes) in report.by_subject().items()
     )
     yield cut(
-        [(headline(report), "bold"), (f"   {figures}   {some_of(runs)}, no model call", "muted")], width
+        [(headline(report), "bold"), (f"   {figures}   {short_list(runs)}, no model call", "muted")], width
     )
     kinds = [kind for kind in report.kinds if kind.gaps]
     if kinds:
@@ -50,9 +50,11 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         yield []
         yield [("NOT COUNTED", "bold")]
         for reason, places in not_counted(report):
-            yield from wrap_behind([("  ", "")], plain(f"{visible(reason)}: {some_of(places)}"), width)
+            yield from wrap_behind(
+                [("  ", "")], plain_spans(f"{visible(reason)}: {short_list(places)}"), width
+            )
     if report.left_out_metrics:
-        text = f"{some_of(list(report.left_out_metrics))}. They need a judge or the agent's process"
+        text = f"{short_list(list(report.left_out_metrics))}. They need a judge or the agent's process"
         yield from _named("METRICS LEFT OUT", [text], width)
 
 
@@ -64,7 +66,11 @@ def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:
     )
     for gap in kind.gaps[:_MOST_GAPS]:
         row = gap_row(gap)
-        sides = marked(row.words) if row.words else plain(f"{row.before or UNKNOWN} → {row.after or UNKNOWN}")
+        sides = (
+            mark_words(row.words)
+            if row.words
+            else plain_spans(f"{row.before or UNKNOWN} → {row.after or UNKNOWN}")
+        )
         yield cut([(f"    {row.place}  ", "muted"), *sides], width)
     if (more := len(kind.gaps) - _MOST_GAPS) > 0:
         yield [(f"    and {counted(more, 'more change')}; --report json=FILE has all", "muted")]
@@ -84,4 +90,4 @@ def _coverage(report: GapReport, width: int) -> Iterator[Line]:
 
 def _named(title: str, names: Sequence[str], width: int) -> Iterator[Line]:
     yield []
-    yield from wrap_behind([(f"{title}  ", "bold")], plain(some_of(names, _MOST_NAMES)), width)
+    yield from wrap_behind([(f"{title}  ", "bold")], plain_spans(short_list(names, _MOST_NAMES)), width)

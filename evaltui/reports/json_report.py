@@ -1,4 +1,7 @@
-"""The report for other programs, as JSON. Its keys are a promise: they may grow in number, never change."""
+"""The JSON report, for other programs.
+
+Its keys are stable: further keys may be added, existing ones never change.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Cases by status."""
+    """Numbers of cases by status."""
 
     cases: int
     passed: int
@@ -44,15 +47,15 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class TagTotals(Totals):
-    """The cases with a tag, by status."""
+    """Numbers of cases with a tag, by status."""
 
     rate: Rate | None
-    """Flaky cases by their policy."""
+    """The pass rate, with flaky cases by their policy; None without an evaluated case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls to models."""
+    """Numbers of model calls."""
 
     live: int
     replayed: int
@@ -60,20 +63,20 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The config that a set was scored by."""
+    """The config that scored a set."""
 
     path: str | None
-    """None for ADK's defaults."""
+    """The path of its file; None for ADK's defaults."""
     effective: dict[str, Any]
     defaulted: tuple[str, ...]
-    """Metrics that are ADK's defaults."""
+    """Metrics that come from ADK's defaults."""
     not_used: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """A config above that is for other sets."""
+    """A config in a folder above, which is for other sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """A set that was run."""
+    """An eval set of the run."""
 
     eval_set_id: str
     path: str
@@ -96,12 +99,12 @@ class Report:
     started: str
     """UTC, ISO 8601."""
     seconds: Seconds | None
-    """Wall time; None for a run that was killed or goes on."""
+    """Wall time in seconds; None for a run that is in progress or was killed."""
     totals: Totals
     rates: Rates | None
-    """None without a case."""
+    """The pass rates; None without cases."""
     tags: Mapping[str, TagTotals]
-    """The cases with each tag."""
+    """Numbers of cases by tag."""
     record: str
     model_calls: Calls
     judge_calls: Calls
@@ -109,7 +112,7 @@ class Report:
     spent: Spending | None
     """The spending of all cases; None where it is unknown."""
     log: str | None
-    """The run log."""
+    """The path of the run log."""
     notes: tuple[str, ...]
     preflight: tuple[MetricCheck, ...]
     sets: tuple[EvalSet, ...]
@@ -117,7 +120,7 @@ class Report:
     """Cases that failed or had an error, by reason, the largest group first."""
     # A run of many cases does not fit into the memory: these are written one by one.
     comparison: Comparison | None = None
-    """None without `--baseline`."""
+    """The comparison with `--baseline`; None without one."""
     cases: tuple[CaseResult, ...] = ()
 
 
@@ -127,7 +130,7 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def _data(value: Any, kind: type, **options: Any) -> Any:
-    """Data of a part of a report, which is not validated again."""
+    """The JSON data of a part of the report, which is not validated again."""
     return _adapter(kind).dump_python(value, by_alias=True, warnings=False, **options)
 
 
@@ -137,8 +140,10 @@ def report_schema() -> Schema:
 
 
 def json_report(report: RunReport) -> Iterator[str]:
-    """The text of the report, one case at a time, which any JSON reader takes: no NaN or infinity (null
-    instead), no lone surrogate."""
+    """The text of the report in pieces, one case at a time.
+
+    It is strict JSON: null for NaN and infinities, no lone surrogates.
+    """
     calls = report.calls
     head = Report(
         version=1,
@@ -180,7 +185,7 @@ def _by_status(totals: RunTotals) -> dict[str, int]:
 
 
 def case_result_json(case: CaseResult) -> Json:
-    """One case as it stands in the report."""
+    """The JSON data of a case in the report."""
     document: Json = valid_json(case_json(case))
     return document
 
@@ -190,7 +195,6 @@ def _utc(moment: datetime) -> str:
 
 
 def comparison_json(comparison: Comparison) -> Json:
-    """Every case, unchanged ones too, which are made one by one. The keys are a promise, like those of the
-    report."""
+    """The JSON data of a comparison with every case; its keys are as stable as those of the report."""
     document = _data(comparison, Comparison, exclude={"cases"})
     return {**document, "cases": (_data(change, CaseChange) for change in comparison.cases)}

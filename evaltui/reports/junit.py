@@ -1,4 +1,4 @@
-"""The report for CI servers, as JUnit XML."""
+"""The JUnit XML report, for CI servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.compare.totals import totals_of
-from evaltui.core.cost.cost_lines import estimate
+from evaltui.core.cost.cost_lines import estimate_note
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
@@ -23,20 +23,21 @@ from evaltui.text.values import visible
 
 
 def junit_report(report: RunReport) -> Iterator[str]:
-    """The text of the report, one case at a time. One suite per set. What failed is a failure; what raised or
-    could not be evaluated is an error.
+    """The text of the report in pieces, one case at a time, with a suite for each set.
 
-    Where sets share an id, the names of suites and classes have the file, too. A flaky case passes or fails
-    by its policy, with the number of passed runs in the text; an undecided one is an error.
-    Characters that XML cannot hold are spelled out; what CI services take for a command where they read the
-    report on standard output is written with entities.
+    Failed cases are failures; cases with an error and cases that were not evaluated are errors. A flaky case
+    passes or fails by its policy, and its text has the number of passed runs; an undecided one is an error.
+    Where sets share an id, names of suites and classes include the file. Characters that XML does not allow
+    are escaped, and so are workflow commands that a CI service would run.
     """
     root = ET.Element("testsuites", name=visible(report.agent))
     if report.seconds is not None:
         root.set("time", f"{report.seconds:.3f}")
     _count(root, report.summaries)
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
-    yield from _around(root, (_suite(eval_set, cases, report) for eval_set, cases in report.by_set()), "\n")
+    yield from _element_pieces(
+        root, (_suite(eval_set, cases, report) for eval_set, cases in report.by_set()), "\n"
+    )
     yield "\n"
 
 
@@ -60,12 +61,12 @@ def _suite(eval_set: SelectedSet, cases: ReportedCases, report: RunReport) -> It
         ET.SubElement(properties, "property", name=name, value=visible(value))
     name = report.name_of(eval_set)
     elements = chain([properties], _testcases(cases, name, eval_set))
-    yield from _around(suite, (_text(element, level=2) for element in elements), "\n  ")
+    yield from _element_pieces(suite, (_text(element, level=2) for element in elements), "\n  ")
 
 
-def _around(element: ET.Element, children: Iterable[Iterable[str]], margin: str) -> Iterator[str]:
-    """The text of an element with these children, one child at a time."""
-    start = _written(element).removesuffix(" />")
+def _element_pieces(element: ET.Element, children: Iterable[Iterable[str]], margin: str) -> Iterator[str]:
+    """The text of an element with child elements, one child at a time."""
+    start = _xml_text(element).removesuffix(" />")
     before = f"{start}>"
     for child in children:
         yield f"{before}{margin}  "
@@ -76,15 +77,15 @@ def _around(element: ET.Element, children: Iterable[Iterable[str]], margin: str)
 
 def _text(element: ET.Element, level: int) -> Iterator[str]:
     ET.indent(element, level=level)
-    yield _written(element)
+    yield _xml_text(element)
 
 
-def _written(element: ET.Element) -> str:
+def _xml_text(element: ET.Element) -> str:
     text = ET.tostring(element, encoding="unicode").replace("##", "#&#35;")
-    return _AT_START.sub(r"\1&#58;:", text)
+    return _COMMAND_AT_START.sub(r"\1&#58;:", text)
 
 
-_AT_START = re.compile(r"^(\s*)::", re.MULTILINE)
+_COMMAND_AT_START = re.compile(r"^(\s*)::", re.MULTILINE)
 
 
 def _cost(spent: Spending | None) -> dict[str, str]:
@@ -96,7 +97,7 @@ def _cost(spent: Spending | None) -> dict[str, str]:
         properties["cost_usd"] = f"{cost.usd:.10f}".rstrip("0").removesuffix(".")
     if not cost.is_exact:
         properties["cost"] = str(cost)
-    if prices := estimate(spent):
+    if prices := estimate_note(spent):
         properties["cost_prices"] = prices
     return properties
 
@@ -126,7 +127,7 @@ def _testcases(cases: ReportedCases, classname: str, eval_set: SelectedSet) -> I
             continue
         case = cases[number]
         element = _testcase(case.eval_id, case.seconds, classname, tags)
-        _say_why(element, case)
+        _add_reasons(element, case)
         yield element
 
 
@@ -141,18 +142,18 @@ def _testcase(eval_id: str, seconds: float, classname: str, tags: Sequence[str])
     return element
 
 
-def _say_why(element: ET.Element, case: CaseResult) -> None:
-    """Adds the reasons why a case did not simply pass."""
+def _add_reasons(element: ET.Element, case: CaseResult) -> None:
+    """Adds the reason why a case failed, had an error or was flaky."""
     if tag := _tag(case.verdict):
-        kind = _kind(case) if tag == "error" else case.status.value
+        kind = _error_kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
         problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))
     elif case.status is Status.FLAKY or case.decision is not None:
         ET.SubElement(element, "system-out").text = sentence(case)
 
 
-def _kind(case: CaseResult) -> str:
-    """The kind of its error; where nobody knows the kind, the class."""
+def _error_kind(case: CaseResult) -> str:
+    """The kind of an error; its class where the kind is unknown."""
     if case.decision is not None and case.status is Status.NOT_EVALUATED:
         return case.status.value
     if case.error is not None:

@@ -1,4 +1,4 @@
-"""The problems found by `evaltui lint`, for people, editors and CI."""
+"""The problems that `evaltui lint` finds, for people, editors and CI."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evaltui.project.lint import format_problem, lint_rules
 
 LintFormat = Literal["console", "json", "sarif", "github"]
 VERSION = 1
-"""The version of the JSON form."""
+"""The version of the JSON format."""
 
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _HOME = "https://pypi.org/project/evaltui/"
 
 
 def render_problems(problems: Sequence[Problem], form: LintFormat) -> str:
-    """The problems in a form, each line ended."""
+    """The problems in a format; every line ends with a newline."""
     return _FORMS[form](problems)
 
 
@@ -41,11 +41,11 @@ def _json(problems: Sequence[Problem]) -> str:
         }
         for problem in problems
     ]
-    return _written({"version": VERSION, "problems": rows})
+    return _json_text({"version": VERSION, "problems": rows})
 
 
 def _sarif(problems: Sequence[Problem]) -> str:
-    """SARIF 2.1.0, which code scanning services take."""
+    """The problems as SARIF 2.1.0, for code scanning services."""
     rules = [{"id": rule.id, "shortDescription": {"text": rule.meaning}} for rule in lint_rules()]
     driver = {"name": "evaltui", "informationUri": _HOME, "rules": rules}
     run = {
@@ -53,7 +53,7 @@ def _sarif(problems: Sequence[Problem]) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [*map(_result, problems)],
     }
-    return _written({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
+    return _json_text({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
 
 
 def _result(problem: Problem) -> dict[str, Any]:
@@ -71,27 +71,29 @@ def _result(problem: Problem) -> dict[str, Any]:
 
 
 def _github(problems: Sequence[Problem]) -> str:
-    """Workflow commands of GitHub Actions, which shows each beside its line."""
+    """The problems as workflow commands of GitHub Actions, which shows each beside its line."""
     return "".join(f"{_command(problem)}\n" for problem in problems)
 
 
 def _command(problem: Problem) -> str:
     places = {"file": problem.file and seen_from_here(Path(problem.file)), "line": problem.line}
     properties = ",".join(
-        f"{name}={_property(str(value))}" for name, value in places.items() if value is not None
+        f"{name}={_escape_property(str(value))}" for name, value in places.items() if value is not None
     )
-    return f"::{problem.severity.value}{' ' if properties else ''}{properties}::{_escaped(problem.sentence)}"
+    return (
+        f"::{problem.severity.value}{' ' if properties else ''}{properties}::{_escape_text(problem.sentence)}"
+    )
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_text(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _written(data: Any) -> str:
+def _json_text(data: Any) -> str:
     return f"{json.dumps(data, indent=2)}\n"
 
 

@@ -1,6 +1,7 @@
-"""The report for step summaries and comments of GitHub, GitLab and their like, as Markdown.
+"""The Markdown report, for step summaries and comments on GitHub, GitLab and similar services.
 
-Texts of others are code there: no text can make a mention, a link, a cell or a tag.
+Texts of agents and users are written as code, so that they cannot make a mention, a link, a table cell or a
+tag.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import cost_lines
 from evaltui.core.model.outcome import CaseResult
-from evaltui.reports.console import counts
+from evaltui.reports.console import counts_text
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.report import RunReport
@@ -25,26 +26,26 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.matrix import cell_line, matrix_facts, sum_rows
-from evaltui.views.run import MOST_TAGS, failure_lines, outcome_span, run_facts
+from evaltui.views.run import MAX_TAGS, failure_lines, outcome_span, run_facts
 
 MARKER = "<!-- evaltui-report -->"
-"""The first line, by which a job finds the comment that it wrote before."""
+"""The first line, by which a job finds its earlier comment."""
 # GitHub: 65,536 characters of a comment, 1 MiB of a step summary. A job may write something above.
-MOST_BYTES = 64_000
-_MOST_WHY = 200
+MAX_BYTES = 64_000
+_MAX_WHY = 200
 # For the sentence about what is left out.
 _RESERVE = 400
-_NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ,;()=?%'\u0080-\U0010ffff]")
+_SPECIAL_CHARACTERS = re.compile(r"[^A-Za-z0-9 ,;()=?%'\u0080-\U0010ffff]")
 
 
 def markdown_report(report: RunReport) -> str:
-    """The verdict, a table of the cases that did not pass, what changed since the baseline, and the details
-    of these cases, folded. At most 64,000 bytes; the end says what is left out."""
+    """The text of the report: the verdict, a table of cases that did not pass, changes from the baseline, and
+    folded details. At most 64,000 bytes; the end tells what is omitted."""
     count = sum(not case.passes for case in report.summaries)
     not_run = sum(not case.runs for case in report.summaries)
     page = _Page()
     page.add(_head(report, count))
-    shown = page.add_rows(_row(name, case) for name, case in _not_passed(report))
+    shown = page.add_rows(_row(name, case) for name, case in _failing_cases(report))
     if lines := list(failure_lines(report.failures, MAX_WIDTH)):
         page.add_block(draw(lines[0], color=False), lines[1:], is_open=True)
     if report.tags:
@@ -54,16 +55,16 @@ def markdown_report(report: RunReport) -> str:
     if report.comparison is not None:
         page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
     detailed = 0
-    for name, case in _not_passed(report):
+    for name, case in _failing_cases(report):
         # Nothing is known of the others: they come last, and did not run.
         if page.is_full or case.reason:
             break
         detailed += page.add_block(f"{outcome_span(case)[0]} {code(name)}", case_details(case, MAX_WIDTH))
-    return page.text + _left_out(count, shown, count - not_run - detailed)
+    return page.text + _left_out_text(count, shown, count - not_run - detailed)
 
 
 class _Page:
-    """Grows by whole pieces as long as there is room."""
+    """A page that takes pieces until it is full."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -71,25 +72,25 @@ class _Page:
 
     @property
     def is_full(self) -> bool:
-        """Whether the details of no case have room any more."""
-        return self._size > MOST_BYTES - 2 * _RESERVE
+        """Whether there is no room for details of another case."""
+        return self._size > MAX_BYTES - 2 * _RESERVE
 
     def add(self, piece: str) -> bool:
-        """Whether there was room for it."""
+        """Adds a piece; returns False where there is no room."""
         size = len(piece.encode())
-        if self._size + size > MOST_BYTES - _RESERVE:
+        if self._size + size > MAX_BYTES - _RESERVE:
             return False
         self.text += piece
         self._size += size
         return True
 
     def add_rows(self, rows: Iterable[str]) -> int:
-        """How many of them the table has; half of the page stays free for details. No more are asked for."""
+        """Adds rows to a table and returns their number; half of the page stays free for details."""
         table, size = "| | case | why | time |\n|---|---|---|---:|\n", 0
         count = 0
         for row in rows:
             size += len(row.encode())
-            if size > MOST_BYTES // 2:
+            if size > MAX_BYTES // 2:
                 break
             table += row
             count += 1
@@ -98,7 +99,7 @@ class _Page:
         return count
 
     def add_block(self, title: str, lines: Sequence[Line], *, is_open: bool = False) -> bool:
-        """Lines that are folded under a title, as they would stand in a terminal."""
+        """Adds folded lines under a title; returns False where there is no room."""
         text = "\n".join(escape(draw(line, color=False), quote=False) for line in lines)
         opened = " open" if is_open else ""
         return self.add(
@@ -106,8 +107,8 @@ class _Page:
         )
 
 
-def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
-    """The cases that did not pass, with the names of their sets; cases that ran come first."""
+def _failing_cases(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
+    """The cases that did not pass, with the name of their set; cases that ran come first."""
     for has_run in (True, False):
         for eval_set, cases in report.by_set():
             for number, case in enumerate(cases.summaries):
@@ -124,7 +125,7 @@ def _head(report: RunReport, not_passed: int) -> str:
         verdicts = f"{show_number(not_passed)} of {counted(len(cases), 'case')} did not pass"
     else:
         verdicts, mark = f"{counted(len(cases), 'case')} passed", "✓"
-    line = draw(counts(report.totals.by_status), color=False)
+    line = draw(counts_text(report.totals.by_status), color=False)
     facts = run_facts(report)
     took = f"in {facts['took'].text}" if "took" in facts else ""
     parts = [" ".join(filter(None, (line, took)))]
@@ -140,26 +141,25 @@ def _head(report: RunReport, not_passed: int) -> str:
 
 def _row(name: str, case: CaseResult) -> str:
     took = show_duration(case.seconds if case.repeats else None)
-    return f"| {outcome_span(case)[0]} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
+    return f"| {outcome_span(case)[0]} | {code(name)} | {code(cut(summary(case), _MAX_WHY))} | {took} |\n"
 
 
 def _tags(totals: Mapping[str, Totals]) -> str:
     rows = (
         f"| {code(f'#{tag}')} | {total.in_words} | {total.case_rate or UNKNOWN} |\n"
-        for tag, total in islice(totals.items(), MOST_TAGS)
+        for tag, total in islice(totals.items(), MAX_TAGS)
     )
-    more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
+    more = f"\nand {counted(len(totals) - MAX_TAGS, 'more tag')}\n" if len(totals) > MAX_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"
 
 
 def code(text: str) -> str:
-    """A text that stays what it is: in code, where no mention and no emoji counts, and without a character
-    that Markdown, a table or HTML would read."""
-    safe = _NOT_PLAIN.sub(lambda match: f"&#{ord(match.group())};", visible(text))
+    """A text as inline code, without characters that Markdown, a table or HTML would interpret."""
+    safe = _SPECIAL_CHARACTERS.sub(lambda match: f"&#{ord(match.group())};", visible(text))
     return f"<code>{safe}</code>" if safe else ""
 
 
-def _left_out(cases: int, rows: int, without_details: int) -> str:
+def _left_out_text(cases: int, rows: int, without_details: int) -> str:
     parts = []
     if rows < cases:
         parts.append(f"{counted(cases - rows, 'more case')} did not pass")
@@ -169,8 +169,8 @@ def _left_out(cases: int, rows: int, without_details: int) -> str:
 
 
 def markdown_matrix(report: MatrixReport) -> str:
-    """A table of the sums and one of the cases that differ, at most 64,000 bytes; the end says what is left
-    out."""
+    """The text of a matrix report: a table of totals and a table of differing cases. At most 64,000 bytes;
+    the end tells what is omitted."""
     matrix = report.matrix
     sums = _table(matrix, "", [_line(*row) for row in sum_rows(matrix).items()])
     text = f"{MARKER}\n{_matrix_head(report)}{sums}\n"
@@ -180,7 +180,7 @@ def markdown_matrix(report: MatrixReport) -> str:
             return f"{text}No case differs so far.\n"
         return f"{text}All cases came out the same in every variant.\n"
     shown: list[str] = []
-    room = MOST_BYTES - _RESERVE - len(text.encode())
+    room = MAX_BYTES - _RESERVE - len(text.encode())
     for row in rows:
         line = _case(row)
         room -= len(line.encode())

@@ -1,4 +1,4 @@
-"""The report of a matrix for people: a row for each case, a column for each variant, and the sums below."""
+"""The console report of a matrix: a row for each case, a column for each variant, and totals below."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from evaltui.views.matrix import cell_line, change_text, matrix_facts, sum_rows
 
 _MIN_WIDTH = 40
 # From so many cases on, only those are shown that differ.
-_MANY = 40
+_MANY_CASES = 40
 _GAP = 2
-_FEWEST_CELLS = 12
-_LONGEST = 32
+_MIN_CELLS = 12
+_MAX_TITLE = 32
 
 
 def render_matrix(report: MatrixReport, *, color: bool, width: int) -> str:
-    """The whole report, for `width` cells, at least 40; variants that do not fit follow below the others."""
+    """The text of the report for `width` cells, at least 40; variants that do not fit are in further
+    tables."""
     width = max(width, _MIN_WIDTH)
     return "".join(f"{draw(line, color=color)}\n" for line in _report(report, width))
 
@@ -38,7 +39,7 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
     yield [*head, (f" ({facts['size']})", "")]
     yield from _variants(report, width)
     yield []
-    rows, alike = _shown(matrix)
+    rows, alike = _shown_rows(matrix)
     for columns in _blocks(matrix, rows, width):
         yield from _table(matrix, rows, columns)
         yield []
@@ -57,7 +58,7 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
 
 
 def _variants(report: MatrixReport, width: int) -> Iterator[Line]:
-    """The changes of each variant, as its host reports them, else as they were configured."""
+    """The changes of each variant, as reported by its host, else as configured."""
     names = [visible(report.matrix.name(place)) for place in range(len(report.matrix.columns))]
     longest = max(map(cell_len, names))
     for name, run, done, log in zip(names, report.matrix.columns, report.changes, report.logs, strict=True):
@@ -70,19 +71,20 @@ def _variants(report: MatrixReport, width: int) -> Iterator[Line]:
 
 
 def _change(what: str, old: str, new: str) -> str:
-    return f"{what} {limited(old, _LONGEST)} → {limited(new, _LONGEST)}" if old else f"{what} {new}"
+    return f"{what} {limited(old, _MAX_TITLE)} → {limited(new, _MAX_TITLE)}" if old else f"{what} {new}"
 
 
 def variant_text(variant: Variant | None) -> str:
-    """`model=gemini-2.5-pro, config.temperature=0`; of one without changes what that means."""
+    """The changes of a variant: `model=gemini-2.5-pro, config.temperature=0`; a note for a variant without
+    changes."""
     if variant is None or not variant.changes:
         return "the agent as it is"
     return ", ".join(f"{change.key}={change_text(change)}" for change in variant.changes)
 
 
-def _shown(matrix: Matrix) -> tuple[list[Row], int]:
-    """The rows of the table, and how many are left out because they do not differ."""
-    if len(matrix.rows) <= _MANY:
+def _shown_rows(matrix: Matrix) -> tuple[list[Row], int]:
+    """The rows of the table, and the number of omitted rows without differences."""
+    if len(matrix.rows) <= _MANY_CASES:
         return list(matrix.rows), 0
     rows = [row for row in matrix.rows if row.differs]
     return rows, len(matrix.rows) - len(rows)
@@ -93,7 +95,7 @@ _Cells = Sequence[Line]
 
 
 def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[Column[_Cells]]]:
-    """The columns that fit beside each other, the titles first; the next ones come in a table below."""
+    """The columns of each table, as many as fit in the width; the titles come first."""
     names = [cell_len(visible(row.case.eval_id)) + 2 for row in rows]
     first = min(max([*names, *map(len, sum_rows(matrix))]), width // 3)
     titles: Column[_Cells] = Column("", itemgetter(0), first, gap=0)
@@ -101,7 +103,7 @@ def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[Co
     for place in range(len(matrix.columns)):
         texts = [visible(matrix.name(place)), *(texts[place] for texts in sum_rows(matrix).values())]
         widths = [*map(cell_len, texts), *(cells(cell_line(row.cells[place])) for row in rows)]
-        needed = min(max(_FEWEST_CELLS, *widths), width - first - _GAP)
+        needed = min(max(_MIN_CELLS, *widths), width - first - _GAP)
         if len(block) > 1 and needed + _GAP > left:
             yield block
             left, block = width - first, [titles]
@@ -121,6 +123,6 @@ def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[Column[_Cells]
             yield [(visible(row.eval_set_id), "bold")]
         title: Line = [(f"  {visible(row.case.eval_id)}", "")]
         yield table.line([title, *map(cell_line, row.cells)])
-    yield [("─" * sum(column.least + column.gap for column in columns), "muted")]
+    yield [("─" * sum(column.min_width + column.gap for column in columns), "muted")]
     for text, texts in sum_rows(matrix).items():
         yield table.line([[(text, "muted")], *([(figure, "")] for figure in texts)])

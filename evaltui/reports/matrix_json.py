@@ -1,4 +1,7 @@
-"""The report of a matrix for other programs, as JSON. Its keys are a promise, as in a run's report."""
+"""The JSON report of a matrix, for other programs.
+
+Its keys are as stable as those of a run's report.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ from evaltui.text.values import valid_json
 Json = dict[str, Any]
 
 # A key that is absent by `MatrixCell.write`: `exclude_if` sees a value alone.
-_WITH_RESULT = {"exclude_if": lambda _: False}
+_ONLY_WITH_RESULT = {"exclude_if": lambda _: False}
 
 
 @dataclass(frozen=True, slots=True)
 class AgainstBase:
-    """A variant and the base, case by case."""
+    """A variant compared with the base, case by case."""
 
     better: int
-    """Cases that pass in the variant and not in the base."""
+    """Number of cases that pass in the variant but not in the base."""
     worse: int
     cases: int
-    """The cases with a comparable result in both."""
+    """Number of cases with a comparable result in both."""
     p: float | None
     """The p-value of McNemar's exact test; None without cases."""
 
@@ -46,7 +49,7 @@ class AgainstBase:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A change that the host has made."""
+    """A change that the host has made for a variant."""
 
     what: str
     new: str
@@ -55,45 +58,45 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class MatrixVariant:
-    """A variant with its run: what a matrix has by column."""
+    """A variant with its run."""
 
     name: str
     changes: Json
-    """The configured changes: by `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`, `git`,
-    `agent`."""
+    """The configured changes, by key: `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`,
+    `git`, `agent`."""
     commit: str | None
-    """The one that `git` stands for."""
+    """The commit of `git`."""
     applied: tuple[Applied, ...]
     run: str
-    """Id of its run."""
+    """The id of its run."""
     log: str | None
     totals: Totals
     against_base: AgainstBase | None
-    """None for the base."""
+    """The comparison with the base; None for the base."""
     regressions: int | None
-    """Against the run of `--baseline`; None without one."""
+    """Number of regressions from the run of `--baseline`; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A case in one variant, as its summary and the comparison with the base have it."""
+    """A case in one variant."""
 
     variant: str
     status: Outcome | None
-    """NOT_EVALUATED of no runs where the case did not run; None where it was not selected in the variant, and
-    nothing else is there then."""
-    runs: int | None = field(default=None, metadata=_WITH_RESULT)
-    passed_runs: int | None = field(default=None, metadata=_WITH_RESULT)
-    score: float | None = field(default=None, metadata=_WITH_RESULT)
+    """The status; NOT_EVALUATED for a case that did not run, None for a case that was not selected, which has
+    no other values."""
+    runs: int | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    passed_runs: int | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    score: float | None = field(default=None, metadata=_ONLY_WITH_RESULT)
     """Mean of the scores."""
-    scores: dict[str, float] = field(default_factory=dict, metadata=_WITH_RESULT)
-    """By metric, the mean over repeats."""
-    seconds: float | None = field(default=None, metadata=_WITH_RESULT)
-    tokens: float | None = field(default=None, metadata=_WITH_RESULT)
-    cost: KnownCost | None = field(default=None, metadata=_WITH_RESULT)
+    scores: dict[str, float] = field(default_factory=dict, metadata=_ONLY_WITH_RESULT)
+    """Mean scores over repeats, by metric."""
+    seconds: float | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    tokens: float | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    cost: KnownCost | None = field(default=None, metadata=_ONLY_WITH_RESULT)
     """The agent's cost in all repeats of the case."""
-    direction: Literal["better", "worse", "same"] | None = field(default=None, metadata=_WITH_RESULT)
-    """Against the base."""
+    direction: Literal["better", "worse", "same"] | None = field(default=None, metadata=_ONLY_WITH_RESULT)
+    """The comparison with the base."""
 
     @model_serializer(mode="wrap")
     def write(self, write: SerializerFunctionWrapHandler) -> Json:
@@ -109,24 +112,24 @@ class MatrixCase:
     path: str
     """The path of the set."""
     differs: bool
-    """Whether the results are not the same in all variants."""
+    """Whether the results differ between variants."""
     results: tuple[MatrixCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixDocument:
-    """Variants of an agent over the same cases."""
+    """The report of a matrix: variants of an agent with the same cases."""
 
     version: Literal[1]
     matrix: str
-    """The id that the logs of its runs have."""
+    """The id of the matrix, which is in the logs of its runs."""
     agent: str
     started: str
-    """ISO 8601, UTC."""
+    """Start, ISO 8601 in UTC."""
     seconds: Seconds | None
-    """Wall time of all runs."""
+    """Wall time of all runs, in seconds."""
     base: str
-    """The variant that the others are compared with."""
+    """The name of the base variant."""
     complete: bool
     """Whether every selected case has a result in every variant."""
     notes: tuple[str, ...]
@@ -145,7 +148,7 @@ def matrix_schema() -> Schema:
 
 
 def matrix_json(report: MatrixReport) -> str:
-    """The report as JSON."""
+    """The text of the report."""
     matrix = report.matrix
     document = MatrixDocument(
         version=1,

@@ -1,4 +1,4 @@
-"""The data that every report of a matrix is made of."""
+"""The data for all reports of a matrix."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.secrets import Secrets
 from evaltui.runs.matrices import OpenMatrix
 from evaltui.runs.run_file import RunFile
-from evaltui.text.figures import plural, some_of
-from evaltui.views.matrix import changed_between
+from evaltui.text.figures import plural, short_list
+from evaltui.views.matrix import changed_files_text
 
 
 @dataclass(frozen=True)
 class MatrixReport:
-    """The runs of the variants of an agent over the same cases, and their circumstances."""
+    """The runs of an agent's variants with the same cases, and their circumstances."""
 
     id: str
-    """The one in the logs of its runs."""
+    """The id of the matrix, which is in the logs of its runs."""
     matrix: Matrix
     agent: str
     started: datetime
-    """UTC."""
+    """Start, in UTC."""
     seconds: float | None
-    """Wall time of all runs; None where nobody knows."""
+    """Wall time of all runs, in seconds; None where it is unknown."""
     logs: tuple[str | None, ...]
-    """By column; None for a run that was not stored."""
+    """The logs, by column; None for a run that was not stored."""
     changes: tuple[tuple[Mapping[str, str], ...], ...]
-    """By column what its host has changed: `what`, `old` and `new`."""
+    """The changes that hosts have made, by column: `what`, `old` and `new`."""
     comparisons: tuple[Comparison | None, ...] = ()
-    """By column, with the run of `--baseline`; empty without one."""
+    """The comparisons with the run of `--baseline`, by column; empty without one."""
     notes: tuple[str, ...] = ()
 
 
 def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
-    """The report of a matrix of stored runs."""
+    """The report of a matrix from its stored runs."""
     runs, matrix = opened.runs, opened.matrix
     seconds = [run.seconds for run in runs if run.seconds is not None]
     names = matrix.not_run
-    not_run = [f"no run of {plural(len(names), 'variant')} {some_of(names)}"] if names else []
+    not_run = [f"no run of {plural(len(names), 'variant')} {short_list(names)}"] if names else []
     agents = [run.circumstances.agent for run in matrix.columns if run.circumstances.agent]
     report = MatrixReport(
         id=opened.stored.id,
@@ -63,14 +63,14 @@ def changes_in(file: RunFile | None) -> tuple[Mapping[str, str], ...]:
 
 
 def notes_in(file: RunFile | None) -> tuple[str, ...]:
-    """The notes of a run, and why it was stopped."""
+    """The notes of a run, and the reason why it was stopped."""
     return () if file is None else tuple(filter(None, dict.fromkeys((*file.notes, file.header.stopped))))
 
 
 def notes_on_runs(matrix: Matrix, notes: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The notes of its runs, by column, those of some of them with their names; and what changed between
-    them."""
-    if changed := changed_between(matrix):
+    """The notes of the runs, those of single variants with their names, and the files that changed between
+    runs."""
+    if changed := changed_files_text(matrix):
         yield changed
     names: dict[str, list[str]] = {}
     for place, of_run in enumerate(notes):
@@ -80,4 +80,4 @@ def notes_on_runs(matrix: Matrix, notes: Sequence[Sequence[str]]) -> Iterator[st
             if not note.startswith(f"variant {name}: "):
                 names.setdefault(note, []).append(name)
     for note, of_note in names.items():
-        yield note if len(of_note) == len(notes) else f"{some_of(of_note)}: {note}"
+        yield note if len(of_note) == len(notes) else f"{short_list(of_note)}: {note}"

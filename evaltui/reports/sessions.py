@@ -1,4 +1,4 @@
-"""A session that was received, as lines for people and as JSON."""
+"""A received session as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 
-_MOST_ID = 24
+_MAX_ID = 24
 
 
 def session_lines(session: ScoredSession, width: int) -> Iterator[Line]:
-    """A line of the session, its case and why it came out so; below it what else is to be known."""
-    name = visible(cut(session.id, _MOST_ID))
+    """The lines of a session: its case and the reason for its outcome, then further remarks."""
+    name = visible(cut(session.id, _MAX_ID))
     line: Line = [glyph(session.status), (f" {name}  ", "")]
     line.append((session.case_in_words, "" if session.case else "warning"))
     line.append((f"  {session.why}", "" if session.result else "muted"))
@@ -31,7 +31,7 @@ def session_lines(session: ScoredSession, width: int) -> Iterator[Line]:
 
 
 def session_json(session: ScoredSession) -> dict[str, Any]:
-    """One line of `evaltui listen --format json`; what is unknown is null."""
+    """The JSON data of a session for `evaltui listen --format json`; unknown values are null."""
     result = session.result
     return {
         "session": session.id,
@@ -59,7 +59,7 @@ def _metric(metric: MetricResult) -> dict[str, Any]:
 
 
 def end_lines(counts: Sequence[tuple[Pattern, int]], width: int) -> Iterator[Line]:
-    """The trajectories that no case has, with how many sessions have each."""
+    """The trajectories that no case has, each with the number of its sessions."""
     for pattern, count in counts:
         line: Line = [("new trajectory  ", "warning"), (pattern_in_words(pattern), "")]
         yield from wrap([*line, (f"  {counted(count, 'session')}", "muted")], width)

@@ -1,4 +1,4 @@
-"""A stored run as a report has it: as far as its file, or the result file of google-adk, says."""
+"""The report of a stored run, from its file or a result file of google-adk."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import file_of
 from evaltui.project.run_settings import RunSettings
-from evaltui.runs.history import KeptRun, missing_in_words
+from evaltui.runs.history import StoredRun, missing_case_notes
 from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 
 
-def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
-    """Raises OSError, and ValueError for a file that is damaged."""
+def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
+    """The report of a stored run. Raises OSError, and ValueError for a damaged file."""
     cases = ReportedCases.of_run(run, secrets)
     status = worst_status(case.status for case in run.summary.cases.values())
     if run.file is None:
@@ -67,12 +67,14 @@ def stored_report(run: KeptRun, secrets: Secrets) -> RunReport:
 
 
 def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSet]:
-    """The sets that the header names, and sets of other cases in the file."""
+    """The sets in the header of a run, and the sets of other cases in its file."""
     logged = header.sets if header else ()
     agent_dir = Path(header.agent_dir) if header else Path()
     for selected in logged:
         yield (
-            selected if selected.file is not None else replace(selected, file=_from_here(selected, agent_dir))
+            selected
+            if selected.file is not None
+            else replace(selected, file=_path_from_here(selected, agent_dir))
         )
     paths = {selected.path for selected in logged}
     for case_path, label in dict.fromkeys(
@@ -82,20 +84,20 @@ def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSe
             yield SelectedSet(case_path, label, ())
 
 
-def _from_here(selected: SelectedSet, agent_dir: Path) -> str:
+def _path_from_here(selected: SelectedSet, agent_dir: Path) -> str:
     path = file_of(agent_dir, selected.path)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _notes(run: KeptRun, file: RunFile) -> Iterator[str]:
+def _notes(run: StoredRun, file: RunFile) -> Iterator[str]:
     if file.header.in_process:
         yield "the agent is an object, run in the process that evaluated it"
-    yield from missing_in_words(run.summary, file)
+    yield from missing_case_notes(run.summary, file)
 
 
 def _python(file: RunFile) -> str:
-    """`3.12.1 from .venv  /shop/.venv/bin/python, google-adk 2.13.0`; "" for evaltui's own, and where no
-    agent was run."""
+    """The agent's Python and framework: `3.12.1 from .venv /shop/.venv/bin/python, google-adk 2.13.0`; "" for
+    evaltui's own Python, and where no agent was run."""
     interpreter, agent = file.header.interpreter, file.agent
     if interpreter is None or not interpreter.reason or file.header.of_traces:
         return ""
@@ -104,8 +106,7 @@ def _python(file: RunFile) -> str:
 
 
 def _calls(file: RunFile) -> CallCounts:
-    """The calls to models in a run; for scored traces only those of judges, since the others were made
-    before."""
+    """The numbers of model calls in a run; for scored traces, only those of judges."""
     counts = CallCounts()
     for stored in file.judged_repeats:
         counts.on_result(file.result(stored.data))

@@ -1,4 +1,4 @@
-"""The formats of reports: a row each, with the functions that write a run and a matrix."""
+"""The table of report formats, with the functions that write them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 
 class Writer(NamedTuple):
-    """A format, with its functions: the module in `reports` and the name there."""
+    """A report format; a function is given as `module:name`, with a module in `reports`."""
 
     of_run: str
-    of_matrix: str = ""
-    """"" for a format that a matrix does not have."""
+    matrix_function: str = ""
+    """The function for a matrix; "" for a format without one."""
 
 
 WRITERS: Mapping[str, Writer] = {
@@ -25,11 +25,9 @@ WRITERS: Mapping[str, Writer] = {
 }
 
 
-def rendered(function: str, report: object, **layout: Any) -> str | Iterable[str]:
-    """The text of a report, or its pieces. Only the module of its function is imported.
-
-    `layout` is what a console report takes besides: its color and its width.
-    """
+def render_report(function: str, report: object, **layout: Any) -> str | Iterable[str]:
+    """The text of a report, or its pieces; only the module of the function is imported. `layout` has the
+    colour and width of a console report."""
     module, _, name = function.partition(":")
     text: str | Iterable[str] = getattr(import_module(f"evaltui.reports.{module}"), name)(report, **layout)
     return text

@@ -18,7 +18,7 @@ from evaltui.runner.limiter import Call, Limiter
 from evaltui.text.figures import counted, show_money
 
 # Seconds. A model that wants to be left alone for longer is out of order for this run.
-_LONGEST_WAIT = 600.0
+_MAX_WAIT = 600.0
 _CHARACTERS_PER_TOKEN = 4
 # Tokens, until a model has answered.
 _FIRST_OUTPUT = 500.0
@@ -245,7 +245,7 @@ class Gate:
         """A call was refused because of too many."""
         if self.ledger is not None:
             self.ledger.drop(call)
-        is_hopeless = retry_after is not None and retry_after > _LONGEST_WAIT
+        is_hopeless = retry_after is not None and retry_after > _MAX_WAIT
         self._limiter.refused(call, 0.0 if is_hopeless else retry_after)
         self._let_go()
 

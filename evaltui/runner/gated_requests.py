@@ -10,7 +10,7 @@ from evaltui.agents.errors import RunStoppedError
 from evaltui.core.model.events import Json
 
 # Seconds between two readings of a clock that may stand still.
-_SHORTEST_WAIT = 0.05
+_MIN_WAIT = 0.05
 
 Gated = TypeVar("Gated")
 
@@ -143,7 +143,7 @@ async def answered(answer: asyncio.Future[Any], timeout: float, gated: GatedRequ
             await asyncio.wait({answer}, timeout=left)
             continue
         ends = {answer, gated.stop}
-        await asyncio.wait(ends, timeout=max(left, _SHORTEST_WAIT), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(ends, timeout=max(left, _MIN_WAIT), return_when=asyncio.FIRST_COMPLETED)
         if gated.stop.done():
             raise RunStoppedError
     return True

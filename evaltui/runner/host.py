@@ -46,7 +46,7 @@ MOST_PRINTED = 1 << 20
 MOST_LINES = 10_000
 """Lines that are handed on: each takes more room in a stored run than in the output."""
 _LAST_LINES = 100
-_LONGEST_LAST_LINE = 10_000
+_MAX_LAST_LINE_LENGTH = 10_000
 
 
 class HostConsole:
@@ -112,7 +112,7 @@ class HostConsole:
         """A line was printed."""
         text = line.decode("utf-8", "backslashreplace").rstrip("\r")
         if source == "stderr":
-            self.last_words.append(text[:_LONGEST_LAST_LINE])
+            self.last_words.append(text[:_MAX_LAST_LINE_LENGTH])
             if self._asking_where:
                 return
         self._lines -= 1

@@ -104,7 +104,7 @@ _CLEAN_CALLS = 20
 _DECREASE = 0.7
 # Seconds.
 _FIRST_WAIT = 1.0
-_LONGEST_WAIT = 60.0
+_MAX_WAIT = 60.0
 # Of a guessed wait.
 _LEAST = 0.1
 
@@ -141,7 +141,7 @@ class Pace:
         doubled = _FIRST_WAIT * 2.0 ** min(self._refusals - 1, 10)
         # How long it needs is a guess then, and one call finds out whether it was enough.
         self._probes = retry_after is None
-        guessed = min(doubled, _LONGEST_WAIT)
+        guessed = min(doubled, _MAX_WAIT)
         # Who says that it may be asked at once, and then refuses, is given some time, too.
         wait = guessed if retry_after is None else max(retry_after, _LEAST * guessed)
         self.waits_until = max(self.waits_until, now + wait)

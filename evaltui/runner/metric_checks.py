@@ -14,7 +14,7 @@ from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.metrics.preflight import SetToCheck, preflight
 from evaltui.core.metrics.requirements import Facts
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.core.scoring import as_adk_has_it
+from evaltui.core.scoring import config_as_adk
 from evaltui.project.folders import agent_folder
 from evaltui.project.import_names import import_name
 from evaltui.project.run_settings import is_elsewhere
@@ -82,7 +82,7 @@ def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
         SetToCheck(
             eval_set.eval_set_id,
             eval_set.cases,
-            as_adk_has_it(eval_set.config) if plan.settings.adk_verdicts else eval_set.config,
+            config_as_adk(eval_set.config) if plan.settings.adk_verdicts else eval_set.config,
             eval_set.case_path,
         )
         for eval_set in plan.sets

@@ -21,7 +21,7 @@ from evaltui.runner.starting import HostSettings, RunningHost, StartedHost, star
 
 Item = TypeVar("Item")
 ItemOfListener = TypeVar("ItemOfListener", contravariant=True)
-_LEAST_URGENT = 1.0
+_MIN_URGENT = 1.0
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class WorkQueue(Generic[Item]):
         self._group_of = group_of
         self.wake()
 
-    def add(self, items: Iterable[Item], group: int = 0, urgency: float = _LEAST_URGENT) -> None:
+    def add(self, items: Iterable[Item], group: int = 0, urgency: float = _MIN_URGENT) -> None:
         """Add items of a group that is as urgent from now on: the lower the `urgency`, the sooner."""
         _, waiting = self._groups.pop(group, (urgency, deque[Item]()))
         while self._first and self._group_of(self._first[0]) == group:
@@ -140,7 +140,7 @@ class WorkQueue(Generic[Item]):
     def _pop(self) -> Item:
         # Groups have results, so there are few.
         group = min(self._groups, key=lambda group: self._groups[group][0], default=None)
-        if group is None or (self._first and self._groups[group][0] >= _LEAST_URGENT):
+        if group is None or (self._first and self._groups[group][0] >= _MIN_URGENT):
             return self._first.popleft()
         _, items = self._groups[group]
         item = items.popleft()
@@ -177,7 +177,7 @@ class WorkQueue(Generic[Item]):
         return None
 
 
-_MOST_HOSTS = 4
+_MAX_HOSTS = 4
 
 
 @dataclass
@@ -248,7 +248,7 @@ class HostPool(Generic[Item]):
         return self._opened
 
     def host_count(self, items: int) -> int:
-        fitting = min(os.cpu_count() or 1, _MOST_HOSTS, ceil(items / self._parallel))
+        fitting = min(os.cpu_count() or 1, _MAX_HOSTS, ceil(items / self._parallel))
         return max(1, min(self._workers or fitting, self._parallel, items))
 
     async def _work(self, work: WorkQueue[Item], slots: int) -> None:

@@ -14,7 +14,7 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_folder
 from evaltui.project.packages import install_command, package_of
 from evaltui.runner.host import not_started
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 
@@ -68,7 +68,7 @@ def check_python(agent: AgentAddress) -> PythonCheck:
     if packages:
         are = "is" if len(packages) == 1 else "are"
         version = ".".join(facts["version"].split(".")[:2])
-        problem = f"{some_of(list(packages))} {are} not installed for Python {version}"
+        problem = f"{short_list(list(packages))} {are} not installed for Python {version}"
     elif facts["uses_adk"] and facts["adk"] and int(facts["adk"].partition(".")[0]) < _OLDEST_ADK:
         problem = f"google-adk {facts['adk']} is too old: agents need {_OLDEST_ADK}.0 or later"
         packages = {f"'google-adk>={_OLDEST_ADK}'": None}

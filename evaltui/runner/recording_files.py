@@ -20,7 +20,7 @@ from stat import S_ISREG
 
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.renaming import Renaming
-from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
+from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, line_text
 from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys
 from evaltui.documents.own_folder import refuse_link
@@ -35,8 +35,8 @@ _SCORED = "score"
 Key = tuple[str, int]
 
 # A save by another process takes milliseconds; so many in a row do not happen.
-_MOST_ATTEMPTS = 50
-_MOST_LINES_NAMED = 3
+_MAX_ATTEMPTS = 50
+_MAX_LINES_NAMED = 3
 _CONFLICT_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
 
 
@@ -129,8 +129,8 @@ class Recordings:
 
     def put(self, eval_id: str, repeat: int, entries: Sequence[Entry], shared: Iterable[Shared] = ()) -> None:
         """Replaces the entries of a repeat of a case, with their shared lines."""
-        self.groups[eval_id, repeat] = [_Line(written(entry), entry.shared) for entry in entries]
-        self.shared |= {line.id: written(line) for line in shared}
+        self.groups[eval_id, repeat] = [_Line(line_text(entry), entry.shared) for entry in entries]
+        self.shared |= {line.id: line_text(line) for line in shared}
 
     def text(self) -> str:
         """The text of the whole file, without unused shared lines."""
@@ -138,7 +138,7 @@ class Recordings:
 
     def _lines(self) -> Iterator[str]:
         used = {name for lines in self.groups.values() for line in lines for name in line.shared}
-        yield from map(written, self.renamed)
+        yield from map(line_text, self.renamed)
         yield from (self.shared[name] for name in sorted(used & self.shared.keys()))
         for key in sorted(self.groups):
             yield from (line.text for line in self.groups[key])
@@ -201,8 +201,8 @@ def _advice(line: str, error: Exception) -> str:
 
 def _first(problems: Sequence[Problem]) -> list[Problem]:
     """The first few, the last with the number of further ones."""
-    *few, last = problems[:_MOST_LINES_NAMED]
-    if (more := len(problems) - _MOST_LINES_NAMED) > 0:
+    *few, last = problems[:_MAX_LINES_NAMED]
+    if (more := len(problems) - _MAX_LINES_NAMED) > 0:
         last = replace(last, message=f"{last.message} ({counted(more, 'more line')} like that)")
     return [*few, last]
 
@@ -218,7 +218,7 @@ def save_recordings(
     above = [parent.name for parent in path.parents].index(RECORDINGS) + 1
     for part in (path, *path.parents[:above]):
         refuse_link(part)
-    for _ in range(_MOST_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         seen: Fingerprint | None = None
         try:
             source = read_source(path)
@@ -228,7 +228,7 @@ def save_recordings(
         for (eval_id, repeat), entries in changes.items():
             current.put(eval_id, repeat, entries)
         shared_ids = {name for entries in changes.values() for entry in entries for name in entry.shared}
-        current.shared |= {name: written(shared[name]) for name in shared_ids & shared.keys()}
+        current.shared |= {name: line_text(shared[name]) for name in shared_ids & shared.keys()}
         text = current.text()
         if seen is None and not text:
             return current

@@ -12,7 +12,7 @@ from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.core.model.renaming import NameKind, NamePlace, NameTakenError, Renaming
-from evaltui.core.recordings.entry import written
+from evaltui.core.recordings.entry import line_text
 from evaltui.core.recordings.renaming import rename_in_line
 from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
@@ -149,7 +149,7 @@ def _renamed_recording(path: Path, document: CaseFile, renaming: Renaming) -> Re
             del lines[at[-1]]
         else:
             end = "\r\n" if lines[0].endswith("\r\n") else "\n"
-            lines.insert(at[-1] + 1 if at else 0, written(renaming) + end)
+            lines.insert(at[-1] + 1 if at else 0, line_text(renaming) + end)
         places += 1
     return RenamedFile(path, document, TextLines(bom + "".join(lines)), places) if places else None
 

@@ -22,7 +22,7 @@ from evaltui.core.recordings.entry import (
     Shared,
     ToolCall,
     entry_from_json,
-    written,
+    line_text,
 )
 from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.secrets import Secrets
@@ -52,7 +52,7 @@ def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complet
         answered = {entry.keys[0] for entry in replaced if entry.error is None}
         made = [entry for entry in made if entry.error is None or entry.keys[0] not in answered]
         others += _not_repeated(replaced, made)
-    elif Counter(map(written, made)) == Counter(map(written, replaced)):
+    elif Counter(map(line_text, made)) == Counter(map(line_text, replaced)):
         return list(old)
     return sorted([*made, *others], key=lambda entry: entry.turn)
 
@@ -77,7 +77,7 @@ def _is_recorded(entry: Entry, modes: Modes) -> bool:
 
 # Seconds for which a crash may lose what models have answered.
 _SAVE_EVERY = 5.0
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass
@@ -141,7 +141,7 @@ class SetRecordings:
     def note_others(self, eval_ids: Iterable[str]) -> None:
         """Note the cases with recordings that are not in the set: these stay, and take up room."""
         if others := sorted(self._recorded.cases.difference(eval_ids)):
-            names = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+            names = ", ".join(others[:_MAX_NAMED]) + (", …" if len(others) > _MAX_NAMED else "")
             self._note(f"{self._path} has recordings of unknown cases: {names}")
 
     def start(self, case: EvalCase, repeat: int) -> Json:

@@ -123,7 +123,8 @@ class _ScoringHost:
         """The answer of this host, which has `imported` these functions."""
         if message["op"] == "metric" and message["path"] not in imported:
             # The first import does not count as time of the metric.
-            function = {key: message[key] for key in ("agent_folder", "path")}
+            keys = ("agent_folder", "path", "source", "file", "first_line")
+            function = {key: message[key] for key in keys if key in message}
             await host.request({"op": "import", **function}, import_limit(self._timeout))
             imported.add(message["path"])
         gated = GatedRequest(self._gate, self._timeout) if self._gate else None

@@ -21,23 +21,27 @@ from evaltui.agents.errors import (
 )
 from evaltui.agents.exception_kinds import kind_of
 from evaltui.agents.model_gate import SHORTEST_WAIT
+from evaltui.core.conversation.instances import instance_of
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.model_failures import unanswered_failure
-from evaltui.core.cost.metering import MeteredCall, spent_in, tokens_of
-from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
+from evaltui.core.cost.metering import MeteredCall, spending_in, tokens_of
+from evaltui.core.metrics.custom import result_of_evaluation, result_of_instance, result_of_turns
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
-from evaltui.core.metrics.metric import MetricInput, unpaired
+from evaltui.core.metrics.metric import MetricInput, effective_threshold, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
-from evaltui.core.metrics.preflight import withheld
+from evaltui.core.metrics.preflight import withheld_metrics
 from evaltui.core.model.case_id import case_text, fingerprint
+from evaltui.core.model.config import DefinedMetric, EvalMetric
+from evaltui.core.model.content import Content
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import NOT_RECORDED, ErrorInfo, ErrorKind
+from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
-from evaltui.core.recordings.given import given_to_agent
+from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import (
     Expected,
     failed_repeat,
@@ -46,7 +50,7 @@ from evaltui.core.scoring import (
     score_repeat,
 )
 from evaltui.core.secrets import Secrets
-from evaltui.core.simulated_users import stopped
+from evaltui.core.simulated_users import stop_reason
 from evaltui.project.settings import secrets_of
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, WorkItem
@@ -208,7 +212,8 @@ class Verdicts:
         self.judges = Judges(hosts)
         # By the paths of sets, the reasons of metrics that cannot be computed.
         self._withheld = {
-            path: withheld(plan.checks, path) for path in {eval_set.case_path for eval_set in plan.sets}
+            path: withheld_metrics(plan.checks, path)
+            for path in {eval_set.case_path for eval_set in plan.sets}
         }
         # By the place of a case in the plan, while it is run.
         self._expected: dict[int, Expected] = {}
@@ -254,7 +259,7 @@ class Verdicts:
             return expected
         path = item.case.path
         if path not in self._withheld_there:
-            self._withheld_there[path] = withheld(checked(self._plan, access).checks, path)
+            self._withheld_there[path] = withheld_metrics(checked(self._plan, access).checks, path)
         return replace(expected, withheld=self._withheld_there[path])
 
     async def of(
@@ -263,16 +268,16 @@ class Verdicts:
         """The result of a run of a case, with the spending of the case and its judges."""
         text = case_text(expected.case)
         prices = self._plan.prices_of(item.set)
-        spent = await spent_in(ran.events, (), prices)
+        spent = await spending_in(ran.events, (), prices)
         verdict = await self._scored(expected, text, ran, judge, spent)
         if judge is not None:
-            spent += await spent_in((), judge.calls, prices)
+            spent += await spending_in((), judge.calls, prices)
         modes = modes_of(self._plan.settings.record, self._plan.settings.tools, item.set.config.evaltui.tools)
         verdict = replace(
             verdict,
             expects=fingerprint(text),
-            given=given_to_agent(expected.case, modes),
-            stopped=stopped(ran.events),
+            given=agent_input_fingerprint(expected.case, modes),
+            stopped=stop_reason(ran.events),
             spent=spent,
         )
         if ran.throttled >= SHORTEST_WAIT:
@@ -294,6 +299,8 @@ class Verdicts:
         if ran.error is not None:
             return failed_repeat(expected, ran.error, actual, ran.seconds)
         if not expected.adk_verdicts and (failure := unanswered_failure(ran.events)) is not None:
+            return failed_repeat(expected, failure, actual, ran.seconds)
+        if expected.adk_verdicts and (failure := _response_to_other_id(expected.case, actual)) is not None:
             return failed_repeat(expected, failure, actual, ran.seconds)
         score = partial(score_repeat, seconds=ran.seconds, spent=spent)
         by_all = partial(score, custom=partial(score_custom, self._hosts), judge=judge)
@@ -320,12 +327,29 @@ class Verdicts:
         return _decided(result, await score(by_keys, done, final_state=state, custom=custom, judged=judged))
 
 
+def _response_to_other_id(case: EvalCase, actual: Sequence[Invocation]) -> ErrorInfo | None:
+    """The error with which google-adk ends a case that responds to a call by a recorded id: it sends the
+    response as it is, and each run has other ids. None where the ids are the same."""
+    for number, (turn, done) in enumerate(zip(case.conversation or (), actual, strict=False), start=1):
+        recorded, sent = (_response_ids(content) for content in (turn.user_content, done.user_content))
+        if recorded != sent:
+            message = f"turn {number} responds to a call of an earlier run, which google-adk cannot run"
+            return ErrorInfo("ValueError", message, kind=ErrorKind.AGENT)
+    return None
+
+
+def _response_ids(content: Content) -> list[str | None]:
+    return [part.function_response.id for part in content.parts or () if part.function_response]
+
+
 async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> MetricResult:
     """The verdict of a custom metric's function, or that of the threshold on its scores; an error of the
     function is an ERROR of this metric, with its traceback."""
     metric, scenario = metric_input.metric, metric_input.scenario
-    if metric.scores_turns and (problem := unpaired(metric_input)):
+    if metric.scores_turns and (problem := unpaired_reason(metric_input)):
         return metric_not_evaluated(metric, problem)
+    if metric.definition is not None:
+        return await _score_instance(hosts, metric_input, metric.definition)
     expected = metric_input.expected
     request: Json = {
         "op": "metric",
@@ -340,12 +364,42 @@ async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> Metric
     try:
         answer = await hosts.answer("metrics", request)
     except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
-        error = failed.error.of_judge
-        name, threshold = metric.metric_name, metric.threshold
-        return MetricResult(name, None, threshold, Status.ERROR, reason=str(error), error=error)
+        return _failed(metric, failed)
     if metric.scores_turns:
         return result_of_turns(metric_input, answer["turns"])
     return result_of_evaluation(metric_input, answer["result"], answer["where"])
+
+
+async def _score_instance(
+    hosts: ScoringHosts, metric_input: MetricInput, definition: DefinedMetric
+) -> MetricResult:
+    """The score of a function of agents-cli."""
+    metric, case = metric_input.metric, metric_input.case
+    instance = {} if case is None else instance_of(case, metric_input.actual)
+    if "response" not in instance:
+        # agents-cli calls no metric without one.
+        return metric_not_evaluated(metric, "no response text")
+    request: Json = {
+        "op": "metric",
+        "path": definition.place,
+        "source": definition.source,
+        "file": definition.file,
+        "first_line": definition.first_line,
+        "instance": instance,
+    }
+    try:
+        answer = await hosts.answer("metrics", request)
+    except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
+        return _failed(metric, failed)
+    return result_of_instance(metric_input, answer["result"], answer["where"])
+
+
+def _failed(
+    metric: EvalMetric, failed: AgentBrokenError | RequestFailedError | HostLostError
+) -> MetricResult:
+    error = failed.error.of_judge
+    threshold = effective_threshold(metric)
+    return MetricResult(metric.metric_name, None, threshold, Status.ERROR, reason=str(error), error=error)
 
 
 def _dumped(model: BaseModel) -> Json:

@@ -1,1 +1,1 @@
-"""The run service: runs are selected, executed, kept, resumed and opened again here."""
+"""Runs: selecting, executing, storing, resuming and reading them."""

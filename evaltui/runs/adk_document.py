@@ -1,7 +1,7 @@
-"""The results of a set in the shape that google-adk keeps them in, for `adk web` and other readers.
+"""The results of a set as google-adk's `EvalSetResult`, for `adk web` and other readers.
 
-The shape is `EvalSetResult` of google-adk 2.13 without what its reader fills in. Of why something failed it
-has a place only for what judges found: the rest is in the other reports.
+The format is that of google-adk 2.13 without fields that its reader fills in. Of reasons, it has only
+rationales of judges; the other reports have all of them.
 """
 
 from __future__ import annotations
@@ -24,34 +24,32 @@ from evaltui.core.secrets import Secrets
 from evaltui.project.folders import app_name
 from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.adk_results import EXPLANATION, OWN_SESSIONS
+from evaltui.runs.adk_results import EXPLANATION, SESSION_PREFIX
 from evaltui.text.values import valid_json_text
 
 Json = dict[str, Any]
 
 _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 # As in ADK, a run that raised failed, and a metric that raised was not evaluated.
-_OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
-_OF_METRIC = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
+_RUN_STATUSES = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
+_METRIC_STATUSES = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
 # What ADK refuses in the id of a result, and what no file name should have.
-_NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
+_REFUSED_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def result_id_of(app_name: str, eval_set_id: str, created: float) -> str:
-    """The id of a result: ADK's, without what a file name cannot have."""
-    return _NOT_IN_IDS.sub("_", f"{app_name}_{eval_set_id}_{created}")
+    """The id of a result as in ADK, without characters that file names do not allow."""
+    return _REFUSED_IN_IDS.sub("_", f"{app_name}_{eval_set_id}_{created}")
 
 
 def adk_result(
     eval_set: SetPlan, cases: Iterable[CaseResult], app_name: str, created: float, secrets: Secrets
 ) -> tuple[str, Iterator[str]]:
-    """The id of the results of a set, and their JSON text in pieces; each repeat of a case is an entry, as
-    with ADK's `num_runs`.
+    """The id of the results of a set, and their JSON text in pieces; each repeat of a case is an entry.
 
-    `created` is seconds since 1970. The id is ADK's `{app}_{set}_{time}` with other characters for those that
-    a file name cannot have, so that the file can be found by it. Sessions end with the agent's process: the
-    session ids name none that a server could know. What is masked are texts, not the ids of the set and its
-    cases.
+    `created` is in seconds since 1970. The id is ADK's `{app}_{set}_{time}`, with replacements for characters
+    that a file name does not allow. The session ids are not known to any server, because sessions end with
+    the agent's process. Secrets are masked in texts, not in ids of sets and cases.
     """
     result_id = result_id_of(app_name, eval_set.eval_set_id, created)
     head = {
@@ -79,16 +77,16 @@ def _pieces(
         ids = {"eval_set_id": eval_set.eval_set_id, "eval_id": case.eval_id}
         for repeat in case.repeats:
             number += 1
-            session = {"session_id": f"{OWN_SESSIONS}{created}-{number}"}
+            session = {"session_id": f"{SESSION_PREFIX}{created}-{number}"}
             entry = valid_json_text(ids | _run(criteria, expected, repeat) | session)
             before = ", " if number > 1 else ""
-            yield before + secrets.in_json(entry, written)
+            yield before + secrets.mask_json(entry, written)
     yield f'], "creation_timestamp": {created}}}'
 
 
 def _run(criteria: Json, case: EvalCase | None, repeat: RepeatResult) -> Json:
     return {
-        "final_eval_status": _OF_RUN.get(repeat.status, _NOT_EVALUATED),
+        "final_eval_status": _RUN_STATUSES.get(repeat.status, _NOT_EVALUATED),
         "overall_eval_metric_results": [
             _metric(criteria, metric, metric.score, metric.status)
             | _details(metric)
@@ -125,7 +123,7 @@ def _turns(criteria: Json, case: EvalCase | None, repeat: RepeatResult) -> Itera
 
 
 def _metric(criteria: Json, metric: MetricResult, score: float | None, status: Status) -> Json:
-    entry: Json = {"metric_name": metric.name, "eval_status": _OF_METRIC.get(status, _NOT_EVALUATED)}
+    entry: Json = {"metric_name": metric.name, "eval_status": _METRIC_STATUSES.get(status, _NOT_EVALUATED)}
     if score is not None:
         entry["score"] = score
     if metric.threshold is not None:
@@ -150,7 +148,7 @@ def _rubrics(findings: Sequence[Finding]) -> Json:
 
 
 def _overall_rubrics(metric: MetricResult) -> Json:
-    """The mean of each rubric over the turns, with the reasons of the turns, as in ADK."""
+    """The mean score of each rubric over the turns, with the rationales of the turns, as in ADK."""
     if not was_judged(metric):
         return {}
     by_id: dict[str, list[Finding]] = {}
@@ -184,25 +182,27 @@ def _rubric_score(rubric_id: str, score: float | None, rationale: str) -> Json:
 
 
 _GCS = "gs://"
-_NEEDS = "needs google-adk with Google Cloud's libraries. Run pip install 'google-adk[gcp]'"
+_MISSING_LIBRARIES = "needs google-adk with Google Cloud's libraries. Run pip install 'google-adk[gcp]'"
 
 
 class ResultsManager(Protocol):
-    """`EvalSetResultsManager` of google-adk, as far as it is used here."""
+    """The part of google-adk's `EvalSetResultsManager` that is used here."""
 
     def save_eval_set_result(self, app_name: str, eval_set_id: str, eval_case_results: list[Any]) -> None: ...
 
 
 def is_gcs(place: str | Path | None) -> bool:
-    """Whether results are meant to go to Google Cloud Storage."""
+    """Whether a path of results is in Google Cloud Storage."""
     return isinstance(place, str) and place.startswith(_GCS)
 
 
 def gcs_manager(uri: str) -> ResultsManager:
-    """google-adk's manager for a bucket, `gs://BUCKET`.
+    """google-adk's results manager for a bucket, `gs:
 
-    Raises ModuleNotFoundError without its libraries, ValueError for another form and for a bucket that does
-    not exist, and what Google's client raises where it finds no project or credentials.
+    BUCKET`.
+
+    Raises ModuleNotFoundError without its libraries, ValueError for an invalid path or a missing bucket, and
+    the errors of Google's client for a missing project or credentials.
     """
     bucket, _, inner = uri.removeprefix(_GCS).partition("/")
     if not bucket or inner:
@@ -212,7 +212,7 @@ def gcs_manager(uri: str) -> ResultsManager:
     try:
         module: Any = importlib.import_module("google.adk.evaluation.gcs_eval_set_results_manager")
     except ImportError as error:
-        raise ModuleNotFoundError(f"results_dir {uri} {_NEEDS}", name=error.name) from error
+        raise ModuleNotFoundError(f"results_dir {uri} {_MISSING_LIBRARIES}", name=error.name) from error
     # As ADK's own commands do it.
     manager: ResultsManager = module.GcsEvalSetResultsManager(
         bucket_name=bucket, project=os.environ.get("GOOGLE_CLOUD_PROJECT")
@@ -221,9 +221,9 @@ def gcs_manager(uri: str) -> ResultsManager:
 
 
 def save_results(manager: ResultsManager, plan: RunPlan, result: RunResult, app: str | None = None) -> None:
-    """Hand over the results of a run, set by set.
+    """Saves the results of a run with a results manager, set by set.
 
-    `app` is the app's name, None for that of the agent's folder. Raises what the manager raises.
+    `app` is the name of the app, None for that of the agent's folder. Raises the errors of the manager.
     """
     models: Any = importlib.import_module("google.adk.evaluation.eval_result")
     name = app or app_name(plan.agent_dir)

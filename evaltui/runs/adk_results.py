@@ -1,7 +1,6 @@
-"""The folder in which google-adk keeps the results of eval runs, and these as results of ours.
+"""google-adk's folder of eval results, and its result files as results of evaltui.
 
-The shape is `EvalSetResult` of google-adk 1.4 to 2.13, in snake_case or camelCase. Read leniently: files of
-older versions have keys that the models of newer ones refuse.
+Reads `EvalSetResult` of google-adk 1.4 to 2.13, in snake_case or camelCase, and ignores unknown keys.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from evaltui.core.compare.diff import expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.eval_set import Invocation, full_text, scored_text, unscored_texts
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import (
     CaseResult,
@@ -44,15 +43,15 @@ from evaltui.project.folders import agent_file, agent_folder
 FOLDER = Path(".adk", "eval_history")
 SUFFIX = ".evalset_result.json"
 # Of the results that were written here the run logs say more.
-OWN_SESSIONS = "evaltui-"
+SESSION_PREFIX = "evaltui-"
 # Of the result that google-adk left, and that is kept as a run besides: the id of that run.
-KEPT_AS = "evaltui_run"
+RUN_ID_KEY = "evaltui_run"
 
 
 def write_adk_result(agent_dir: Path, result_id: str, text: str | Iterable[str]) -> Path:
-    """Keep an `EvalSetResult`, its text or pieces of it, under its id; returns the file.
+    """Writes the text of an `EvalSetResult`, whole or in pieces, and returns the file.
 
-    Raises OSError where the agent's folder cannot be written, also for links in it.
+    Raises OSError where the agent's folder is not writable, or a link in it is unsafe.
     """
     folder = agent_folder(agent_dir) / FOLDER
     refuse_link(folder.parent)
@@ -69,8 +68,8 @@ def write_adk_result(agent_dir: Path, result_id: str, text: str | Iterable[str])
 
 
 def adk_results(agent_dir: Path) -> list[Path]:
-    """The result files of an agent, those written here among them, the oldest one first; none of a file
-    beside others, as google-adk runs folders."""
+    """The result files of an agent, the oldest first, including those written by evaltui; none for a
+    single-file agent in a shared folder."""
     if agent_file(agent_dir):
         return []
     paths = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
@@ -79,20 +78,21 @@ def adk_results(agent_dir: Path) -> list[Path]:
 
 
 def is_own(path: Path) -> bool:
-    """Whether there is a run log of the same results. Raises OSError."""
+    """Whether a result file belongs to a run log of evaltui. Raises OSError."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return False
         # Such a file may be large, and of one that was written here the beginning is enough.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            marks = (f'"session_id": "{OWN_SESSIONS}', f'"{KEPT_AS}": "')
+            marks = (f'"session_id": "{SESSION_PREFIX}', f'"{RUN_ID_KEY}": "')
             return any(text.find(mark.encode()) >= 0 for mark in marks)
 
 
 def read_adk_result(path: Path) -> AdkRun:
-    """A result file of any version of google-adk; those of the first ones are JSON inside a JSON text.
+    """Reads a result file of any version of google-adk.
 
-    Raises OSError, and ValueError for what is no result file.
+    In files of the first versions, the JSON is in a JSON string. Raises OSError, and ValueError for a file
+    that is no result.
     """
     text = read_text(path)
     data = parse(text) if isinstance(text, str) else text
@@ -113,12 +113,12 @@ _ANSWER = "response_match_score"
 # The id of what a judge says of an answer as a whole.
 EXPLANATION = "explanation"
 # Large, of no use here, and often in a shape that only the version that wrote it knows.
-_LEFT_OUT = ("app_details", "appDetails", "rubrics")
+_LEFT_OUT_KEYS = ("app_details", "appDetails", "rubrics")
 
 
 @dataclass(frozen=True)
 class AdkRun:
-    """An `EvalSetResult`; `created` is seconds since 1970, 0 where it does not say."""
+    """An `EvalSetResult`; `created` is in seconds since 1970, 0 where it is missing."""
 
     id: str
     eval_set_id: str
@@ -127,7 +127,7 @@ class AdkRun:
 
     @property
     def started(self) -> datetime:
-        """When it was written, as far as it says."""
+        """The time at which it was written."""
         try:
             return datetime.fromtimestamp(self.created, UTC)
         except (OSError, OverflowError, ValueError):
@@ -135,7 +135,10 @@ class AdkRun:
 
 
 def run_from_adk(data: Any) -> AdkRun:
-    """Entries of one case are its repeats. Raises ValueError for what is no `EvalSetResult`."""
+    """Converts the data of an `EvalSetResult`; entries of one case become its repeats.
+
+    Raises ValueError for other data.
+    """
     if not isinstance(data, dict) or not isinstance(_get(data, "eval_case_results"), list):
         raise ValueError("`eval_case_results` is missing")
     eval_set_id = str(_get(data, "eval_set_id") or "")
@@ -154,7 +157,7 @@ def run_from_adk(data: Any) -> AdkRun:
 
 
 def _get(data: Json, name: str) -> Any:
-    return data.get(spelt(name, data))
+    return data.get(spelling_in(name, data))
 
 
 def _objects(value: Any) -> Iterator[Json]:
@@ -166,7 +169,7 @@ def _number(value: Any) -> float | None:
 
 
 def _status(value: Any) -> Status:
-    """A number, or a name as some writers have it; what is not known was not evaluated."""
+    """The status for a number or a name; NOT_EVALUATED for an unknown one."""
     if isinstance(value, str) and value.upper() in Status.__members__:
         return Status[value.upper()]
     return _STATUSES.get(value, Status.NOT_EVALUATED) if isinstance(value, int) else Status.NOT_EVALUATED
@@ -239,7 +242,7 @@ def _rubric_scores(metric: Json) -> Iterator[Json]:
 
 
 def _judgements(name: str, metric: Json, turn: Json) -> Iterator[Judgement]:
-    """The judgement of each rubric in a turn, with the rubric's text where the file has it."""
+    """The judgement of each rubric in a turn, with the text of the rubric if the file has it."""
     scores = list(_rubric_scores(metric))
     texts = dict(_rubric_texts(metric, turn)) if scores else {}
     for rubric_score in scores:
@@ -263,11 +266,11 @@ def _rubric_texts(metric: Json, turn: Json) -> Iterator[tuple[str, str]]:
 
 
 def _invocation(data: Any) -> Invocation | None:
-    """None for what is none, and for one in a shape that is not known here."""
+    """The invocation in the data; None for no invocation, and for an unknown format."""
     if not isinstance(data, dict):
         return None
     try:
-        fields = {key: value for key, value in data.items() if key not in _LEFT_OUT}
+        fields = {key: value for key, value in data.items() if key not in _LEFT_OUT_KEYS}
         # As JSON, in which bytes are base64.
         return Invocation.model_validate_json(json.dumps(fields))
     except ValidationError:

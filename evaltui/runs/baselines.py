@@ -1,4 +1,4 @@
-"""The run that `last` stands for where another run is compared with it."""
+"""The meaning of `last` as the run to compare with."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
 from evaltui.project.folders import agent_file
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.history import find_run, open_run, run_id
+from evaltui.runs.history import find_run, header_of, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 
 CasesOfSets = Mapping[str, Collection[str] | None]
-"""Ids of cases by the path of their set, None for all of its cases."""
+"""Ids of cases by the path of their set; None for all cases."""
 
-_PART = "not all of the cases"
-_SAME = "agent, variant and verdicts (--agent, -m, URL, --variant, --adk-verdicts, traces)"
+_PARTIAL_RUN = "not all of the cases"
+_SAME_SETTINGS = "agent, variant and verdicts (--agent, -m, URL, --variant, --adk-verdicts, traces)"
 
 
 @dataclass(frozen=True)
 class LaterRun:
-    """A run that is to be compared with an earlier one."""
+    """A run to compare with an earlier one."""
 
     store: RunStore
     cases: CasesOfSets
     kind: RunKind
     variant: Variant | None = None
-    """None for the agent as it is."""
+    """The variant; None for the unchanged agent."""
     logs: Collection[Path] = ()
-    """Its own log if it is over, those that it is put together of, and the run that it resumes."""
+    """Logs that cannot be its baseline: its own, those it was merged from, and that of a resumed run."""
     matrix: str = ""
-    """The id that all runs of its matrix have; "" where it is of none."""
+    """The id of its matrix; "" for none."""
 
 
 def stored_run(store: RunStore, *logs: Path) -> LaterRun:
-    """A run that is over, or several that are put together. Raises OSError, ValueError."""
+    """The data of a stored run, or of several runs to be merged. Raises OSError, ValueError."""
     headers = [RunFile(log).header for log in logs if not log.name.endswith(ADK_SUFFIX)]
     cases: dict[str, Collection[str] | None] = {}
     for logged in (logged for header in headers for logged in header.sets):
@@ -56,37 +56,53 @@ def stored_run(store: RunStore, *logs: Path) -> LaterRun:
 
 
 def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
-    """The newest run of the same kind and variant that is complete and in which no case broke since its own
-    baseline. Where it lacks cases, an older run that lacks fewer sets comes first.
+    """The newest run of the same kind and variant that is complete, has none of the later run's results, and
+    in which no case broke since its own baseline. Where it lacks cases, an older run that lacks fewer sets
+    comes first.
 
-    Returns its log, and in words which newer runs are skipped and why, "" for none. Raises SelectionError
-    where there is no such run.
+    Returns its log, and the reasons why newer runs are skipped, "" for none. Raises SelectionError where
+    there is no such run.
     """
     best, most = None, -1
     skipped: dict[Path, str] = {}
-    for path in reversed(later.store.files()):
+    files = later.store.files()
+    logs = {run_id(path): path for path in files}
+    parts = {part for log in later.logs for part in _parts(log, logs)}
+    for path in reversed(files):
         if most == len(later.cases):
             break
         try:
             header = RunFile(path).header
-            if path in later.logs or not _is_comparable(header, later):
+            if not _is_comparable(header, later) or not parts.isdisjoint(_parts(path, logs)):
                 continue
-            sets = sum(_has(header, *selected) for selected in later.cases.items())
-            skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PART
+            sets = sum(_covers_set(header, *selected) for selected in later.cases.items())
+            skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PARTIAL_RUN
         except (OSError, ValueError):
             skipped[path] = "cannot be read"
         if not skipped[path]:
             if best is not None:
-                skipped[best] = _PART
+                skipped[best] = _PARTIAL_RUN
             best, most = path, sets
     newer = takewhile(lambda path: path != best, skipped)
-    reasons = some_of([f"{run_id(path)} ({skipped[path]})" for path in newer])
+    reasons = short_list([f"{run_id(path)} ({skipped[path]})" for path in newer])
     if best is None:
         if not reasons:
-            others = f" with the same {_SAME}" if later.store.files() else ""
+            others = f" with the same {_SAME_SETTINGS}" if later.store.files() else ""
             raise SelectionError(f"--baseline last: no runs of {later.store.title}{others} yet")
         raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
     return best, f"--baseline last is {run_id(best)}. Skipped: {reasons}" if reasons else ""
+
+
+def _parts(log: Path, logs: Mapping[str, Path]) -> set[str]:
+    """The ids of a run and of the runs that it has results of, as it resumed them or is made of them; `logs`
+    are those by id that can be asked."""
+    parts, left = {run_id(log)}, [log]
+    while left:
+        if (header := header_of(left.pop())) is not None:
+            others = {*filter(None, (header.resumed, *header.merged))} - parts
+            parts |= others
+            left += [logs[other] for other in others if other in logs]
+    return parts
 
 
 def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
@@ -100,8 +116,8 @@ def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
     return not header.variant.changes and not (later.variant and later.variant.changes)
 
 
-def _has(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool:
-    """Whether the run had all selected cases of a set; new cases of a whole set are no matter."""
+def _covers_set(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool:
+    """Whether a run has all selected cases of a set; new cases in a complete set do not count."""
     logged = next((logged for logged in header.sets if logged.path == path), None)
     if logged is None:
         return False
@@ -109,7 +125,7 @@ def _has(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool
 
 
 def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> str:
-    """Why a run is no baseline, in short; "" where it is. Raises OSError, ValueError."""
+    """Why a run cannot be a baseline, in short; "" where it can. Raises OSError, ValueError."""
     run = open_run(path)
     if run.status is None:
         return "still running" if is_being_written(path) else header.ended_early

@@ -1,4 +1,4 @@
-"""Estimates a run from the last run of each of its cases, without a model call."""
+"""Estimates of a run's cost and time from the last run of each case, without model calls."""
 
 from __future__ import annotations
 
@@ -12,71 +12,71 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import Limit
 from evaltui.core.model.spending import Spending
 from evaltui.runner.plan import RunPlan
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.history import StoredRun, open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 
 # Logs that are looked through for the last run of a case, the newest first.
-_MOST_LOGS = 50
+_MAX_LOGS = 50
 
 
 @dataclass(frozen=True)
 class CaseAverages:
-    """The averages of a run of a case, with replayed calls counted as calls; None is unknown."""
+    """Averages over the runs of a case, in which replayed calls count as calls; None is unknown."""
 
     calls: float | None
     tokens: float | None
     usd: float | None
     seconds: float | None
     models: Mapping[str, ModelRequests] = field(default_factory=dict)
-    """By the model's name."""
+    """Requests by model name."""
 
 
 class ModelRequests(NamedTuple):
-    """The average requests to a model in a run of a case."""
+    """Average requests to a model in a run of a case."""
 
     calls: float
     tokens: float
 
 
 @dataclass(frozen=True)
-class AtLimit:
-    """The time that a limit of models takes by itself."""
+class LimitTime:
+    """The time that a run needs because of a model limit."""
 
     limit: str
-    """The limit as the command line has it."""
+    """The limit, as on the command line."""
     seconds: float
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a run if no call is replayed; None is unknown."""
+    """The estimated cost of a run without replayed calls; None is unknown."""
 
     cases: int
     runs: int
-    """Repeats of all cases together."""
+    """Number of repeats of all cases."""
     unknown_cases: int
-    """Cases that were never run: they count as the median of the others."""
+    """Number of cases that were never run; they count as the median of the others."""
     parallel: int
     calls: float | None
     tokens: float | None
     usd: float | None
     seconds: float | None
-    """No less than `at_limit` has."""
+    """Estimated seconds, at least those of `at_limit`."""
     machines: int = 1
-    at_limit: AtLimit | None = None
-    """The limit that takes longest; None where none is set, or what is asked is not known."""
+    at_limit: LimitTime | None = None
+    """The limit that needs the most time; None for no limit, and where the requests are unknown."""
     at_most: bool = False
-    """Whether cases may need fewer runs, so that each figure is the highest that is likely."""
+    """Whether cases may need fewer runs, so that each figure is an upper estimate."""
 
 
 # Seconds of this machine's processor that scoring, logging and reporting a run of a small case take.
-_OWN_SECONDS = 0.004
+_EVALTUI_SECONDS = 0.004
 
 
 def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
-    """On so many machines, each of which runs `plan.settings.parallel` cases at once.
+    """Estimates a run on a number of machines, each with `plan.settings.parallel` cases at once.
 
     Reads the last run of each case. Raises OSError.
     """
@@ -92,9 +92,11 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
         longest = max(
             (plan_of_set.seconds for plan_of_set in averages.values() if plan_of_set.seconds), default=0.0
         )
-        own = sum(runs.values()) * _OWN_SECONDS
+        own = sum(runs.values()) * _EVALTUI_SECONDS
         seconds = max(seconds / (plan.settings.parallel * machines), longest, own)
-    slowest = max((_at(limit, runs, averages) for limit in plan.settings.limits), key=_seconds, default=None)
+    slowest = max(
+        (_time_at_limit(limit, runs, averages) for limit in plan.settings.limits), key=_seconds, default=None
+    )
     if slowest is not None and seconds is not None:
         seconds = max(seconds, slowest.seconds)
     return Estimate(
@@ -112,13 +114,15 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
     )
 
 
-def _seconds(at_limit: AtLimit) -> float:
+def _seconds(at_limit: LimitTime) -> float:
     return at_limit.seconds
 
 
-def _at(limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, CaseAverages]) -> AtLimit:
-    """A minute's worth of calls and tokens may be spent at once; cases that were never run count as the
-    others do."""
+def _time_at_limit(
+    limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, CaseAverages]
+) -> LimitTime:
+    """The time that a limit adds; requests and tokens of one minute may be spent at once, and cases that were
+    never run count as the others do."""
     measured = sum(number for case, number in runs.items() if case in averages)
     share = sum(runs.values()) / measured if measured else 0.0
     amounts = [
@@ -133,7 +137,7 @@ def _at(limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, Case
     minutes = [
         figure / most - 1 for figure, most in ((calls, limit.rpm), (tokens, limit.tpm)) if most is not None
     ]
-    return AtLimit(str(limit), max(0.0, *minutes) * 60 if minutes else 0.0)
+    return LimitTime(str(limit), max(0.0, *minutes) * 60 if minutes else 0.0)
 
 
 def _sum(
@@ -141,7 +145,7 @@ def _sum(
     averages: Mapping[CaseId, CaseAverages],
     figure: Callable[[CaseAverages], float | None],
 ) -> float | None:
-    """A figure for all runs together; None where it is unknown for a case that was run, or for all."""
+    """The sum of a figure over all runs; None where a case that was run lacks it, and where all do."""
     figures = {case: figure(average) for case, average in averages.items()}
     values = [value for value in figures.values() if value is not None]
     if not values or len(values) < len(figures):
@@ -153,10 +157,11 @@ def _sum(
 
 
 def _last_averages(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) -> dict[CaseId, CaseAverages]:
-    """The averages of each case that was run with the agent and variant of the plan, without damaged logs."""
+    """The averages of each case that was run with the agent and variant of the plan; damaged logs are
+    skipped."""
     kind = RunKind.of(plan.agent)
     averages: dict[CaseId, CaseAverages] = {}
-    for path in list(reversed(store.files()))[:_MOST_LOGS]:
+    for path in list(reversed(store.files()))[:_MAX_LOGS]:
         if len(averages) == len(cases):
             break
         try:
@@ -170,7 +175,7 @@ def _last_averages(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) 
     return averages
 
 
-def _averages_in(run: KeptRun, case: CaseId) -> CaseAverages:
+def _averages_in(run: StoredRun, case: CaseId) -> CaseAverages:
     summary, spent = run.summary.cases[case], run.case(case).spent
     if spent is None or spent.unseen:
         return CaseAverages(None, None, None, summary.seconds)

@@ -1,4 +1,4 @@
-"""`evaluate`: files or models in, results out, without a command or a screen."""
+"""`evaluate` and related public functions: files or models in, results out, without a command or a screen."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from evaltui.runner.run_recordings import open_recordings
 from evaltui.runs.adk_document import gcs_manager, is_gcs, save_results
 from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
-    ConfigGiven,
-    EvalSetsGiven,
+    ConfigArgument,
+    EvalSetsArgument,
     address_of,
-    changed,
     check_settings,
-    confidence_given,
-    config_given,
+    make_confidence,
+    read_config_argument,
+    select_by_tags,
     set_plans,
-    started_as,
-    tagged,
+    start_variant_host,
+    variant_plan,
 )
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
@@ -45,8 +45,8 @@ Result = TypeVar("Result")
 
 async def evaluate(
     agent: Any,
-    eval_sets: EvalSetsGiven = None,
-    config: ConfigGiven = None,
+    eval_sets: EvalSetsArgument = None,
+    config: ConfigArgument = None,
     *,
     runs: int | None = None,
     pass_if: PassIf | None = None,
@@ -71,16 +71,13 @@ async def evaluate(
     results_dir: str | Path | None = None,
     on_update: OnUpdate | None = None,
 ) -> RunResult:
-    """Run an agent against eval sets, and score what it does.
-
-    The agent is a folder, a file, a module name or a URL, run in processes of this Python or of `python`; or
-    an object, run in this event loop, with `home` for its eval sets. Sets are files, folders, ids, models or
-    JSON data; None for all of the agent. A config is a model, a file or data, by default what a run finds.
-    `limits` are of models: `{"gemini-*": {"rpm": 600}}`. Others are as on the command line.
-
-    Raises EvalSetError for a set, config or recordings that cannot be read, ValueError where nothing is to
-    run, for wrong settings, and for an agent or its Python that is not found, TypeError for wrong types.
-    """
+    """Runs an agent with eval sets and scores its behavior. The agent is a folder, a file, a module name or a
+    URL, run in processes with this Python or with `python`; or an object, run in this event loop, with `home`
+    as the folder of its eval sets. Sets are files, folders, ids, models or JSON data; None for all sets of
+    the agent. A config is a model, a file or data; by default each set's own. `limits` are by model:
+    `{"gemini-*": {"rpm": 600}}`. Other arguments are as on the command line. Raises EvalSetError for an
+    invalid set, config or recording, ValueError for an empty selection, invalid settings, and an agent or
+    Python that does not exist, TypeError for wrong types."""
     plan = plan_for(
         agent,
         eval_sets,
@@ -91,7 +88,7 @@ async def evaluate(
         initial_session=initial_session,
         runs=runs,
         pass_if=pass_if,
-        confidence=confidence_given(confidence, max_runs),
+        confidence=make_confidence(confidence, max_runs),
         parallel=parallel,
         workers=workers,
         timeout=timeout,
@@ -102,7 +99,9 @@ async def evaluate(
         budget=budget,
         allow_unmetered=allow_unmetered,
     )
-    return await _run_and_keep(agent, tagged(plan, tags, not_tags), variant, python, on_update, results_dir)
+    return await _run_and_keep(
+        agent, select_by_tags(plan, tags, not_tags), variant, python, on_update, results_dir
+    )
 
 
 async def _run_and_keep(
@@ -114,7 +113,7 @@ async def _run_and_keep(
     results_dir: str | Path | None,
 ) -> RunResult:
     check_settings({"results_dir": results_dir, "variant": variant})
-    with changed(plan, variant, python) as plan:
+    with variant_plan(plan, variant, python) as plan:
         # Before anything is run, to find out whether it can be reached.
         manager = gcs_manager(str(results_dir)) if is_gcs(results_dir) else None
         keep_in = None if results_dir is None or manager else Path(results_dir)
@@ -126,8 +125,8 @@ async def _run_and_keep(
 
 def plan_for(
     agent: Any,
-    eval_sets: EvalSetsGiven,
-    config: ConfigGiven,
+    eval_sets: EvalSetsArgument,
+    config: ConfigArgument,
     *,
     agent_name: str | None = None,
     python: str | None = None,
@@ -136,15 +135,17 @@ def plan_for(
     limits: Mapping[str, Mapping[str, float]] | None = None,
     **settings: Any,
 ) -> RunPlan:
-    """The plan of a run: the arguments are those of `evaluate`, `settings` fields of `RunSettings`. Raises
-    what `evaluate` raises."""
+    """The plan of a run, with the arguments of `evaluate`; `settings` are fields of `RunSettings`.
+
+    Raises the errors of `evaluate`.
+    """
     check_settings({**settings, "agent_name": agent_name, "python": python, "home": home, "limits": limits})
     address = address_of(agent, agent_name, python, home)
     if address.in_process and settings.get("workers") not in (None, 1):
         raise ValueError("workers: an agent object runs in this process alone")
     # As google-adk's AgentEvaluator.
     choice: ConfigChoice = "beside" if settings.get("adk_verdicts") else "nearest"
-    plans = set_plans(address, eval_sets, config_given(config), initial_session, choice)
+    plans = set_plans(address, eval_sets, read_config_argument(config), initial_session, choice)
     settings |= {"workers": 1} if address.in_process else {}
     return RunPlan(
         address, plans, RunSettings(**settings, config_choice=choice, limits=limits_of(limits or {}))
@@ -152,24 +153,24 @@ def plan_for(
 
 
 def evaluate_sync(
-    agent: Any, eval_sets: EvalSetsGiven = None, config: ConfigGiven = None, **options: Any
+    agent: Any, eval_sets: EvalSetsArgument = None, config: ConfigArgument = None, **options: Any
 ) -> RunResult:
-    """Does what `evaluate` does where no event loop runs; `options` are its other arguments.
+    """Calls `evaluate` outside of an event loop; `options` are its other arguments.
 
-    Raises RuntimeError where one runs.
+    Raises RuntimeError inside an event loop.
     """
     return _without_loop(evaluate(agent, eval_sets, config, **options))
 
 
 @dataclass(frozen=True)
 class CaseResponses:
-    """The responses of an agent in a case, without a verdict."""
+    """Responses of an agent in a case, without a verdict."""
 
     eval_case: EvalCase
     responses: list[list[Invocation]]
-    """The turns of each repeat, as far as it came."""
+    """The finished turns of each repeat."""
     errors: list[ErrorInfo | None]
-    """The error of each repeat; None where it came to its end."""
+    """The error of each repeat; None for a complete one."""
     eval_set_id: str = ""
 
     def __repr__(self) -> str:
@@ -180,17 +181,17 @@ class CaseResponses:
 
 async def generate_responses(
     agent: Any,
-    eval_sets: EvalSetsGiven = None,
-    config: ConfigGiven = None,
+    eval_sets: EvalSetsArgument = None,
+    config: ConfigArgument = None,
     *,
     repeat_num: int = 3,
     **options: Any,
 ) -> list[CaseResponses]:
-    """Run an agent on eval sets, each case `repeat_num` times, without scoring: what it did, by case.
+    """Runs an agent with eval sets, each case `repeat_num` times, without scoring; returns its responses by
+    case.
 
-    `config` says who plays simulated users; its criteria are not looked at. `options` are those of `evaluate`
-    that are not about scores. Raises what `evaluate` raises, and RuntimeError where a budget leaves cases
-    without a response.
+    Of `config`, only the simulated users are used. `options` are those of `evaluate` that do not concern
+    scores. Raises the errors of `evaluate`, and RuntimeError where a budget leaves cases without a response.
     """
     on_update = options.pop("on_update", None)
     plan = plan_for(agent, eval_sets, config, runs=repeat_num, **options)
@@ -221,17 +222,15 @@ def _without_criteria(config: EvalConfig) -> EvalConfig:
 
 
 def _refusal(repeat: RepeatResult) -> ErrorInfo | None:
-    """Why a case was not run at all; None where it was."""
+    """Why a case was not run; None where it was."""
     reasons = (metric.reason for metric in repeat.metrics if metric.status is Status.NOT_EVALUATED)
     errors = (ErrorInfo("NotRun", reason, kind=ErrorKind.CONFIG) for reason in reasons)
     return None if repeat.actual else next(errors, None)
 
 
-def _begin_log(plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> LoggedRun:
-    """The log of a run from Python. One that cannot be written to its end is a warning, and is not named.
-
-    Raises OSError.
-    """
+def _start_log(plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> LoggedRun:
+    """The log of a run from Python; a log that cannot be completed gives a warning and is not named. Raises
+    OSError."""
     settings = replace(plan.settings, results_dir=results_dir.absolute())
     store = RunStore.of(plan.agent_dir, settings)
     return LoggedRun.start(store, plan, RunHeader(settings=settings, files=files), _warn)
@@ -244,10 +243,11 @@ def _warn(text: str) -> None:
 async def run_planned(
     agent: Any, plan: RunPlan, on_update: OnUpdate | None = None, results_dir: Path | None = None
 ) -> RunResult:
-    """Run a plan, in this process if its agent is an object; kept in `results_dir`, None for nowhere."""
+    """Runs a plan, in this process if its agent is an object; the run is stored in `results_dir`, None for no
+    file."""
     plan = checked(plan)
     files = await asyncio.to_thread(logged_files, plan)
-    log = None if results_dir is None else _begin_log(plan, results_dir, files)
+    log = None if results_dir is None else _start_log(plan, results_dir, files)
 
     def publish(update: Update) -> None:
         if log is not None:
@@ -273,7 +273,7 @@ async def run_planned(
 async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
     if not plan.agent.in_process:
         recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
-        first = await started_as(plan) if plan.agent.variant else None
+        first = await start_variant_host(plan) if plan.agent.variant else None
         return await run_plan(plan, on_update, first=first, recordings=recordings)
     started = await start_in_process(agent, plan.agent, plan.settings.timeout)
     try:

@@ -1,4 +1,4 @@
-"""A run that is executed and kept: written down while it happens, with ADK's result files at its end."""
+"""Executing a run and storing it as it happens, with ADK's result files at the end."""
 
 from __future__ import annotations
 
@@ -44,49 +44,49 @@ from evaltui.runner.starting import StartedHost, require_variant
 from evaltui.runs.adk_document import adk_result
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import prune, result_of
-from evaltui.runs.resuming import Resumption, changed_meanwhile, with_opened
+from evaltui.runs.resuming import Resumption, files_changed_during, with_opened_files
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, dumped
+from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, to_json_text
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 
 # Seconds.
 _COMMIT_SECONDS = 1.0
 
 
 def logged_files(plan: RunPlan, also: Iterable[str] = ()) -> dict[str, str]:
-    """The files of the agent with their fingerprints; none for an agent behind a network, an object, and
-    conversations that were held elsewhere."""
+    """The agent's files with fingerprints; none for an agent behind a network, an object, and scored
+    traces."""
     is_unknown = plan.agent.url or plan.agent.in_process or plan.held is not None
     return {} if is_unknown else files_of_agent(plan.agent, also)
 
 
 def notes_on_changes(plan: RunPlan, header: RunHeader) -> Iterator[str]:
-    """Sentences that name the files that changed since a run read them; those of the agent are in its
+    """Sentences about files that changed since a run read them, except the agent's files, which are in its
     header."""
     read = {path: before for eval_set in plan.sets for path, before in eval_set.files.items()}
     changed = [path for path, before in read.items() if fingerprint_of(path) != before]
     if changed:
-        names = some_of([case_path(plan.agent_dir, path) for path in changed])
+        names = short_list([case_path(plan.agent_dir, path) for path in changed])
         yield f"{names} changed during the run. Verdicts are of the files before the agent started"
-    changed_of_agent = changed_meanwhile(header, logged_files(plan, header.files))
+    changed_of_agent = files_changed_during(header, logged_files(plan, header.files))
     if code := [name for name in changed_of_agent if is_source(name) or name not in header.written]:
-        yield f"{some_of(code)} changed during the run. Some cases may have run on the earlier version"
+        yield f"{short_list(code)} changed during the run. Some cases may have run on the earlier version"
     if prompts := [name for name in changed_of_agent if name not in code]:
         either = "Unless the agent wrote that, some cases may have run on the earlier version"
-        yield f"{some_of(prompts)} changed during the run. {either}"
+        yield f"{short_list(prompts)} changed during the run. {either}"
 
 
 class LoggedRun:
-    """Writes what a run tells to its file; in memory, where that cannot be written."""
+    """Writes the updates of a run to its file; in memory where the file cannot be written."""
 
     def __init__(
         self, writer: RunWriter, agent: AgentAddress, header: RunHeader, note: Callable[[str], None]
     ) -> None:
-        """`note` gets a sentence where the file cannot be written to its end."""
+        """Starts the log; `note` receives a sentence if the file cannot be completed."""
         self.header = header
         """With the files that were opened so far."""
         self.last_result: int | None = None
@@ -106,10 +106,10 @@ class LoggedRun:
     def start(
         cls, store: RunStore | None, plan: RunPlan, header: RunHeader, note: Callable[[str], None]
     ) -> LoggedRun:
-        """Create the file; without a store the run is in memory.
+        """Creates the file; without a store, the run is in memory.
 
-        `header` says what the plan does not say. Raises OSError where the folder of the store cannot be
-        written.
+        `header` has the fields that are not in the plan. Raises OSError where the folder of the store is not
+        writable.
         """
         agent = plan.agent
         is_own = agent.python is None
@@ -136,18 +136,18 @@ class LoggedRun:
 
     @property
     def path(self) -> Path | None:
-        """Its file; None for a run that is in memory."""
+        """The file; None for a run in memory."""
         return None if self._writer.is_in_memory else self._writer.path
 
     def commit(self) -> None:
-        """Put everything that was written so far into the file."""
+        """Commits everything written so far."""
         self._writer.commit()
         self._note_problem()
 
     def carry_over(self, resumption: Resumption) -> None:
-        """Copy the finished repeats of the run that is resumed, and what was spent besides.
+        """Copies the finished repeats of the resumed run, and its other spending.
 
-        Raises what `RunFile` raises.
+        Raises the errors of `RunFile`.
         """
         earlier, repeats = RunFile(resumption.path), set(resumption.carried())
         self._set_header(
@@ -164,7 +164,10 @@ class LoggedRun:
         self._writer.add_spending(resumption.spent)
 
     def write(self, update: Update) -> None:
-        """Raises OSError for a file that can neither be written nor read."""
+        """Writes an update.
+
+        Raises OSError for a file that can neither be written nor read.
+        """
         writer = self._writer
         match update:
             case Happened():
@@ -180,7 +183,7 @@ class LoggedRun:
             case FilesOpened():
                 # Of others, the files are not known.
                 if self.header.files or self.header.url:
-                    self._set_header(with_opened(self.header, self._agent, update))
+                    self._set_header(with_opened_files(self.header, self._agent, update))
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._write_events(self._pieces.end((*case, repeat)))
                 writer.add_repeat(case, eval_set_id, repeat, result)
@@ -211,14 +214,14 @@ class LoggedRun:
             self._note(f"Run log incomplete: {self._writer.problem}")
 
     def end(self, status: Status | None = None) -> None:
-        """The run is over; without a status it was interrupted."""
+        """Ends the run; without a status, it was interrupted."""
         self._write_events(self._pieces.close())
         self.seconds = round((datetime.now(UTC) - self.header.started).total_seconds(), 3)
         self._writer.end(Ending(status, self.seconds) if status else None, self.seconds)
         self._note_problem()
 
     def close(self) -> RunFile:
-        """Close the file, and open it for reading."""
+        """Closes the file and opens it for reading."""
         if self.seconds is None:
             self.end()
         file = self._writer.close()
@@ -227,7 +230,7 @@ class LoggedRun:
 
 
 def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:
-    """The changes that a host made for the variant: `variant pro: root_agent.model a → b`."""
+    """The changes that a host made for a variant, as text: `variant pro: root_agent.model a → b`."""
     done = [
         f"{change['what']} {change['old']} → {change['new']}"
         if change["old"]
@@ -271,7 +274,7 @@ def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
         # Those of a set that is in no file are given with it.
         None if eval_set.path is None or config.is_given else defaulted,
         None if config.passed_over is None else str(config.passed_over),
-        tuple(fingerprint(secrets.in_json(case.text, dumped)) for case in eval_set.others),
+        tuple(fingerprint(secrets.mask_json(case.text, to_json_text)) for case in eval_set.others),
     )
 
 
@@ -284,11 +287,10 @@ def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) 
 
 @dataclass(frozen=True)
 class LogGrew:
-    """The file of the run before the update that follows; None where it cannot be written any more.
+    """The state of the run's file before the next update; None where it can no longer be written.
 
-    It is published only where a case begins and ends.
-
-    `result` is the number of the case that has the last result in the file, None before there is one.
+    Published only where a case starts or ends. `result` is the number of the case with the last result in the
+    file, None before the first one.
     """
 
     log: Path | None
@@ -296,38 +298,38 @@ class LogGrew:
 
 
 @dataclass(frozen=True)
-class Selected:
+class RunSelected:
     """The cases of the run are selected, and it starts."""
 
     run: SelectedRun
 
 
-RunUpdate = Update | LogGrew | Selected
+RunUpdate = Update | LogGrew | RunSelected
 OnRunUpdate = Callable[[RunUpdate], None]
 
 
 @dataclass(frozen=True)
 class ExecutedRun:
-    """A run that is over. What came of its cases was told while it ran."""
+    """A finished run; the results of its cases were published while it ran."""
 
     started: datetime
-    """UTC."""
+    """Start, in UTC."""
     seconds: float
-    """Wall time, as the log has it."""
+    """Wall time in seconds, as in the log."""
     status: Status | None
-    """The worst of its cases; None where it was cancelled, or there was nothing to run."""
+    """The worst status of its cases; None for a cancelled run, and for a run without cases."""
     log: Path | None
-    """None where it could not be kept, or not to its end."""
+    """The log; None where it is missing or incomplete."""
     file: RunFile
-    """All of it, in memory where it could not be kept."""
+    """The whole run; in memory where it could not be stored."""
     stopped: RunStopped | None = None
-    """Why cases have no result though it was not cancelled; None where all have one."""
+    """Why cases lack a result although the run was not cancelled; None where all have one."""
     problem: str = ""
-    """Why it ended before its time, a sentence; "" where it did not, or was cancelled."""
+    """Why the run ended early, as a sentence; "" for a complete or cancelled run."""
 
 
 class RunService(Protocol):
-    """Selects, executes and keeps a run; `run` is the one that does, tests have others without processes.
+    """Selects, executes and stores a run; `run` implements it, and tests have others without processes.
 
     `start_host` starts a process that imports the agent.
     """
@@ -347,22 +349,21 @@ async def run(
     on_update: OnRunUpdate,
     start_host: Callable[[], StartedHost] | None,
 ) -> ExecutedRun:
-    """Select, execute and keep a run.
+    """Selects, executes and stores a run.
 
     Sets, configs and recordings are read before the agent is imported, which could change them. Without
-    `start_host`, no agent is run: the request has conversations that are scored.
-
-    Cancelled, what is finished stays, and is kept. Raises what `select` raises, EvalSetError for recordings
-    that cannot be read, VariantError for a variant that does not fit, and ValueError for a plan that cannot
-    be run; what `on_update` raises ends the run.
+    `start_host`, no agent is run: the request has recorded conversations to score. A cancelled run keeps its
+    finished cases. Raises the errors of `select`, EvalSetError for unreadable recordings, VariantError for a
+    variant that does not fit, ValueError for a plan that cannot be run, and the errors of `on_update`, which
+    end the run.
     """
     selected = await asyncio.to_thread(select, request, sets)
-    on_update(Selected(selected))
+    on_update(RunSelected(selected))
     execution = _Execution(selected, on_update)
     return await execution.run(start_host) if selected.plan.case_count else execution.run_nothing()
 
 
-def _prints_of_recordings(plan: RunPlan, recordings: RunRecordings) -> dict[str, str]:
+def _recording_fingerprints(plan: RunPlan, recordings: RunRecordings) -> dict[str, str]:
     files = {
         eval_set.case_path: plan.recordings_path(eval_set)
         for eval_set in plan.sets
@@ -372,7 +373,8 @@ def _prints_of_recordings(plan: RunPlan, recordings: RunRecordings) -> dict[str,
 
 
 class _Execution:
-    """A log or a result file that cannot be written is worth a note; the run goes on."""
+    """A run in progress; a log or result file that cannot be written becomes a note, and the run
+    continues."""
 
     def __init__(self, selected: SelectedRun, on_update: OnRunUpdate) -> None:
         self._selected = selected
@@ -401,7 +403,7 @@ class _Execution:
     async def run(self, start_host: Callable[[], StartedHost] | None) -> ExecutedRun:
         plan = self._selected.plan
         recordings = await open_recordings(plan, self._note)
-        self._recordings = _prints_of_recordings(plan, recordings)
+        self._recordings = _recording_fingerprints(plan, recordings)
         files = await asyncio.to_thread(logged_files, plan)
         host = start_host() if start_host else None
         try:
@@ -445,7 +447,7 @@ class _Execution:
         return ExecutedRun(started, log.seconds, status, log.path, file, self._stopped, problem)
 
     async def _finish(self, log: LoggedRun) -> None:
-        """Adds notes and writes ADK's result files once all cases are over."""
+        """Adds notes and writes ADK's result files after the last case."""
         for note in await asyncio.to_thread(lambda: list(notes_on_changes(self._selected.plan, log.header))):
             self._note(note)
         if log.path is not None:
@@ -457,13 +459,14 @@ class _Execution:
                 self._note(f"no result file for adk web: {error}")
 
     async def _commit_now_and_then(self, log: LoggedRun) -> None:
-        """Commits every second, so that the last events are in the file while nothing follows."""
+        """Commits every second, so that the last events are in the file even if no others follow."""
         while True:
             await asyncio.sleep(_COMMIT_SECONDS)
             log.commit()
 
     def run_nothing(self) -> ExecutedRun:
-        """A shard without a case: its log says that nothing of it is missing. Else nothing is stored."""
+        """Stores a shard without cases, so that it counts as complete when shards are merged; other runs are
+        not stored."""
         plan, started = self._selected.plan, datetime.now(UTC)
         is_shard = self._selected.request.shard is not None
         log = self._begin_log(started, logged_files(plan), is_stored=is_shard)
@@ -507,7 +510,7 @@ class _Execution:
         self._on_update(update)
 
     def _delete_older_runs(self, in_use: Collection[Path]) -> None:
-        """In a thread."""
+        """Deletes older runs, in a thread."""
         request = self._selected.request
         try:
             prune(request.store, request.settings.keep_runs, in_use)
@@ -515,8 +518,8 @@ class _Execution:
             self._note(f"older runs not deleted: {error}")
 
     def _write_adk_results(self, log: Path) -> None:
-        """In a thread. A session that was received is no run of an eval set, and a file beside others is no
-        app of google-adk."""
+        """Writes ADK's result files, in a thread; none for a received session, and none for a single-file
+        agent."""
         plan, file = self._selected.plan, RunFile(log)
         if self._selected.request.session or agent_file(plan.agent_dir):
             return

@@ -1,4 +1,4 @@
-"""A run as traces: of each conversation the spans, and what the metrics say of its turns."""
+"""A run as traces: the spans of each conversation, with the results of its metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
-from evaltui.runs.history import KeptRun
+from evaltui.runs.history import StoredRun
 from evaltui.traces.conversations import SET_ATTRIBUTE
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.writing.turn import Held, spans_of_turns
@@ -20,23 +20,19 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 """The attributes of a resource, and its spans."""
 
 
-def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
-    """Each conversation of a run, one in memory at a time; secrets are masked.
+def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
+    """The traces of the conversations of a run, one in memory at a time, with masked secrets.
 
-    To `left_out`, the ids of cases are added that have no events, or no result: they were interrupted.
+    To `left_out`, the ids of cases and repeats are added that have no turn, or no result: they ended before
+    their first turn, or were interrupted.
 
     Raises OSError, and ValueError for a log that is damaged.
     """
     agent = run.summary.circumstances.agent
     for case, summary in run.summary.cases.items():
-        repeats = run.case(case).repeats
-        conversations = {
-            number: events for number, events in run.events(case).items() if number < len(repeats)
-        }
-        if not any(conversations.values()):
-            left_out.append(case.eval_id)
-            continue
-        for number, events in sorted(conversations.items()):
+        repeats, events_of = run.case(case).repeats, run.events(case)
+        empty: list[int] = []
+        for number, result in enumerate(repeats):
             held = f"{run.id}/{case.path}/{case.eval_id}" + (f"/{number + 1}" if len(repeats) > 1 else "")
             about = {
                 "evaltui.run.id": run.id,
@@ -46,9 +42,9 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
                 "agentevals.eval.case.id": case.eval_id,
             }
             began = round(run.started.timestamp() * _SECOND)
+            events = events_of.get(number, ())
             # Logs of earlier versions may hold secrets.
             masked = [Event.from_json(secrets.masked(event.to_json())) for event in events]
-            result = repeats[number]
             turns = 1 + max((event.turn for event in events if event.turn is not None), default=-1)
             errors, state = secrets.masked((_errors(result), result.final_state))
             spans = spans_of_turns(
@@ -56,11 +52,18 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
                 masked,
                 secrets.masked([_results(result, turn, turns) for turn in range(turns)]),
             )
-            yield {"service.name": agent or "agent", "agentevals.session_name": held}, spans
+            if spans:
+                yield {"service.name": agent or "agent", "agentevals.session_name": held}, spans
+            else:
+                empty.append(number)
+        if len(empty) == len(repeats):
+            left_out.append(case.eval_id)
+        else:
+            left_out += [f"{case.eval_id} (repeat {number + 1})" for number in empty]
 
 
 def _errors(result: RepeatResult) -> dict[str, Json]:
-    """The error that ended the conversation, by its turn."""
+    """The error that ended the conversation, by turn."""
     error = result.error
     if error is None or error.turn is None:
         return {}
@@ -68,7 +71,7 @@ def _errors(result: RepeatResult) -> dict[str, Json]:
 
 
 def _results(result: RepeatResult, turn: int, turns: int) -> list[Json]:
-    """The results of the metrics in a turn; results of the whole conversation stand at its last turn."""
+    """The results of the metrics in a turn; those of the whole conversation are in its last turn."""
     results: list[Json] = []
     for metric in result.metrics:
         scored = metric.per_invocation

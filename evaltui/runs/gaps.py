@@ -18,7 +18,7 @@ from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
-from evaltui.core.recordings.given import given_to_agent
+from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import Expected
 from evaltui.core.secrets import Secrets
 from evaltui.project.settings import secrets_of
@@ -147,7 +147,7 @@ def _has_other_input(item: SetInRun, case: EvalCase, result: RepeatResult) -> bo
         return False
     settings = item.file.header.settings
     modes = modes_of(settings.record, settings.tools, item.plan.config.evaltui.tools)
-    return result.given != given_to_agent(case, modes)
+    return result.given != agent_input_fingerprint(case, modes)
 
 
 def _turns(

@@ -1,4 +1,4 @@
-"""Turns the arguments of Python callers, models of google-adk included, into a plan."""
+"""Arguments of Python callers, models of google-adk included, as a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaltui.core.metrics.config_validation import rubric_problems, validate_con
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet
-from evaltui.core.model.json_values import dicts, list_at, spelt
+from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in
 from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
@@ -39,25 +39,24 @@ from evaltui.runner.starting import (
 )
 from evaltui.runs.sets import read_set
 
-EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
-"""A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data."""
-EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
-ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
+EvalSetArgument = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
+"""A file, a folder or the id of a set; a set or a case, of evaltui or google-adk; JSON data of a set."""
+EvalSetsArgument = EvalSetArgument | Sequence[EvalSetArgument] | None
+ConfigArgument = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
 # The set of cases that are in none.
-_LOOSE_CASES = "cases"
-_NO_AGENTS = (bool, int, float, bytes, list, tuple, set, Mapping)
+_LOOSE_CASES_SET = "cases"
+_NON_AGENT_TYPES = (bool, int, float, bytes, list, tuple, set, Mapping)
 
 
 def address_of(
     agent: Any, name: str | None = None, python: str | None = None, home: str | Path | None = None
 ) -> AgentAddress:
-    """Where an agent is: a folder, a file, a dotted module name, a URL, or an object of this process.
+    """The address of an agent: a folder, a file, a dotted module name, a URL, or an object of this process.
 
-    `home` is the folder of the eval sets of one that has none, an object or a URL; None for the current one.
-    Raises ValueError where it is not found, and for arguments that do not go with it, TypeError for what is
-    no agent of any kind.
+    `home` is the folder of eval sets for an object or a URL, None for the current folder. Raises ValueError
+    for an agent that does not exist and for arguments that do not fit it, TypeError for other types.
     """
-    if agent is None or isinstance(agent, _NO_AGENTS):
+    if agent is None or isinstance(agent, _NON_AGENT_TYPES):
         raise TypeError(
             "an agent is a folder, a file, a module's name, a URL or an agent object, "
             f"not of type {type(agent).__name__}"
@@ -83,10 +82,10 @@ def address_of(
     return AgentAddress(folder, name, in_process=True)
 
 
-def config_given(config: ConfigGiven) -> EvalConfig | None:
-    """A config that is given as a model, as JSON data or as a file; None for none.
+def read_config_argument(config: ConfigArgument) -> EvalConfig | None:
+    """The config for a model, JSON data or a file; None for None.
 
-    Raises EvalSetError for a file or data with errors, TypeError for what is no config.
+    Raises EvalSetError for errors in it, TypeError for other types.
     """
     if config is None:
         return None
@@ -109,38 +108,38 @@ def _is_pass_rule(value: object) -> bool:
     return value in ("all", "majority") or is_rate
 
 
-_PLACE = Kind("a path", "", lambda value: isinstance(value, str | Path))
-_NAME = Kind("a text", "", _is_text)
-_FLAG = Kind("True or False", "", lambda value: isinstance(value, bool))
+_PATH_KIND = Kind("a path", "", lambda value: isinstance(value, str | Path))
+_TEXT_KIND = Kind("a text", "", _is_text)
+_FLAG_KIND = Kind("True or False", "", lambda value: isinstance(value, bool))
 # Arguments of `evaluate` that a command line would have checked.
 _KINDS = {setting.attribute: setting.kind for setting in SETTINGS.values()} | {
     "runs": COUNT,
     "pass_if": Kind("all, majority or a pass rate, e.g. 0.6", "", _is_pass_rule),
-    "adk_verdicts": _FLAG,
-    "allow_unmetered": _FLAG,
-    "agent_name": _NAME,
-    "home": _PLACE,
-    "results_dir": _PLACE,
+    "adk_verdicts": _FLAG_KIND,
+    "allow_unmetered": _FLAG_KIND,
+    "agent_name": _TEXT_KIND,
+    "home": _PATH_KIND,
+    "results_dir": _PATH_KIND,
     "limits": Kind("a table of limits by model", "", lambda value: isinstance(value, Mapping)),
-    "variant": _NAME,
+    "variant": _TEXT_KIND,
 }
-_NEVER_NONE = {"adk_verdicts", "allow_unmetered", "parallel", "record", "timeout", "variant"}
+_REQUIRED_SETTINGS = {"adk_verdicts", "allow_unmetered", "parallel", "record", "timeout", "variant"}
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raises ValueError that names what is wrong."""
+    """Checks run settings. Raises ValueError that names the invalid one."""
     wrong = [
         f"{name}: {value!r} is wrong: wanted is {kind.description}"
         for name, value in settings.items()
         if (kind := _KINDS.get(name))
-        and not (kind.accepts(value) or (value is None and name not in _NEVER_NONE))
+        and not (kind.accepts(value) or (value is None and name not in _REQUIRED_SETTINGS))
     ]
     if wrong:
         raise ValueError("; ".join(wrong))
 
 
-def confidence_given(level: float | None, max_runs: int | None) -> Confidence | None:
-    """Raises ValueError for numbers that make no sense."""
+def make_confidence(level: float | None, max_runs: int | None) -> Confidence | None:
+    """The confidence for a level, None without one. Raises ValueError for invalid numbers."""
     if level is None:
         if max_runs is not None:
             raise ValueError("max_runs needs a confidence")
@@ -150,17 +149,16 @@ def confidence_given(level: float | None, max_runs: int | None) -> Confidence | 
 
 def set_plans(
     agent: AgentAddress,
-    eval_sets: EvalSetsGiven,
+    eval_sets: EvalSetsArgument,
     config: EvalConfig | None,
     initial_session: InitialSession,
     choice: ConfigChoice,
 ) -> tuple[SetPlan, ...]:
-    """The sets that are given, in order, None for every set of the agent; cases that are in no set are one.
-    A file that is given twice is one set.
+    """The plans of the given sets in order, None for every set of the agent.
 
-    Without `config`, that of a file is found as a run finds it, and others have ADK's defaults. Raises
-    EvalSetError for a set or a config with errors, SelectionError where there is none, ValueError for two
-    sets of one id, TypeError for what is no set.
+    Loose cases make up one set; a file given twice counts once. Without `config`, a file has the config that
+    a run finds, others ADK's defaults. Raises EvalSetError for errors in a set or config, SelectionError
+    without sets, ValueError for two sets with one id, TypeError for other types.
     """
     several = eval_sets if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str) else [eval_sets]
     plans: dict[str, SetPlan] = {}
@@ -186,14 +184,15 @@ def set_plans(
         else:
             add(_data(source, "an eval set"))
     if loose:
-        add({"eval_set_id": _LOOSE_CASES, "eval_cases": loose})
+        add({"eval_set_id": _LOOSE_CASES_SET, "eval_cases": loose})
     return tuple(plans.values())
 
 
-def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPlan:
-    """The plan with those of its cases that have all of `tags` and none of `not_tags`.
+def select_by_tags(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPlan:
+    """The plan without cases that lack one of `tags` or have one of `not_tags`.
 
-    Raises ValueError for what is no list of tags, SelectionError where no case has one, or none is left.
+    Raises ValueError for an invalid list of tags, SelectionError for an unused tag, and where no case is
+    left.
     """
     for name, value in (("tags", tags), ("not_tags", not_tags)):
         if isinstance(value, str) or not all(isinstance(tag, str) for tag in value):
@@ -215,7 +214,7 @@ def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPl
 
 
 def _files(agent: AgentAddress, selector: str | Path | None) -> Iterator[tuple[Path, Sequence[str] | None]]:
-    """The files of sets, each with the ids of its cases that are given, None for all."""
+    """The files of sets, each with the given ids of its cases, None for all."""
     if selector is not None and Path(selector).is_file():
         yield Path(selector), None
         return
@@ -243,36 +242,36 @@ def _plan_of_file(
 
 def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
     eval_set, problems = validate_eval_set(data)
-    _refuse(problems, data)
+    _raise_errors(problems, data)
     assert eval_set is not None
     config = config or EvalConfig.default()
-    cases = list_at(data, (key := spelt("eval_cases", data),))
+    cases = list_at(data, (key := spelling_in("eval_cases", data),))
     problems = [
         replace(problem, path=(key, number, *problem.path))
-        for number, case in dicts(cases)
+        for number, case in indexed_objects(cases)
         for problem in rubric_problems(case, config)
     ]
-    _refuse(problems, data)
+    _raise_errors(problems, data)
     eval_set_id = eval_set.eval_set_id
     return SetPlan(eval_set_id, eval_set_id, tuple(eval_set.eval_cases), ConfigInUse(None, config))
 
 
-def _refuse(problems: Sequence[Problem], data: Any) -> None:
-    """Raises EvalSetError for the errors among the problems of a set that is given as data."""
+def _raise_errors(problems: Sequence[Problem], data: Any) -> None:
+    """Raises EvalSetError for errors among the problems of a set given as data."""
     named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
     if errors := errors_in(problems):
         raise EvalSetError([replace(error, file=named) for error in errors])
 
 
 def _is_case(value: Any) -> bool:
-    """Whether it is an eval case, in which evaltui's, google-adk's and JSON data are alike."""
+    """Whether a value is an eval case of evaltui, of google-adk, or as JSON data."""
     if isinstance(value, Mapping):
         return bool(value.keys() & {"eval_id", "evalId"})
     return hasattr(value, "eval_id")
 
 
 def _data(value: Any, what: str) -> Any:
-    """A model of evaltui or of google-adk, or JSON data, as JSON data."""
+    """JSON data of a model of evaltui or google-adk; JSON data is returned unchanged."""
     if isinstance(value, Mapping):
         return dict(value)
     if not hasattr(value, "model_dump"):
@@ -282,11 +281,12 @@ def _data(value: Any, what: str) -> Any:
 
 
 @contextmanager
-def changed(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
-    """The plan of a run of a variant, while it is run; its files are seen from the current folder. Without a
-    text the plan as it is.
+def variant_plan(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
+    """The plan with a variant of the agent, whose files exist during the block; the plan itself without a
+    text.
 
-    Raises ValueError for what is no variant, what is not there, and an agent that cannot be changed.
+    Paths are relative to the current folder. Raises ValueError for an invalid variant, missing files, and an
+    agent that cannot be changed.
     """
     if not text:
         yield plan
@@ -302,10 +302,10 @@ def changed(plan: RunPlan, text: str, python: str | None) -> Iterator[RunPlan]:
         raise ValueError(f"variant: {error}") from error
 
 
-async def started_as(plan: RunPlan) -> StartedHost:
-    """A host of the plan's agent that has made the changes. Raises ValueError where they do not fit.
+async def start_variant_host(plan: RunPlan) -> StartedHost:
+    """Starts a host of the plan's agent and checks that the variant fits.
 
-    What else is wrong with an agent is told as of any other.
+    Raises ValueError where it does not; other errors of the agent are reported by the run.
     """
     host = start_host(HostSettings(plan.agent, plan.settings.timeout))
     try:

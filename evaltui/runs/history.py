@@ -1,4 +1,4 @@
-"""The runs that were kept: finding them, opening them, and what they say of a case over time."""
+"""Stored runs: finding and opening them, and the results of a case over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
-from evaltui.core.compare.run_comparison import what_changed
+from evaltui.core.compare.run_comparison import circumstance_changes
 from evaltui.core.compare.run_summary import (
     CaseSummary,
     Circumstances,
@@ -30,21 +30,21 @@ from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import SUFFIX, RunStore
-from evaltui.text.figures import counted, plural, show_number, some_of
+from evaltui.text.figures import counted, plural, short_list, show_number
 from evaltui.text.values import did_you_mean
 
 # Missing shards that a note names.
-_MOST_SHARDS = 20
+_MAX_SHARDS = 20
 
 # Finding
 
 
 def find_run(store: RunStore, ref: str) -> Path:
-    """The run that `last`, a path, a name, a number, an id or a unique beginning of an id stands for.
+    """The file of the run for a reference: `last`, a path, a name, a number, an id or a unique prefix of an
+    id.
 
-    It is the file of a run, or a result file of google-adk.
-
-    Raises SelectionError where there is none, and for a number or a beginning that several runs have.
+    It may be a result file of google-adk. Raises SelectionError for a missing run, and for an ambiguous
+    number or prefix.
     """
     if ref.endswith((SUFFIX, ADK_SUFFIX)) and Path(ref).is_file():
         return Path(ref)
@@ -58,7 +58,10 @@ def find_run(store: RunStore, ref: str) -> Path:
     named = names.get(ref, ref)
     if named in paths:
         return paths[named]
-    matches = _numbered(store, ref) or [candidate for candidate in paths if ref and candidate.startswith(ref)]
+    # A number that no run has is no beginning of an id, though those begin with a digit, too.
+    is_number = re.fullmatch(r"[1-9]\d{0,5}", ref) is not None
+    by_prefix = [candidate for candidate in paths if ref and candidate.startswith(ref)]
+    matches = _runs_with_number(store, int(ref)) if is_number else by_prefix
     if len(matches) > 1:
         first, second, *_ = matches
         raise SelectionError(f"{ref!r} matches {counted(len(matches), 'run')}: {first}, {second}, …")
@@ -75,20 +78,18 @@ def find_run(store: RunStore, ref: str) -> Path:
     return paths[matches[0]]
 
 
-def _numbered(store: RunStore, ref: str) -> list[str]:
-    """The ids of the runs with this number; none where it is no number."""
-    if not re.fullmatch(r"[1-9]\d{0,5}", ref):
-        return []
+def _runs_with_number(store: RunStore, number: int) -> list[str]:
+    """The ids of the runs with this number."""
     ids = []
     for path in store.files():
         with suppress(OSError, ValueError):
-            if RunFile(path).number == int(ref):
+            if RunFile(path).number == number:
                 ids.append(run_id(path))
     return ids
 
 
 def last_run(store: RunStore) -> Path | None:
-    """The newest run of the agent that the store is asked for; None without one."""
+    """The newest run of the agent of a store; None without one."""
     if not (store.module or store.url):
         return store.latest()
     agent = store.module, store.url
@@ -97,7 +98,7 @@ def last_run(store: RunStore) -> Path | None:
 
 
 def header_of(path: Path) -> RunHeader | None:
-    """The header of a run's file; None where it cannot be read."""
+    """The header of a run's file; None for an unreadable file."""
     try:
         return RunFile(path).header
     except (OSError, ValueError):
@@ -109,9 +110,9 @@ def run_id(path: Path) -> str:
 
 
 def name_run(store: RunStore, ref: str, name: str) -> str:
-    """Give a run a name, which another run that had it loses; returns the run's id.
+    """Gives a run a name, which is removed from any other run; returns the run's id.
 
-    Raises SelectionError for a run that there is not and for a name that would not be found, OSError.
+    Raises SelectionError for a missing run and for an invalid name, OSError.
     """
     path = find_run(store, ref)
     ids = {run_id(path) for path in [*adk_results(store.agent_dir), *store.files()]}
@@ -125,11 +126,11 @@ def name_run(store: RunStore, ref: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class KeptRun:
-    """A run that is over, or its finished part. `status` is None where it did not come to its end.
+class StoredRun:
+    """A stored run, or the finished part of one.
 
-    Only what is in `summary` was read; `case` and `events` read more. Both raise OSError, and ValueError for
-    a file that is damaged.
+    `status` is None for an incomplete run. Only `summary` is read at first; `case` and `events` read more,
+    and raise OSError, and ValueError for a damaged file.
     """
 
     path: Path
@@ -138,9 +139,9 @@ class KeptRun:
     seconds: float | None
     summary: RunSummary
     case: Callable[[CaseId], CaseResult]
-    """The whole result of a selected case, with what the agent did. Raises KeyError for another case."""
+    """Reads the whole result of a selected case. Raises KeyError for another case."""
     events: Callable[[CaseId], dict[int, list[Event]]]
-    """The events of a case by repeat; none in a run of google-adk, which stores no events."""
+    """Reads the events of a case by repeat; none for a run of google-adk."""
     file: RunFile | None = None
     """The run's file; None for a run of google-adk."""
 
@@ -149,16 +150,16 @@ class KeptRun:
         return self.summary.id
 
 
-def open_run(path: Path) -> KeptRun:
-    """Raises OSError, and ValueError for what is neither a run of evaltui nor a result file."""
+def open_run(path: Path) -> StoredRun:
+    """Opens a run. Raises OSError, and ValueError for a file that is neither a run nor a result file."""
     return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_file(path)
 
 
-def _open_adk_result(path: Path) -> KeptRun:
+def _open_adk_result(path: Path) -> StoredRun:
     run = read_adk_result(path)
     cases = {case.id: case for case in run.cases}
     summary = RunSummary(run_id(path), {key: summarize(case) for key, case in cases.items()}, by_label=True)
-    return KeptRun(
+    return StoredRun(
         path=path,
         started=run.started,
         status=worst_status(case.status for case in run.cases),
@@ -169,16 +170,16 @@ def _open_adk_result(path: Path) -> KeptRun:
     )
 
 
-def _open_file(path: Path) -> KeptRun:
+def _open_file(path: Path) -> StoredRun:
     file = RunFile(path)
     file.require_whole()
-    return run_in(file)
+    return read_run(file)
 
 
-def run_in(file: RunFile) -> KeptRun:
-    """The run of a file that is open. Raises what `RunFile` does."""
+def read_run(file: RunFile) -> StoredRun:
+    """The run in an open file. Raises the errors of `RunFile`."""
     header, ending, summary = file.header, file.ending, summary_of(file)
-    return KeptRun(
+    return StoredRun(
         path=file.path,
         started=header.started,
         status=ending.status if ending else None,
@@ -191,7 +192,7 @@ def run_in(file: RunFile) -> KeptRun:
 
 
 def summary_of(file: RunFile) -> RunSummary:
-    """A run as it is compared. Raises what `RunFile` does."""
+    """The summary of a run for comparisons. Raises the errors of `RunFile`."""
     header = file.header
     return RunSummary(
         file.id,
@@ -204,22 +205,19 @@ def summary_of(file: RunFile) -> RunSummary:
     )
 
 
-def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
-    """Notes on cases without a result.
-
-    None for a complete run. Raises what `RunFile` does.
-    """
+def missing_case_notes(run: RunSummary, file: RunFile) -> Iterator[str]:
+    """Notes about cases without a result; none for a complete run. Raises the errors of `RunFile`."""
     header = file.header
     is_merged = bool(header.merged)
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
-        yield f"{plural(len(names), 'shard')} missing: {some_of(names, _MOST_SHARDS)}"
+        yield f"{plural(len(names), 'shard')} missing: {short_list(names, _MAX_SHARDS)}"
     if header.stopped and header.stopped not in file.notes:
         yield header.stopped
     elif unfinished := run.unfinished:
         if is_merged:
             names = [case.eval_id for case in unfinished]
-            yield f"{counted(len(unfinished), 'case')} without a result: {some_of(names)}"
+            yield f"{counted(len(unfinished), 'case')} without a result: {short_list(names)}"
         else:
             done, count = show_number(len(run.results)), counted(len(run.cases), "case")
             goes_on = file.seconds is None and is_being_written(file.path)
@@ -228,7 +226,7 @@ def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
 
 
 def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
-    """From the header of a run, and what it found out of its agent."""
+    """The circumstances of a run from its header and the metadata of its agent."""
     return Circumstances(
         files=header.files,
         agent=str(agent.get("name") or ""),
@@ -247,7 +245,7 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
 
 
 def case_of(file: RunFile, case: CaseId, summary: CaseSummary) -> CaseResult:
-    """The whole result of a case, with what the agent did. Raises what `RunFile` does."""
+    """The whole result of a case, with the actual turns. Raises the errors of `RunFile`."""
     result = file.case(case)
     return CaseResult.not_run(case, summary.eval_set_id) if result is None else result_of(file, result)
 
@@ -255,7 +253,7 @@ def case_of(file: RunFile, case: CaseId, summary: CaseSummary) -> CaseResult:
 def result_of(
     file: RunFile, case: CaseInRun, secrets: Secrets | None = None, *, with_actual: bool = True
 ) -> CaseResult:
-    """The result of a case that has one, without the secrets; `with_actual` with what the agent did."""
+    """The result of a case in a run's file, with masked secrets; `with_actual` includes the actual turns."""
     summary = case.summary
     repeats = file.results(case.number, with_actual=with_actual, secrets=secrets)
     pass_if = pass_if_of(summary.policy)
@@ -268,51 +266,52 @@ def result_of(
 
 @dataclass(frozen=True)
 class CasePoint:
-    """A case in one of the runs; `run` is the summary of that run for this case alone."""
+    """The result of a case in one run; `run` is the summary of that run with this case alone."""
 
     started: datetime
     summary: CaseSummary
     run: RunSummary
     path: Path
     number: int = 0
-    """Number of the run, from 1."""
+    """The number of the run, from 1."""
     name: str = ""
-    """The run's; "" for none."""
+    """The name of the run; "" for none."""
     kind: RunKind = ROOT_AGENT
 
     @property
     def title(self) -> str:
-        """`run 18`, `run 18 baseline`, `run 18 traces`"""
+        """The title of the run: `run 18`, `run 18 baseline`, `run 18 traces`."""
         of_traces = "traces" if self.kind.of_traces else ""
         return " ".join(filter(None, (f"run {self.number}", self.name, of_traces)))
 
 
 @dataclass(frozen=True)
 class CaseHistory:
-    """The results of a case in the last runs that had it, the oldest one first."""
+    """The results of a case in its last runs, the oldest first."""
 
     case: CaseId
     points: tuple[CasePoint, ...]
 
     @property
     def last_passed(self) -> CasePoint | None:
-        """The newest run of the kind of the last one in which it passed; None without one."""
+        """The newest passing run of the same kind as the last one; None without one."""
         alike = (point for point in reversed(self.points) if point.kind == self.points[-1].kind)
         return next((point for point in alike if point.summary.passes), None)
 
     @property
     def changed_since(self) -> tuple[str, ...]:
-        """The differences between the newest run and the one in which it last passed; none where these are
-        the same run, or it never passed."""
+        """The differences between the newest run and its last passing run; none where they are the same run,
+        or no run passed."""
         passed = self.last_passed
-        return what_changed(passed.run, self.points[-1].run, self.case) if passed else ()
+        return circumstance_changes(passed.run, self.points[-1].run, self.case) if passed else ()
 
     def until(self, moment: datetime) -> CaseHistory:
-        """The runs that were begun by then."""
+        """The history up to a moment."""
         return replace(self, points=tuple(point for point in self.points if point.started <= moment))
 
     def values(self, metric: str = "") -> list[float | None]:
-        """By run a metric's score, or the share of its evaluated repeats that passed; None without one."""
+        """The score of a metric in each run, or without a metric the pass rate of its repeats; None where it
+        is unknown."""
         cases = [point.summary for point in self.points]
         if metric:
             return [case.scores.get(metric) for case in cases]
@@ -320,9 +319,9 @@ class CaseHistory:
 
 
 class History:
-    """An agent's runs, of which only what is asked for is read; they are not kept in memory.
+    """The runs of an agent, read only as far as needed.
 
-    Cheap to make. Not for a frame: reading takes tens of milliseconds.
+    Reading takes tens of milliseconds, too long for a frame.
     """
 
     def __init__(self, store: RunStore, agent: RunKind) -> None:
@@ -331,7 +330,7 @@ class History:
         self.agent = agent
 
     def of(self, case: CaseId, last: int = 20) -> CaseHistory:
-        """The last runs that have a result of the case. A file that cannot be read is passed over."""
+        """The last runs with a result of a case; unreadable files are skipped."""
         points: list[CasePoint] = []
         names = {run: name for name, run in self.store.names().items()}
         for path in reversed(self.store.files()):
@@ -361,16 +360,16 @@ _Read = tuple[Path, RunHeader | None]
 
 
 def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Path]:
-    """Deletes the runs before the newest `keep`; returns their logs.
+    """Deletes all but the newest `keep` runs and returns the deleted logs.
 
-    Those stay that have a name, that are the last one of a set, or of a set in a matrix, of their kind, with
-    which a run that stays was compared, that still go on, in any process, and those `in_use`. Raises OSError.
+    Also kept are named runs, the last run of each set and kind (in a matrix, of each variant), baselines of
+    kept runs, runs in progress in any process, and those `in_use`. Raises OSError.
     """
     if len(store.files()) <= keep:
         return []
     with store.naming() as named:
         runs = [(log, header_of(log)) for log in store.files()]
-        stay = {log for log, _ in runs[-keep:]} | _last_of_sets(runs)
+        stay = {log for log, _ in runs[-keep:]} | _last_runs_of_sets(runs)
         stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
         baselines = set(_baselines(runs, stay))
         deleted = []
@@ -380,7 +379,7 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
         return deleted
 
 
-def _last_of_sets(runs: list[_Read]) -> set[Path]:
+def _last_runs_of_sets(runs: list[_Read]) -> set[Path]:
     last: dict[tuple[RunKind, str], Path] = {}
     for log, header in runs:
         for eval_set in header.sets if header else ():
@@ -391,14 +390,14 @@ def _last_of_sets(runs: list[_Read]) -> set[Path]:
 
 
 def _baselines(runs: list[_Read], stay: Collection[Path]) -> Iterator[str]:
-    """The ids of the runs with which those that stay were compared."""
+    """The ids of the baselines of kept runs."""
     for log, header in runs:
         if log in stay and header is not None:
             yield header.baseline
 
 
 def _delete(log: Path) -> bool:
-    """Whether it was deleted: not where its run goes on, or it is gone already."""
+    """Deletes a log; returns False for a run in progress, and for a missing file."""
     try:
         if is_being_written(log):
             return False

@@ -1,4 +1,4 @@
-"""The stored runs of an agent as a list, and what each is called."""
+"""The list of an agent's stored runs, and their titles."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ RunEnding = Literal["over", "interrupted", "going on"]
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as lists show it."""
+    """A run in a list."""
 
     path: Path
     started: datetime
-    """UTC."""
+    """Start, in UTC."""
     number: int | None = None
-    """Counts the runs of the agent, from 1; None for a result file of google-adk."""
+    """Number of the run among those of the agent, from 1; None for a result file of google-adk."""
     names: tuple[str, ...] = ()
-    """The names that the user gave it."""
+    """The names that the user gave to the run."""
     ending: RunEnding = "over"
     status: Status | None = None
-    """None where it did not come to its end."""
+    """The status; None for an incomplete run."""
     totals: Totals = field(default_factory=Totals)
-    """Totals of the cases that have a result."""
+    """Totals of the cases with a result."""
     selected: int = 0
-    """How many cases it was begun with."""
+    """Number of selected cases."""
     sets: tuple[SelectedSet, ...] = ()
     seconds: float | None = None
-    """Wall time; None where nobody knows."""
+    """Wall time in seconds; None where it is unknown."""
     model: str = ""
     kind: RunKind = ROOT_AGENT
     files: Mapping[str, str] = field(default_factory=dict)
-    """The agent's files, with fingerprints of what they held; empty where nobody knows."""
+    """The agent's files with fingerprints; empty where they are unknown."""
     changed: tuple[str, ...] | None = None
-    """The agent's files that are not any more what they were; None where nobody knows."""
+    """The agent's files that changed since the run; None where this is unknown."""
     matrix: str = ""
-    """The id that all runs of its matrix have; "" where it is of none."""
+    """The id of its matrix; "" for none."""
     variant: Variant | None = None
-    """The variant of the agent that was run; None where none was asked for."""
+    """The variant of the agent; None for no variant."""
     problem: str = ""
-    """Why it cannot be read; nothing else is known then."""
+    """Why the file is unreadable; other fields are empty then."""
     stopped: str = ""
-    """Why it is not complete although nobody interrupted it, a sentence; "" where it was not stopped."""
+    """Why the run was stopped early, as a sentence; "" where it was not."""
 
     @property
     def id(self) -> str:
@@ -69,11 +69,11 @@ class RunRow:
 
     @property
     def name(self) -> str:
-        """The newest of its names; "" for none."""
+        """The newest name; "" for none."""
         return self.names[-1] if self.names else ""
 
     def is_whole(self, paths: Iterable[str]) -> bool:
-        """Whether it ran to its end with all cases of its sets, those of these paths among them."""
+        """Whether the run is complete and has all cases of its sets, with these paths among them."""
         has_all = {*paths} <= {eval_set.path for eval_set in self.sets}
         return self.ending == "over" and has_all and all(eval_set.whole for eval_set in self.sets)
 
@@ -83,7 +83,7 @@ class RunRow:
 
     @property
     def title(self) -> str:
-        """With the variant that was run, unless it is the agent as it is."""
+        """The title of the run, with its variant unless that is the unchanged agent."""
         return run_title(self.number, self.started, self.name, self.kind)
 
 
@@ -96,7 +96,7 @@ class FailedCase(NamedTuple):
 
 
 def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
-    """The first cases of a run that did not pass; none of a file that cannot be read."""
+    """The first cases of a run that did not pass; none for an unreadable file."""
     with suppress(OSError, ValueError):
         if path.name.endswith(ADK_SUFFIX):
             results = [case for case in read_adk_result(path).cases if not summarize(case).passes][:most]
@@ -107,8 +107,8 @@ def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
     return ()
 
 
-def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
-    """The differences of two runs besides the agent's answers, in short: its files, `model`, `config`."""
+def run_differences(before: RunRow, after: RunRow) -> tuple[str, ...]:
+    """The differences between two runs besides the agent's responses, in short: files, `model`, `config`."""
     changes = different_files(before.files, after.files) if before.files and after.files else ()
     if before.model and after.model and before.model != after.model:
         changes = (*changes, "model")
@@ -123,24 +123,24 @@ def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
 
 
 def run_title(number: int | None, started: datetime, name: str = "", kind: RunKind = ROOT_AGENT) -> str:
-    """`run 18`, with a name `run 18 baseline`, of a variant or of traces with that; by its moment where it
-    has no number."""
+    """The title of a run: `run 18`, or with a name or variant `run 18 baseline`; its start time where it has
+    no number."""
     run = f"run {number}" if number else f"run of {show_local(started)}"
     return " ".join(filter(None, (run, name, kind.variant, "traces" if kind.of_traces else "")))
 
 
 def stored_runs(store: RunStore) -> list[Path]:
-    """The run logs, and the result files that google-adk has left, the newest first."""
+    """Run logs and result files of google-adk, the newest first."""
     return newest_first([*store.files(), *results_of_adk(store.agent_dir)])
 
 
 def results_of_adk(agent_dir: Path) -> list[Path]:
-    """The result files that google-adk has left, the newest first; of those written here there are logs."""
+    """Result files written by google-adk itself, the newest first."""
     return [path for path in adk_results(agent_dir)[::-1] if not is_own(path)]
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
-    return sorted(paths, key=_started, reverse=True)
+    return sorted(paths, key=_start_time, reverse=True)
 
 
 def names_by_run(store: RunStore) -> dict[str, tuple[str, ...]]:
@@ -155,15 +155,16 @@ def read_row(
     names: tuple[str, ...] = (),
     files: FilesNow | None = None,
 ) -> RunRow:
-    """A run; what cannot be read is a problem of the row. `files` are the agent's now, if that matters."""
+    """The row of a run; an unreadable file becomes a problem of the row. `files` are the agent's current
+    files, for finding changes."""
     try:
         return _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _row(path, names, files)
     except (OSError, ValueError) as error:
-        return RunRow(path, _started(path), names=names, problem=str(error))
+        return RunRow(path, _start_time(path), names=names, problem=str(error))
 
 
 def newest_run(store: RunStore, agent: RunKind) -> RunRow | None:
-    """The newest run of an agent, without one the newest in which traces were scored; None without any."""
+    """The newest run of an agent, else the newest run that scored traces; None without any."""
     of_traces: Path | None = None
     for path in reversed(store.files()):
         header = header_of(path)
@@ -181,7 +182,7 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
     eval_ids = tuple(case.eval_id for case in run.cases)
     return RunRow(
         path,
-        run.started if run.created else _started(path),
+        run.started if run.created else _start_time(path),
         names=names,
         status=worst_status(statuses),
         totals=totals_of(map(summarize, run.cases)),
@@ -218,8 +219,8 @@ def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
     )
 
 
-def _started(path: Path) -> datetime:
-    """When a run began, going by the name of its log; else when its file was written."""
+def _start_time(path: Path) -> datetime:
+    """Start time of a run by the name of its log, else by the time of its file."""
     try:
         return datetime.strptime(path.name[:19], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
     except ValueError:

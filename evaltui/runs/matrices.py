@@ -1,4 +1,4 @@
-"""The matrices among the stored runs of an agent."""
+"""Stored matrices of an agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
-from evaltui.runs.history import KeptRun, header_of, last_run, open_run, run_id
+from evaltui.runs.history import StoredRun, header_of, last_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
@@ -21,7 +21,7 @@ from evaltui.runs.store import SUFFIX, RunStore
 
 @dataclass(frozen=True)
 class VariantLog:
-    """The log of a variant."""
+    """The log of a variant's run."""
 
     path: Path
     header: RunHeader
@@ -33,17 +33,17 @@ class VariantLog:
 
 @dataclass(frozen=True)
 class StoredMatrix:
-    """The runs of a matrix."""
+    """The stored runs of a matrix."""
 
     id: str
     logs: tuple[VariantLog, ...]
-    """One for each variant, in the order in which the variants were first run."""
+    """The log of each variant, in the order of their first runs."""
     not_run: tuple[str, ...] = ()
-    """Names of its variants that have no run."""
+    """Names of the variants without a run."""
 
     @property
     def unchanged(self) -> VariantLog | None:
-        """The run of the agent as it is."""
+        """The run of the unchanged agent; None without one."""
         return next((log for log in self.logs if log.header.variant and not log.header.variant.changes), None)
 
     @property
@@ -56,42 +56,41 @@ class StoredMatrix:
 
     @property
     def goes_on(self) -> bool:
-        """Whether one of its runs does. Raises OSError for a log that is gone."""
+        """Whether a run of the matrix is in progress. Raises OSError for a missing log."""
         return any(map(is_being_written, self.paths))
 
 
 @dataclass(frozen=True)
 class OpenMatrix:
-    """A matrix that was read, with its runs in the order of its columns."""
+    """A matrix that was read, with its runs in the order of the columns."""
 
     stored: StoredMatrix
-    runs: tuple[KeptRun, ...]
+    runs: tuple[StoredRun, ...]
     matrix: Matrix
 
 
 def stored_matrices(store: RunStore, agent: RunKind | None = None) -> list[StoredMatrix]:
-    """The matrices of an agent, None for any, the newest first. Of a variant that was run again the last run
-    counts that is complete.
+    """The matrices of an agent, None for any agent, the newest first.
 
-    A log that cannot be read is passed over.
+    The last complete run of each variant counts. Unreadable logs are skipped.
     """
     variants: dict[str, dict[str, list[VariantLog]]] = {}
     for path in store.files():
         log = _variant_log(path)
         if log is not None and agent in (None, log.header.kind.agent._replace(variant="")):
             variants.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
-    matrices = [_stored(key, tuple(map(_last, logs.values()))) for key, logs in variants.items()]
+    matrices = [_make_matrix(key, tuple(map(_last_log, logs.values()))) for key, logs in variants.items()]
     return sorted(matrices, key=lambda matrix: min(path.name for path in matrix.paths), reverse=True)
 
 
-def _stored(matrix: str, logs: tuple[VariantLog, ...]) -> StoredMatrix:
+def _make_matrix(matrix: str, logs: tuple[VariantLog, ...]) -> StoredMatrix:
     names = {log.name for log in logs}
     others = (variant.name for variant in logs[0].header.variants)
     return StoredMatrix(matrix, logs, tuple(name for name in others if name not in names))
 
 
-def _last(logs: Sequence[VariantLog]) -> VariantLog:
-    """The last complete one of several, else the last one."""
+def _last_log(logs: Sequence[VariantLog]) -> VariantLog:
+    """The last complete log, else the last one."""
     others = reversed(logs if len(logs) > 1 else ())
     return next((log for log in others if _is_complete(log.path)), logs[-1])
 
@@ -104,10 +103,9 @@ def _is_complete(path: Path) -> bool:
 
 
 def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
-    """The matrix that `last`, an id or a unique beginning of one stands for: `last` where the newest run is
-    of one. None where it stands for a run, or for nothing.
+    """The matrix for a reference: an id, a unique prefix, or `last` where the newest run belongs to a matrix.
 
-    Raises SelectionError for a beginning that several matrices have.
+    None for a reference to a run, and for an unknown one. Raises SelectionError for an ambiguous prefix.
     """
     if ref == "last":
         latest = last_run(store)
@@ -124,8 +122,11 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
 
 
 def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "") -> tuple[Path, ...]:
-    """The file of the newest run of the agent, of one kind if there is one; where that is of a matrix, those
-    of all of its variants. Scored traces, and runs of the matrix `besides`, do not count."""
+    """The file of the newest run of an agent, of one kind if given; for a matrix, the files of all its
+    variants.
+
+    Runs that scored traces and runs of the matrix `besides` are skipped.
+    """
     for path in reversed(store.files()):
         if not _is_of_kind(path, kind):
             continue
@@ -138,8 +139,8 @@ def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "")
 
 
 def _is_of_kind(path: Path, kind: RunKind | None) -> bool:
-    """Whether a run is of a kind, without one any that ran the agent; True for a log that cannot be read,
-    which its reader reports."""
+    """Whether a run is of a kind, or without a kind any run of an agent; True for an unreadable log, which
+    its reader reports."""
     header = header_of(path)
     if header is None:
         return True
@@ -147,7 +148,7 @@ def _is_of_kind(path: Path, kind: RunKind | None) -> bool:
 
 
 def recorded_seconds(store: RunStore) -> dict[CaseId, float]:
-    """How long a run of each case took in the newest run, as far as that can be read."""
+    """The seconds of each case in the newest run, as far as they are readable."""
     seconds: dict[CaseId, float] = {}
     for path in newest_runs(store):
         with suppress(OSError, ValueError):
@@ -158,8 +159,10 @@ def recorded_seconds(store: RunStore) -> dict[CaseId, float]:
 
 
 def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:
-    """Several logs as a matrix; None where they are not each of another variant. They need not have been run
-    as one: those of each may be merged from parts."""
+    """The matrix of several logs; None where they are not of different variants.
+
+    The runs may come from different matrices, as after merging shards.
+    """
     if len(paths) < 2:
         return None
     headers = {path: RunFile(path).header for path in paths if path.suffix == SUFFIX}
@@ -171,19 +174,19 @@ def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:
 
 
 def _variant_log(path: Path) -> VariantLog | None:
-    """None for the log of a run that belongs to no matrix."""
+    """The log of a variant; None for a run outside of a matrix."""
     header = header_of(path)
     return VariantLog(path, header) if header and header.matrix else None
 
 
 def open_matrix(stored: StoredMatrix) -> OpenMatrix:
-    """Reads the runs of a matrix. Raises OSError, and ValueError for a log that is damaged."""
+    """Reads the runs of a matrix. Raises OSError, and ValueError for a damaged log."""
     runs = tuple(open_run(path) for path in stored.paths)
     summaries = [run.summary for run in runs]
     return OpenMatrix(stored, runs, matrix_of(summaries, usual_base(summaries), stored.not_run))
 
 
 def usual_base(runs: Sequence[RunSummary]) -> int:
-    """The first variant that changes nothing, else the first one."""
+    """Index of the first variant without changes, else 0."""
     unchanged = (place for place, run in enumerate(runs) if run.variant and not run.variant.changes)
     return next(unchanged, 0)

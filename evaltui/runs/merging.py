@@ -1,4 +1,4 @@
-"""Runs put together: shards of one selection, or runs of different cases of the same agent."""
+"""Merging runs: shards of one selection, or runs of different cases of the same agent."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.shards import ShardsOfRun
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import show_value
 
 
 def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
-    """The differences in words; none for logs that may be merged."""
+    """Differences that prevent merging two logs, in words."""
     if first.of_traces is not other.of_traces:
         yield "only one of them is of traces"
     options = _options(first), _options(other)
     for word in options[0]:
         before, now = (values[word] for values in options)
         if before != now:
-            yield f"{word} {_in_words(before)} → {_in_words(now)}"
+            yield f"{word} {_option_text(before)} → {_option_text(now)}"
     # Data an agent may change itself while it works.
     yield from (f"{name} changed" for name in different_files(first.files, other.files) if is_source(name))
     if first.shards and other.shards:
@@ -47,7 +47,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             yield from (f"{name} changed" for name, digest in mine.items() if digest not in theirs.values())
     if first.settings.record == "replay":
         changed = changed_files(first.recordings, other.recordings)
-        yield from (f"recordings of {path} changed" for path in changed if _has_both(path, first, other))
+        yield from (f"recordings of {path} changed" for path in changed if _both_have_set(path, first, other))
     sets = {eval_set.path: eval_set for eval_set in other.sets}
     for eval_set in first.sets:
         same = sets.get(eval_set.path)
@@ -58,11 +58,11 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
         yield from (
             f"{eval_set.path}: {change}" for change in config_changes(eval_set.scored_by, same.scored_by)
         )
-    yield from _divided_otherwise(first.shards, other.shards)
+    yield from _shard_differences(first.shards, other.shards)
 
 
 def _options(header: RunHeader) -> dict[str, object]:
-    """The options that runs of one plan have in common, by words; nothing for those that were not given."""
+    """The options that all runs of one plan share, by label; only those that were given."""
     settings, confidence = header.settings, header.settings.confidence
     return {
         "URL": header.url or None,
@@ -81,16 +81,16 @@ def _options(header: RunHeader) -> dict[str, object]:
     }
 
 
-def _has_both(path: str, first: RunHeader, other: RunHeader) -> bool:
+def _both_have_set(path: str, first: RunHeader, other: RunHeader) -> bool:
     """Whether both runs have cases of a set."""
     return all(any(eval_set.path == path for eval_set in header.sets) for header in (first, other))
 
 
-def _in_words(value: object) -> str:
+def _option_text(value: object) -> str:
     return "not given" if value is None else show_value(value)
 
 
-def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> Iterator[str]:
+def _shard_differences(first: ShardsOfRun | None, other: ShardsOfRun | None) -> Iterator[str]:
     if first is None or other is None:
         if first is not other:
             yield "only one of them is of a shard"
@@ -108,37 +108,36 @@ def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> 
 
 
 # Files and versions that a note names.
-_MOST_NAMES = 20
+_MAX_NAMES = 20
 Create = Callable[[RunHeader], RunWriter]
 
 
 class MergeError(ValueError):
-    """Why runs cannot be merged: a sentence that names them."""
+    """Why runs cannot be merged, as a sentence that names them."""
 
     page = "ci"
-    """The page of the guide that helps."""
+    """The page of the guide about it."""
 
 
-def _other_plan(run: RunFile, other: RunFile, why: str) -> MergeError:
+def _plan_error(run: RunFile, other: RunFile, why: str) -> MergeError:
     return MergeError(f"{run.path.name} is not of the same plan as {other.path.name}: {why}")
 
 
 @dataclass(frozen=True)
 class MergedRun:
-    """A run that was made of several."""
+    """A run merged from several runs."""
 
     log: Path
     seconds: float | None
-    """Wall time of the longest run, None where nobody knows."""
+    """Wall time of the longest run, in seconds; None where it is unknown."""
 
 
 def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun:
-    """Put runs together in one that `create` makes with the header it gets, and that is closed then.
+    """Merges runs into a run that `create` makes for a header, and closes it.
 
-    `baseline` is the id of the run that they are compared with; "" for that of the logs, if any has one.
-
-    Raises MergeError for runs that do not belong together, OSError, and ValueError for what is no run or is
-    damaged; the new file is gone then.
+    `baseline` is the id of the run to compare with, "" for the baseline in the logs. Raises MergeError for
+    runs that do not belong together, OSError, and ValueError for a damaged file or no run; the new file is
+    deleted then.
     """
     merge = _Merge(_read(logs))
     merge.check()
@@ -151,7 +150,8 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
 
 
 def _read(logs: Sequence[Path]) -> list[RunFile]:
-    """The one that was started first comes first, a merged one by its last part, in any order of `logs`."""
+    """The runs in the order of their starts, a merged run by its last part; independent of the order of
+    `logs`."""
     runs: list[RunFile] = []
     for path in dict.fromkeys(log.resolve() for log in logs):
         if path.name.endswith(ADK_SUFFIX):
@@ -166,7 +166,7 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
 
 @dataclass(slots=True)
 class _Case:
-    """A selected case while the logs are read."""
+    """A selected case while logs are merged."""
 
     set: SelectedSet
     rule: RepeatRule
@@ -184,10 +184,13 @@ class _Merge:
     # Checking
 
     def check(self) -> None:
-        """Raises MergeError unless all logs are of one plan, OSError, and ValueError."""
+        """Checks that all logs have one plan.
+
+        Raises MergeError where they do not, OSError, and ValueError.
+        """
         names = dict.fromkeys(run.header.variant.name if run.header.variant else "" for run in self._runs)
         if len(names) > 1:
-            named = some_of([name or "none" for name in names])
+            named = short_list([name or "none" for name in names])
             raise MergeError(
                 f"the runs are of several variants: {named}. Merge those of each variant with -o; "
                 "`evaltui report` of the merged logs is their matrix"
@@ -195,11 +198,11 @@ class _Merge:
         # Sets that two runs have in common may not be in a third.
         for earlier, later in combinations(self._runs, 2):
             if changes := list(differences(earlier.header, later.header)):
-                raise _other_plan(later, earlier, some_of(changes))
+                raise _plan_error(later, earlier, short_list(changes))
         self._check_cases()
 
     def _check_cases(self) -> None:
-        """Raises MergeError unless a case is the same in all runs of it and in the last run of its set."""
+        """Raises MergeError for a case that differs between its runs, or from the last run of its set."""
         prints: dict[CaseId, tuple[str, RunFile]] = {}
         for run in self._runs:
             for case, text in run.eval_cases:
@@ -207,29 +210,29 @@ class _Merge:
                 theirs, other = prints.setdefault(case, (mine, run))
                 # A file may have been written in another way.
                 if mine != theirs and _expects(run, case) != _expects(other, case):
-                    raise _other_plan(run, other, f"{case.eval_id} of {case.path} changed")
+                    raise _plan_error(run, other, f"{case.eval_id} of {case.path} changed")
         selected = {
             case for run in self._runs for case, _ in run.header.selected() if self._last[case.path] is run
         }
         for case, (mine, run) in prints.items():
             if case not in selected and mine not in self._unselected[case.path]:
                 changed = f"{case.eval_id} of {case.path} changed"
-                raise _other_plan(self._last[case.path], run, changed)
+                raise _plan_error(self._last[case.path], run, changed)
 
     @cached_property
     def _last(self) -> dict[str, RunFile]:
-        """The run of each set that was started last, by the path of the set."""
+        """The last started run of each set, by path of the set."""
         return {eval_set.path: run for run in self._runs for eval_set in run.header.sets}
 
     @cached_property
     def _unselected(self) -> dict[str, set[str]]:
-        """Fingerprints of the cases that these runs did not select, by the path of the set."""
+        """Fingerprints of the cases that these runs did not select, by path of the set."""
         return {path: run.unselected(path) for path, run in self._last.items()}
 
     # Writing
 
     def header(self, baseline: str) -> RunHeader:
-        """The header of the first log, with all that was selected."""
+        """The header of the first log, with the selections of all logs."""
         headers = [run.header for run in self._runs]
         # A merged run that regressed must not be the next baseline.
         baselines = (baseline, *(header.baseline for header in headers))
@@ -296,23 +299,21 @@ class _Merge:
         return MergedRun(into.path, seconds)
 
     def _notes(self, duplicates: int) -> Iterator[str]:
-        """The notes of the runs, of some of them with their ids, and those on the merge.
-
-        `duplicates` are the results that are in several logs.
-        """
+        """The notes of the runs, with ids where only some runs have them, and notes on the merge.
+        `duplicates` is the number of results that are in several logs."""
         runs_of: dict[str, list[str]] = {}
         for run in self._runs:
             for text in dict.fromkeys(filter(None, (*run.notes, run.header.stopped))):
                 runs_of.setdefault(text, []).append(run.id)
         for text, ids in runs_of.items():
-            yield text if len(ids) == len(self._runs) else f"{some_of(ids)}: {text}"
+            yield text if len(ids) == len(self._runs) else f"{short_list(ids)}: {text}"
         if duplicates:
             yield f"{counted(duplicates, 'result')} in several logs: the run started last counts"
         if changed := self._changed_data():
-            yield f"not the same in every run: {some_of(changed, _MOST_NAMES)}"
+            yield f"not the same in every run: {short_list(changed, _MAX_NAMES)}"
 
     def _checks(self) -> Iterator[MetricCheck]:
-        """The checks of the runs; where the same holds in several runs there is one check for all of them."""
+        """The metric checks of the runs; equal checks are joined."""
         groups: dict[str, dict[MetricCheck, list[MetricCheck]]] = {}
         checks = [check for run in self._runs for check in run.header.preflight]
         for check in checks:
@@ -334,8 +335,8 @@ class _Merge:
             )
 
     def _changed_data(self) -> tuple[str, ...]:
-        """The differences at the start of the runs that do not refuse a merge: data and `.env` of the agent,
-        the text of sets, recordings, versions."""
+        """The differences that do not prevent a merge: agent data and `.env`, text of sets, recordings,
+        versions."""
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
         traces: dict[str, str] = {}
@@ -375,11 +376,11 @@ class _Merge:
         return cases
 
     def _winners(self) -> tuple[dict[CaseId, tuple[int, int]], int]:
-        """The number of the log that counts for each case, with its number of repeats, and how many results
-        other logs have, too.
+        """For each case the index of the log that counts and its number of repeats; and the number of
+        duplicate results.
 
-        It is the last log that finished the case, else the one with the most repeats: a test over a mix of
-        two sequences would be wrong more often than it says.
+        The last log that finished the case counts, else the one with the most repeats: mixing two sequences
+        of runs would invalidate a sequential test.
         """
         ranks: dict[CaseId, tuple[bool, int, int]] = {}
         counts = [
@@ -394,7 +395,7 @@ class _Merge:
         return winners, sum(map(Counter.total, counts)) - sum(count for _, count in winners.values())
 
     def _counts(self, run: RunFile, stored: RepeatInRun) -> bool:
-        """Whether a repeat of a log is one of the merged run, under the same number."""
+        """Whether a stored repeat belongs to the merged run, under the same number."""
         case = self._cases[stored.case]
         return stored.repeat < case.rule.most and _same_conversations(case.set, run, stored.case)
 
@@ -408,7 +409,7 @@ def _expects(run: RunFile, case: CaseId) -> str:
 
 
 def _merged_files(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The fingerprints of the files; "" for one that differs between the runs, so that it equals no file."""
+    """Fingerprints of files; "" for a file that differs between the runs."""
     changed = {name for prints in files for name in different_files(files[0], prints)}
     return {name: "" if name in changed else text for prints in files for name, text in prints.items()}
 
@@ -418,7 +419,7 @@ def _has_set(header: RunHeader, path: str) -> bool:
 
 
 def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool:
-    """Whether repeats of a case have the numbers in a log that they have in the merged one."""
+    """Whether the repeats of a case have the same conversations in a log as in the merged run."""
     if merged.conversations is None:
         return True
     theirs = next(
@@ -434,7 +435,7 @@ def _result(case: CaseId, merged: _Case, confidence: Confidence | None) -> CaseR
 
 
 def _merged_sets(runs: Sequence[RunFile]) -> Iterator[SelectedSet]:
-    """Every set of the logs with all cases that any of them selected, in the order of the set if known."""
+    """Every set of the logs, with all selected cases, in the order of the set if it is known."""
     by_path: dict[str, list[SelectedSet]] = {}
     shards = _merged_shards(runs)
     for path, divided in shards.sets.items() if shards else ():
@@ -483,7 +484,7 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
 
 
 def _merged_conversations(parts: Sequence[SelectedSet]) -> Mapping[str, tuple[str, ...]] | None:
-    """The conversations of each case, as the run that started last has them."""
+    """The conversations of each case, from the last started run."""
     if all(part.conversations is None for part in parts):
         return None
     return {eval_id: ids for part in parts for eval_id, ids in (part.conversations or {}).items()}

@@ -1,4 +1,4 @@
-"""The data that every report is made of."""
+"""The data for all reports of a run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from evaltui.core.model.spending import RunningTotal, Spending
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.run_settings import RunSettings
-from evaltui.runs.history import KeptRun, result_of
+from evaltui.runs.history import StoredRun, result_of
 from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_tables import case_json
 
 
 class ReportedCases(Sequence[CaseResult]):
-    """Results of cases without their secrets.
+    """Results of cases with masked secrets, read on demand from the run's file.
 
-    Asking for one that is in the run's file raises what `RunFile` raises. The file may be deleted meanwhile.
+    Reading raises the errors of `RunFile`. The file may be deleted meanwhile.
     """
 
     def __init__(
@@ -41,16 +41,16 @@ class ReportedCases(Sequence[CaseResult]):
         secrets: Secrets = Secrets(),  # noqa: B008
         file: RunFile | None = None,
     ) -> None:
-        """`file` has the results that are not given; None where all are."""
+        """Wraps results, or cases whose results are in `file`."""
         self._cases = tuple(cases)
         self._secrets = secrets
         self._file = file
 
     @classmethod
-    def of_run(cls, run: KeptRun, secrets: Secrets) -> ReportedCases:
-        """The selected cases of a stored run: one of its texts may have been named as a secret since.
+    def of_run(cls, run: StoredRun, secrets: Secrets) -> ReportedCases:
+        """The selected cases of a stored run, with texts masked that were declared secret since.
 
-        Raises what `RunFile` raises.
+        Raises the errors of `RunFile`.
         """
         numbers = run.file.numbers if run.file else {}
         rows = (
@@ -61,13 +61,13 @@ class ReportedCases(Sequence[CaseResult]):
 
     @property
     def summaries(self) -> Iterator[CaseSummary]:
-        """The summaries of the cases, in order, without reading the results."""
+        """The summaries of the cases in order, without reading their results."""
         for case in self._cases:
             yield case.summary if isinstance(case, CaseInRun) else summarize(case)
 
     @property
     def as_json(self) -> Iterator[Json]:
-        """The cases as the JSON report has them: a run's file has them so."""
+        """The JSON data of the cases for the JSON report, as stored in the file."""
         for case in self._cases:
             if isinstance(case, CaseInRun):
                 assert self._file is not None
@@ -77,17 +77,17 @@ class ReportedCases(Sequence[CaseResult]):
 
     @property
     def costs(self) -> Iterator[tuple[str, Spending | None]]:
-        """The path and the cost, None where nobody knows, of each case that has a result."""
+        """Path and spending of each case with a result; None for unknown spending."""
         if self._file is not None:
             return self._file.costs
         return ((case.id.path, case.spent) for case in self if case.repeats)
 
     def only(self, numbers: Iterable[int]) -> ReportedCases:
-        """Some of them, by their places from 0."""
+        """The cases at some indices, from 0."""
         return ReportedCases((self._cases[number] for number in numbers), self._secrets, self._file)
 
     def by_path(self, paths: Iterable[str]) -> Mapping[str, ReportedCases]:
-        """The cases by their file; for each of the paths, there are some or none."""
+        """The cases by path of their set, empty for a path without cases."""
         numbers: dict[str, list[int]] = {path: [] for path in paths}
         for number, case in enumerate(self._cases):
             numbers[case.id.path].append(number)
@@ -111,11 +111,11 @@ class ReportedCases(Sequence[CaseResult]):
 
 
 EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
-"""Gives the events of a case by repeat, from 0; none where they are unknown."""
+"""Reads the events of a case by repeat, from 0; none where they are unknown."""
 
 
 def no_events(_: CaseId) -> Mapping[int, Sequence[Event]]:
-    """Gives no events: the run was not stored."""
+    """Returns no events, for a run that was not stored."""
     return {}
 
 
@@ -123,20 +123,21 @@ ExpectedOfCase = Callable[[CaseId], Sequence[Invocation]]
 
 
 def nothing_expected(_: CaseId) -> Sequence[Invocation]:
-    """Gives no expectation: the run was not stored."""
+    """Returns no expectations, for a run that was not stored."""
     return ()
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run and its circumstances: `started` is UTC, `seconds` wall time, None where nobody knows.
+    """A run with its circumstances.
 
-    Each case belongs to one of the sets, by the path of its id.
+    `started` is in UTC, `seconds` is wall time, None where it is unknown. Each case belongs to a set by the
+    path in its id.
     """
 
     cases: ReportedCases
     status: Status
-    """The worst of theirs."""
+    """The worst status of the cases."""
     agent: str
     started: datetime
     seconds: float | None
@@ -147,27 +148,29 @@ class RunReport:
     calls: CallCounts = field(default_factory=CallCounts)
     checks: tuple[MetricCheck, ...] = ()
     python: str = ""
-    """The agent's Python, why it is the one, and its framework there; "" for evaltui's own."""
+    """The agent's Python, the reason for it, and its framework; "" for evaltui's own Python."""
     settings: RunSettings = field(default_factory=RunSettings)
     """The run-wide settings."""
     model: str = ""
-    """The agent's; "" where nobody knows."""
+    """The agent's model; "" where it is unknown."""
     address: str = ""
-    """The words that name the agent on a command line; "" where they are not known."""
+    """The agent as on a command line; "" where it is unknown."""
     events: EventsOfCase = no_events
-    """Reads what happened in a case. Raises OSError, and ValueError for a log that is damaged."""
+    """Reads the events of a case. Raises OSError, and ValueError for a damaged log."""
     expected: ExpectedOfCase = nothing_expected
-    """Reads what each turn of a case expects; nothing where a user is simulated, or nobody knows. Raises what
-    `events` does."""
+    """Reads the expected turns of a case; none for a simulated user, and where they are unknown.
+
+    Raises the errors of `events`.
+    """
 
     @property
     def uses_recordings(self) -> bool:
-        """Whether not everything that is in it happened in this run, or some of it was kept for another."""
+        """Whether the run replayed or made recordings."""
         return self.settings.record != "off" or self.calls.stubbed_tools > 0
 
     @cached_property
     def rates(self) -> Rates | None:
-        """Pass rate and mean scores; None where no case was run."""
+        """Pass rates and mean scores; None without cases."""
         return rates(self.summaries, self.totals)
 
     @cached_property
@@ -182,7 +185,7 @@ class RunReport:
 
     @cached_property
     def _spent(self) -> tuple[Spending | None, Mapping[str, Spending | None]]:
-        """The cost of all cases, and of the cases of each file."""
+        """The spending of all cases, and by file."""
         spent, by_path = RunningTotal(), defaultdict[str, RunningTotal](RunningTotal)
         for path, cost in self.cases.costs:
             by_path[path].add(cost)
@@ -191,16 +194,16 @@ class RunReport:
 
     @property
     def spent(self) -> Spending | None:
-        """The cost of all cases, by model; None where it is unknown."""
+        """The spending of all cases, by model; None where it is unknown."""
         return self._spent[0]
 
     def spent_in(self, eval_set: SelectedSet) -> Spending | None:
-        """The cost of the cases of a set; None where it is unknown."""
+        """The spending of the cases of a set; None where it is unknown."""
         return self._spent[1].get(eval_set.path)
 
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:
-        """How many cases had errors of each kind."""
+        """Number of cases with errors, by kind of error."""
         may_have = (
             self.cases[number]
             for number, summary in enumerate(self.summaries)
@@ -219,7 +222,7 @@ class RunReport:
 
     @cached_property
     def tags(self) -> Mapping[str, Totals]:
-        """The totals of the cases with each tag, sorted by tag; empty where no case has a tag."""
+        """Totals of the cases by tag, sorted by tag; empty without tags."""
         by_tag: dict[str, list[CaseSummary]] = {}
         tags = {eval_set.path: eval_set.tags for eval_set in self.sets}
         for case in self.summaries:
@@ -233,6 +236,6 @@ class RunReport:
         return [(sets[path], cases) for path, cases in self.cases.by_path(sets).items()]
 
     def name_of(self, eval_set: SelectedSet) -> str:
-        """The id of a set, with its file where another set of the run has the same id."""
+        """The id of a set, with its file where several sets have this id."""
         shared = sum(other.eval_set_id == eval_set.eval_set_id for other in self.sets) > 1
         return f"{eval_set.eval_set_id} ({eval_set.path})" if shared else eval_set.eval_set_id

@@ -1,4 +1,4 @@
-"""Interrupted runs: what one left to do, and whether it can still be done."""
+"""Interrupted runs: their remaining cases, and whether they can be resumed."""
 
 from __future__ import annotations
 
@@ -37,16 +37,19 @@ from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 
 FinishedRepeats = Mapping[CaseId, Mapping[int, RepeatResult]]
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 class ResumeError(ValueError):
-    """Why a run cannot be resumed: a sentence, or with `differs` what changed, so that the two halves of its
-    results would be about different things."""
+    """Why a run cannot be resumed, as a sentence.
+
+    With `differs`, the reason is a change since the run started, so that old and new results would not belong
+    together.
+    """
 
     def __init__(self, why: str, *, differs: bool = False) -> None:
         super().__init__(why)
@@ -54,14 +57,15 @@ class ResumeError(ValueError):
 
 
 class CompleteError(ResumeError):
-    """The run is complete."""
+    """The run is complete, so that nothing is left to resume."""
 
 
 @dataclass(frozen=True)
 class Resumption:
-    """A run that is to be brought to its end.
+    """A run to resume.
 
-    `eval_ids` are the cases that it was started with, by their files; `finished` are the results of repeats.
+    `eval_ids` are the cases that it was started with, by file; `finished` are the results of finished
+    repeats.
     """
 
     path: Path
@@ -69,13 +73,13 @@ class Resumption:
     eval_ids: Mapping[Path, tuple[str, ...]]
     finished: FinishedRepeats
     more: Mapping[CaseId, int] = field(default_factory=dict)
-    """How often cases are run that are run more often than the others."""
+    """Numbers of runs for the cases that have more runs than the others."""
     spent: Amount = field(default_factory=Amount)
-    """The spending of its model calls besides the results in `finished`."""
+    """The spending of model calls that is not part of the results in `finished`."""
     known_spent: Amount = field(default_factory=Amount)
     """The spending of the results in `finished`."""
     of_other_variant: bool = False
-    """Whether the run was of another variant, and only says which cases are run, and how."""
+    """Whether the run is of another variant, and only its selection and settings are used."""
 
     @property
     def id(self) -> str:
@@ -83,19 +87,20 @@ class Resumption:
 
     @property
     def notes(self) -> list[str]:
-        """The remarks on the results that are taken over. Raises what `RunFile` raises."""
+        """Remarks on the reused results. Raises the errors of `RunFile`."""
         return [note for note in RunFile(self.path).notes if self.finished and note != self.header.stopped]
 
     def carried(self) -> Iterator[tuple[CaseId, int]]:
-        """The runs of cases that are taken over, each with its number from 0."""
+        """The reused runs of cases, each with its number from 0."""
         for case, repeats in self.finished.items():
             yield from ((case, number) for number in repeats)
 
 
-def begun_with(path: Path, *, of_traces: bool = False) -> RunHeader:
-    """The header of a run that may be resumed: a run of the agent, or one that scored traces.
+def resumable_header(path: Path, *, of_traces: bool = False) -> RunHeader:
+    """The header of a run that may be resumed.
 
-    Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run.
+    Raises ResumeError for a run of another kind (`of_traces`: a run that scored traces), OSError, and
+    ValueError for a file that is no run.
     """
     if path.name.endswith(ADK_SUFFIX):
         raise ResumeError("ADK result files cannot be resumed")
@@ -119,17 +124,15 @@ def read_resumption(
     of_traces: bool = False,
     more: Mapping[CaseId, int] | None = None,
 ) -> Resumption:
-    """The cases and repeats that a run left: those without a result, and errors of these `kinds`.
+    """The remaining cases and repeats of a run: those without a result, and errors of these `kinds`.
 
-    `more` adds repeats of some of its cases. Sets and configs must be read as they were for the run; for
-    `of_traces` see `begun_with`.
-
-    Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
-    EvalSetError, OSError, and ValueError for a log that is damaged.
+    `more` adds repeats of some cases. Sets and configs must be read as for the run; for `of_traces` see
+    `resumable_header`. Raises ResumeError for a changed agent, set or config, and for nothing left to run;
+    EvalSetError, OSError, and ValueError for a damaged log.
     """
-    agent_dir, header = agent.folder, begun_with(path, of_traces=of_traces)
+    agent_dir, header = agent.folder, resumable_header(path, of_traces=of_traces)
     _refuse_another(agent, path, header, sets, of_traces=of_traces)
-    opened = [_opened(agent_dir, selected, sets) for selected in header.sets]
+    opened = [_open_set(agent_dir, selected, sets) for selected in header.sets]
     if not opened and header.shards is not None:
         raise CompleteError("Nothing to resume: the shard has no case")
     if not opened:
@@ -144,7 +147,7 @@ def read_resumption(
     for began, plan in zip(header.sets, opened, strict=True):
         runs = header.settings.runs or plan.config.evaltui.repeats.runs
         cases = plan.only(began.eval_ids).cases
-        recordings = _replayed(agent, header, plan)
+        recordings = _replay_recordings(agent, header, plan)
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
             case = CaseId(plan.case_path, eval_id)
             rule = header.repeat_rule(began, eval_id, plan.config.evaltui.repeats)
@@ -169,14 +172,11 @@ def read_resumption(
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
-    return Resumption(path, header, _selected(header, opened), results, more_of, spent, known_spent)
+    return Resumption(path, header, _selected_ids(header, opened), results, more_of, spent, known_spent)
 
 
-def _replayed(agent: AgentAddress, header: RunHeader, plan: SetPlan) -> Recordings | None:
-    """The recordings of a set as they are now; None for a run that does not only replay.
-
-    Raises EvalSetError.
-    """
+def _replay_recordings(agent: AgentAddress, header: RunHeader, plan: SetPlan) -> Recordings | None:
+    """The current recordings of a set; None for a run that does not only replay. Raises EvalSetError."""
     if header.settings.record != "replay" or plan.path is None:
         return None
     variant = agent.variant.recordings if agent.variant else ""
@@ -189,16 +189,16 @@ def _has_other_recording(eval_id: str, done: Mapping[int, FinishedRepeat], recor
 
 
 def _refuse_changed(changed: Mapping[str, Sequence[str]]) -> None:
-    """Raises ResumeError where there are any; `changed` has ids of cases by what changed of them."""
+    """Raises ResumeError if `changed` has any ids of cases, which are grouped by the kind of change."""
     for what, eval_ids in changed.items():
         if eval_ids:
-            raise ResumeError(f"{what} changed: {some_of(eval_ids, _MOST_NAMES)}", differs=True)
+            raise ResumeError(f"{what} changed: {short_list(eval_ids, _MAX_NAMES)}", differs=True)
 
 
 def _refuse_another(
     agent: AgentAddress, path: Path, header: RunHeader, sets: SetSource, *, of_traces: bool
 ) -> None:
-    """Raises ResumeError where a run is of another agent, or of one that changed."""
+    """Raises ResumeError for a run of another agent, or of an agent that changed."""
     if (url := header.url) != agent.url:
         raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
     now, then = RunKind.of(agent), header.kind
@@ -211,27 +211,26 @@ def _refuse_another(
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
     if not of_traces and (changed := files_changed_since(RunFile(path), agent)):
-        raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
+        raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
 
 
 def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:
-    """The selection for another variant of the matrix of a run: the same cases, all of them.
+    """The selection of a run, to run it with another variant of its matrix: the same cases, all of them.
 
-    Raises ResumeError where sets or configs are not what they were, EvalSetError, OSError, and ValueError for
-    a log that is damaged.
+    Raises ResumeError for changed sets or configs, EvalSetError, OSError, and ValueError for a damaged log.
     """
-    header = begun_with(path)
-    opened = [_opened(agent.folder, selected_set, sets) for selected_set in header.sets]
-    return Resumption(path, header, _selected(header, opened), {}, of_other_variant=True)
+    header = resumable_header(path)
+    opened = [_open_set(agent.folder, selected_set, sets) for selected_set in header.sets]
+    return Resumption(path, header, _selected_ids(header, opened), {}, of_other_variant=True)
 
 
-def _selected(header: RunHeader, opened: Sequence[SetPlan]) -> dict[Path, tuple[str, ...]]:
-    """The cases of a run, by their files."""
+def _selected_ids(header: RunHeader, opened: Sequence[SetPlan]) -> dict[Path, tuple[str, ...]]:
+    """The ids of the selected cases of a run, by file."""
     files = (plan.path for plan in opened)
     return {file: began.eval_ids for began, file in zip(header.sets, files, strict=True) if file}
 
 
-def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
+def _open_set(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
     name = began.eval_set_id
     path = sets.find(began.path, name)
     if path is None:
@@ -241,7 +240,7 @@ def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
         raise ResumeError(f"{began.path} no longer has the set {name}", differs=True)
     here = {*plan.eval_ids}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
-        raise ResumeError(f"{name} no longer has {some_of(gone, _MOST_NAMES)}", differs=True)
+        raise ResumeError(f"{name} no longer has {short_list(gone, _MAX_NAMES)}", differs=True)
     # As the log has it.
     now = normal_config(secrets_of(agent_dir).masked(plan.config.scoring()))
     if changes := list(config_changes(began.scored_by, now)):
@@ -249,11 +248,8 @@ def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
     return plan
 
 
-def spent_in(log: Path) -> Amount:
-    """The spending of the model calls of a run, as far as its log says.
-
-    Raises OSError, and ValueError for a log that is damaged.
-    """
+def run_spending(log: Path) -> Amount:
+    """The spending of the model calls in a run's log. Raises OSError, and ValueError for a damaged log."""
     file = RunFile(log)
     return sum(
         (Amount.of(file.result(stored.data).spent) for stored in file.repeats), file.spent_without_result
@@ -261,29 +257,29 @@ def spent_in(log: Path) -> Amount:
 
 
 def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
-    """The files that were there when a run began and changed before its end, by the agent or its user."""
+    """Sentences about files that the agent or its user changed while a run was in progress."""
     before = resumption.header.files
     if not (before and resumption.finished):
         return
     if changed := [name for name in changed_files(before, files_of_agent(agent, before)) if name in before]:
         either = "Unless the agent wrote that, kept results may be of the earlier version"
-        yield f"{some_of(changed, _MOST_NAMES)} changed while run {resumption.id} went on. {either}"
+        yield f"{short_list(changed, _MAX_NAMES)} changed while run {resumption.id} went on. {either}"
 
 
 class FinishedRepeat(NamedTuple):
-    """The facts of a repeat that are needed before it is read."""
+    """Facts about a finished repeat that are needed before its result is read."""
 
     expects: str
-    """The fingerprint of the case when it was run."""
+    """Fingerprint of the case in the run."""
     recorded: str
-    """The fingerprint of its recording when it was run; "" for a run without recordings."""
+    """Fingerprint of its recording in the run; "" for a run without recordings."""
     spent: Amount
 
 
 class StoredRepeats(Mapping[int, RepeatResult]):
-    """The repeats of one case, by number from 0, each read when it is asked for.
+    """The results of the repeats of one case, by number from 0, read on demand.
 
-    Asking for one raises what `RunFile` raises.
+    Reading raises the errors of `RunFile`.
     """
 
     __slots__ = ("_case", "_file", "_numbers")
@@ -311,8 +307,11 @@ class StoredRepeats(Mapping[int, RepeatResult]):
 def finished_repeats(
     file: RunFile, kinds: AbstractSet[ErrorKind] | None = None, *, of_traces: bool = False
 ) -> tuple[dict[CaseId, dict[int, FinishedRepeat]], Amount]:
-    """The repeats that a run has a result of, without those that had an error, of these kinds if there are
-    any; and what was spent besides. Raises what `RunFile` raises."""
+    """The repeats of a run that have a result, without those with an error (of these `kinds` if given); and
+    the other spending.
+
+    Raises the errors of `RunFile`.
+    """
     finished: dict[CaseId, dict[int, FinishedRepeat]] = {}
     besides = file.spent_without_result
     for stored in file.repeats:
@@ -328,7 +327,7 @@ def finished_repeats(
 
 
 def _had_error(result: RepeatResult, kinds: AbstractSet[ErrorKind] | None) -> bool:
-    """Whether an error kept it from a verdict, of these kinds if there are any."""
+    """Whether an error prevented a verdict, of one of these `kinds` if given."""
     if result.status is not Status.ERROR and not result.errors:
         return False
     # Not every error has a kind: with all kinds, it is among them.
@@ -339,11 +338,11 @@ def _had_error(result: RepeatResult, kinds: AbstractSet[ErrorKind] | None) -> bo
 _MOMENT = 1.0
 
 
-def with_opened(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> RunHeader:
-    """The header of a run with the files that its processes have opened by now.
+def with_opened_files(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> RunHeader:
+    """The header with the files that processes of the run have opened by now.
 
-    A file that was found only now and is newer than the run is `UNKNOWN`: nobody knows what it held for the
-    first cases. Of an agent behind a network, only what scores it is read here.
+    The fingerprint is `UNKNOWN` for a file that was opened late and is newer than the run: its earlier
+    content is unknown. For an agent behind a network, only the files that score it count.
     """
     read, written = (used_files(agent.code, paths) for paths in (opened.read, opened.written))
     new = {name: path for name, path in read.items() if name not in header.files and name not in written}
@@ -359,9 +358,9 @@ def with_opened(header: RunHeader, agent: AgentAddress, opened: FilesOpened) -> 
     )
 
 
-def changed_meanwhile(header: RunHeader, files: Mapping[str, str]) -> list[str]:
-    """The files that changed between the begin of a run and its end, which is now, but for data that the
-    agent may have written itself; `files` are those of now."""
+def files_changed_during(header: RunHeader, files: Mapping[str, str]) -> list[str]:
+    """The files that changed from the start of a run until now, except data that the agent may have written;
+    `files` are the current fingerprints."""
     changed = changed_files(header.files, files)
     return [
         name for name in changed if _is_read_only(name, header) or (name in header.files and is_prompt(name))
@@ -369,11 +368,11 @@ def changed_meanwhile(header: RunHeader, files: Mapping[str, str]) -> list[str]:
 
 
 def files_changed_since(file: RunFile, agent: AgentAddress, written: Collection[str] = ()) -> tuple[str, ...]:
-    """The agent's files that are not what they were when a run began.
+    """The agent's files that changed since a run started.
 
-    Data that its processes wrote, or those of later runs, which are `written`, is left out, and what the
-    agent may have changed before the end of the run. Of an agent behind a network those that scored it, once
-    the run began: only their times are known. Raises what `RunFile` raises.
+    Excluded are data written by its processes or by later runs (`written`), and data that the agent may have
+    changed during the run. For an agent behind a network, the files that scored it, by their times. Raises
+    the errors of `RunFile`.
     """
     header, folder = file.header, agent_folder(agent.code)
     if header.url:

@@ -1,4 +1,4 @@
-"""A run's file, asked while the run goes on or when it is over."""
+"""Reading a run's file, during the run or afterwards."""
 
 from __future__ import annotations
 
@@ -34,42 +34,43 @@ from evaltui.runs.run_tables import (
     SUMMARY,
     VERSION,
     Row,
+    column_text,
+    column_value,
     connect,
-    stored,
-    text_of,
     whole_case,
 )
 from evaltui.runs.store import SUFFIX
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
-_SPENDING = Row(Spending)
+_SPENDING_ROW = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
 # The scores of the first of the worst repeats of cases, which are a JSON list of numbers.
-_DECIDING = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
+_DECIDING_SCORES = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
     SELECT repeat FROM repeats WHERE repeats.case_id = scores.case_id
     ORDER BY CASE repeats.status {} END, repeat LIMIT 1
 )""".format(" ".join(f"WHEN '{status}' THEN {rank}" for rank, status in enumerate(WORST_FIRST)))
 # Rows that are read at once.
-_PAGE = 1000
+_PAGE_ROWS = 1000
 # Seconds until one who writes has taken the lock again that was free when it was looked for.
-_PAUSES = (0.01, 0.02, 0.0)
+_RETRY_PAUSES = (0.01, 0.02, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class CaseInRun:
-    """A selected case with its result in a run's file."""
+    """A case with a result in a run's file."""
 
     number: int
-    """Its place in the selection, from 1, by which it is found again."""
+    """Its position in the selection, from 1, which is its key in the file."""
     id: CaseId
     summary: CaseSummary
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatInRun:
-    """The result of one run of a case in a run's file."""
+    """The result of one repeat of a case in a run's file."""
 
     case: CaseId
+    """Counted from 0."""
     eval_set_id: str
     repeat: int
     """From 0."""
@@ -78,24 +79,24 @@ class RepeatInRun:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ended."""
+    """The end of a run."""
 
     status: Status
     seconds: float | None = None
-    """Wall time; None where nobody knows."""
+    """Wall time in seconds; None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricTotal:
-    """The totals of a metric over several cases."""
+    """Totals of a metric over several cases."""
 
     cases: int = 0
-    """Cases that it passes or fails, or should."""
+    """Number of cases for which the metric has a verdict, or should have one."""
     passed: int = 0
     scored: int = 0
-    """How many have a score."""
+    """Number of cases with a score."""
     sum: float = 0.0
-    """The sum of the scores."""
+    """Sum of the scores."""
 
     def __add__(self, other: MetricTotal) -> MetricTotal:
         return MetricTotal(
@@ -107,8 +108,8 @@ class MetricTotal:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raises OSError for a file that cannot be read, ValueError for a damaged one."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raises OSError for an unreadable file and ValueError for a damaged one, in place of SQLite's errors."""
     try:
         yield
     except sqlite3.Error as error:
@@ -122,19 +123,19 @@ def reading(path: Path) -> Iterator[None]:
 
 
 class RunFile:
-    """A run's file opened for reading, also while the run goes on or after the file was deleted.
+    """A run's file opened for reading, also during the run and after the file was deleted.
 
-    Everything raises OSError for a file that cannot be read, and ValueError for one that is not a run, was
-    written by another version, or is damaged.
+    Every method raises OSError for an unreadable file, and ValueError for a file that is no run, has another
+    version, or is damaged.
     """
 
     def __init__(self, path: Path, db: sqlite3.Connection | None = None) -> None:
-        """`db` is a connection to it, which is closed in the end; None opens one."""
+        """Opens the file; `db` is an existing connection to it, which is closed with this object."""
         self.path = path
         self._db = db or connect(path)
         # A connection is in a cycle of references: it would stay open until these are collected.
         weakref.finalize(self, self._db.close)
-        with reading(path):
+        with translate_errors(path):
             if self._value("PRAGMA application_id") != APPLICATION:
                 raise ValueError(f"{path} is not a run of evaltui")
             if (version := self._value("PRAGMA user_version")) != VERSION:
@@ -147,20 +148,20 @@ class RunFile:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the run could not be stored, or not to its end."""
+        """Whether the run is in memory because its file is missing or incomplete."""
         return not self._value("SELECT length(file) FROM pragma_database_list WHERE name = 'main'")
 
     # The run
 
     @property
     def number(self) -> int | None:
-        """The number of the run, from 1; None for one outside of the runs of an agent."""
+        """The number of the run, from 1; None for a run outside of an agent's runs."""
         number: int | None = self._value("SELECT number FROM run")
         return number
 
     @cached_property
     def header(self) -> RunHeader:
-        """The settings and the selection that the run was begun with."""
+        """The settings and the selection of the run."""
         columns = ("started", "number", "evaltui", "python", "stopped")
         *values, text = self._row(f"SELECT {', '.join(columns)}, header FROM run")
         in_columns = dict(zip(columns, values, strict=True))
@@ -206,31 +207,31 @@ class RunFile:
 
     @property
     def agent(self) -> Json:
-        """The agent as its host imported it; {} where the run did not get that far."""
+        """The metadata of the agent from its host; {} where the agent was not imported."""
         text = self._value("SELECT agent FROM run")
         data: Json = self._json(text) if text else {}
         return data
 
     @property
     def ending(self) -> Ending | None:
-        """How the run ended; None where it goes on or was interrupted."""
+        """The end of the run; None for a run in progress or interrupted."""
         status, seconds = self._row("SELECT status, seconds FROM run")
         return Ending(Status(status), seconds) if status else None
 
     @property
     def seconds(self) -> float | None:
-        """Wall time; None where the run goes on or was killed, and where nobody knows."""
+        """Wall time in seconds; None for a run in progress, after a kill, and where it is unknown."""
         seconds: float | None = self._value("SELECT seconds FROM run")
         return seconds
 
     @property
     def notes(self) -> list[str]:
-        """The remarks on the run, in their order."""
+        """The remarks on the run, in order."""
         return [text for (text,) in self._rows("SELECT text FROM notes ORDER BY id")]
 
     @property
     def last_moment(self) -> float:
-        """Seconds since the epoch when the run ended, or its last event happened."""
+        """The time of the last event or of the end, in seconds since the epoch."""
         event = self._value("SELECT event FROM events ORDER BY id DESC LIMIT 1")
         seconds = self.seconds
         if seconds is None:
@@ -238,7 +239,7 @@ class RunFile:
         return self.header.started.timestamp() + seconds
 
     def require_whole(self) -> None:
-        """Raises ValueError for a file that lacks what was written, as one that was copied meanwhile."""
+        """Raises ValueError for a file that lacks written data, such as a copy made during the run."""
         if self.ending is None and not is_being_written(self.path):
             result = self._value("PRAGMA integrity_check(1)")
             if result != "ok":
@@ -247,7 +248,7 @@ class RunFile:
 
     @property
     def totals(self) -> Totals:
-        """The totals of its cases, without those of executions, which lists of runs do not show."""
+        """Totals of the cases, without totals of executions."""
         done = "FROM cases WHERE status IS NOT NULL"
         counts = Counter(dict(self._rows(f"SELECT status, count(*) {done} GROUP BY status")))
         flaky, tokens, all_tokens, usd, saved, unpriced, unseen, with_cost = self._row(
@@ -266,14 +267,14 @@ class RunFile:
 
     @property
     def spent_without_result(self) -> Amount:
-        """The spending of model calls that no result counts."""
+        """The spending of model calls that is not part of any result."""
         return Amount(*self._row("SELECT total(usd), total(tokens) FROM spending"))
 
     # Cases
 
     @property
     def eval_cases(self) -> Iterator[tuple[CaseId, str]]:
-        """The selected cases as they were when the run began, as JSON text."""
+        """The selected cases as JSON text, as they were at the start."""
         for path, eval_id, text in self._paged(
             "SELECT id, path, eval_id, eval_case FROM eval_cases JOIN cases ON id = case_id "
             "WHERE id > ? ORDER BY id"
@@ -281,43 +282,44 @@ class RunFile:
             yield CaseId(path, eval_id), text
 
     def unselected(self, path: str) -> set[str]:
-        """Fingerprints of the JSON of cases of a set that were not selected."""
-        text = self._value("SELECT unselected FROM sets WHERE path = ?", stored(path))
+        """Fingerprints of the unselected cases of a set, as JSON data."""
+        text = self._value("SELECT unselected FROM sets WHERE path = ?", column_value(path))
         return set(self._json(text, list)) if text else set()
 
     def eval_case(self, case: CaseId) -> Json | None:
-        """A selected case as it was when the run began; None where nobody knows."""
+        """A selected case as it was at the start; None where it is unknown."""
         text = self._value(
             "SELECT eval_case FROM eval_cases JOIN cases ON id = case_id WHERE path = ? AND eval_id = ?",
-            *map(stored, case),
+            *map(column_value, case),
         )
         data: Json | None = None if text is None else self._json(text)
         return data
 
     @property
     def cases(self) -> Iterator[CaseInRun]:
-        """The cases that have a result, in the order of the selection."""
+        """The cases with a result, in the order of the selection."""
         last = 0
         while page := list(
-            self._cases(f"WHERE id > ? AND status IS NOT NULL ORDER BY id LIMIT {_PAGE}", last)
+            self._cases(f"WHERE id > ? AND status IS NOT NULL ORDER BY id LIMIT {_PAGE_ROWS}", last)
         ):
             yield from page
             last = page[-1].number
 
     @property
     def numbers(self) -> dict[CaseId, int]:
-        """The numbers of the cases that have a result."""
+        """The numbers of the cases with a result."""
         rows = self._rows("SELECT path, eval_id, id FROM cases WHERE status IS NOT NULL")
         return {CaseId(path, eval_id): number for path, eval_id, number in rows}
 
     def case(self, case: CaseId) -> CaseInRun | None:
-        """A case with its result; None without one."""
+        """A case with its result; None without a result."""
         return next(
-            self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(stored, case)), None
+            self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(column_value, case)),
+            None,
         )
 
     def case_at(self, number: int) -> CaseInRun:
-        """A case by its number. Raises ValueError for one without a result."""
+        """The case with a number. Raises ValueError for a case without a result."""
         case = next(self._cases("WHERE id = ? AND status IS NOT NULL", number), None)
         if case is None:
             raise ValueError(f"{self.path} has no result of its case {number}")
@@ -342,24 +344,21 @@ class RunFile:
             yield CaseInRun(number, CaseId(path, eval_id), summary)
 
     def deciding_scores(self, numbers: Collection[int]) -> dict[int, dict[str, tuple[float, str]]]:
-        """The scores of metrics and their statuses, of the repeat that decides how a case came out, by the
-        numbers of cases."""
+        """Scores and statuses of metrics in the deciding repeat, by number of the case."""
         scores: dict[int, dict[str, tuple[float, str]]] = {}
         for number, metric, score, status in self._rows(
-            f"SELECT case_id, metric, score, status FROM {_DECIDING} AND score IS NOT NULL",
+            f"SELECT case_id, metric, score, status FROM {_DECIDING_SCORES} AND score IS NOT NULL",
             json.dumps(list(numbers)),
         ):
             scores.setdefault(number, {})[metric] = score, status
         return scores
 
     def metric_totals(self, numbers: Collection[int]) -> dict[str, MetricTotal]:
-        """Totals of the metrics that pass or fail cases, by the repeats that decide how these came out.
-
-        `numbers` are those of the cases.
-        """
+        """Totals of the metrics that decide cases, from the deciding repeats; `numbers` are those of the
+        cases."""
         rows = self._rows(
             "SELECT metric, count(*), total(status = 'PASSED'), count(score), total(score) "
-            f"FROM {_DECIDING} AND status != 'INFORMATIONAL' GROUP BY metric",
+            f"FROM {_DECIDING_SCORES} AND status != 'INFORMATIONAL' GROUP BY metric",
             json.dumps(list(numbers)),
         )
         return {name: MetricTotal(cases, int(passed), *scores) for name, cases, passed, *scores in rows}
@@ -368,12 +367,12 @@ class RunFile:
 
     @property
     def repeats(self) -> Iterator[RepeatInRun]:
-        """The results of all repeats, in the order in which they were finished."""
+        """The results of all repeats, in the order in which they finished."""
         return self._repeats("")
 
     @property
     def judged_repeats(self) -> Iterator[RepeatInRun]:
-        """The results of those repeats of which a judge was asked."""
+        """The results of the repeats for which a judge was asked."""
         return self._repeats("AND instr(result, '\"judge\":{')")
 
     def _repeats(self, condition: str) -> Iterator[RepeatInRun]:
@@ -385,49 +384,51 @@ class RunFile:
 
     @property
     def costs(self) -> Iterator[tuple[str, Spending | None]]:
-        """The path and the cost, None where nobody knows, of each case that has a result."""
+        """Path and spending of each case with a result; None for unknown spending."""
         for path, text in self._paged(
             "SELECT id, path, report FROM cases WHERE id > ? AND status IS NOT NULL ORDER BY id"
         ):
             spent = self._json(text).get("spent")
-            yield path, spent and self._read(_SPENDING.read, spent)
+            yield path, spent and self._read(_SPENDING_ROW.read, spent)
 
     def results(
         self, number: int, *, with_actual: bool = True, secrets: Secrets | None = None
     ) -> list[RepeatResult]:
-        """The results of the repeats of a case, by its number; `with_actual` with the turns as they ran,
-        without the secrets."""
+        """The results of the repeats of a case, by its number; `with_actual` includes the actual turns, with
+        masked secrets."""
         rows = self._repeats_of(number, secrets)
         return [self.result(row, with_actual=with_actual) for row in rows]
 
     def _repeats_of(self, number: int, secrets: Secrets | None) -> list[Json]:
         rows = self._rows("SELECT result FROM repeats WHERE case_id = ? ORDER BY repeat", number)
-        repeats = [self._json(secrets.in_json(text, json.dumps) if secrets else text) for (text,) in rows]
+        repeats = [self._json(secrets.mask_json(text, json.dumps) if secrets else text) for (text,) in rows]
         if not repeats:
             eval_id = self._value("SELECT eval_id FROM cases WHERE id = ?", number)
             raise ValueError(f"{self.path} is damaged: it has no repeat of {eval_id}")
         return repeats
 
     def reported(self, case: CaseInRun, secrets: Secrets) -> Json:
-        """A case as reports have it, without the secrets."""
+        """The JSON data of a case for reports, with masked secrets."""
         text = self._value("SELECT report FROM cases WHERE id = ?", case.number)
-        row = self._json(secrets.in_json(text, json.dumps))
+        row = self._json(secrets.mask_json(text, json.dumps))
         ids = {"path": case.id.path, "eval_id": case.id.eval_id, "eval_set_id": case.summary.eval_set_id}
         repeats = self._repeats_of(case.number, secrets)
         reported: Json = self._read(lambda values: whole_case(values, repeats), {**row, **ids})
         return reported
 
     def repeat(self, case: CaseId, repeat: int) -> RepeatResult:
-        """The result of a repeat of a case, with the turns as they ran. Raises KeyError without one."""
+        """The result of a repeat with its actual turns. Raises KeyError for a missing repeat."""
         key = "path = ? AND eval_id = ? AND repeat = ?"
         joined = "JOIN cases ON cases.id = case_id"
-        text = self._value(f"SELECT result FROM repeats {joined} WHERE {key}", *map(stored, case), repeat)
+        text = self._value(
+            f"SELECT result FROM repeats {joined} WHERE {key}", *map(column_value, case), repeat
+        )
         if text is None:
             raise KeyError(repeat)
         return self.result(self._json(text), with_actual=True)
 
     def result(self, data: Json, *, with_actual: bool = False) -> RepeatResult:
-        """The result of a repeat; `with_actual` with the turns as they ran."""
+        """The result in stored data; `with_actual` includes the actual turns."""
         result: RepeatResult = self._read(REPEAT.read, {**data, "actual": ()})
         if not with_actual:
             return result
@@ -442,7 +443,7 @@ class RunFile:
     # Events
 
     def events(self, number: int) -> dict[int, list[Event]]:
-        """The events of a case by repeat, by the number of the case."""
+        """The events of a case by repeat, from the number of the case."""
         return self._by_repeat(self._event_rows(number))
 
     def _event_rows(self, number: int) -> Iterator[tuple[Any, ...]]:
@@ -456,12 +457,12 @@ class RunFile:
         return events
 
     def events_of(self, case: CaseId) -> dict[int, list[Event]]:
-        """The events of a case by repeat; {} for a case that is not in the run."""
-        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *map(stored, case))
+        """The events of a case by repeat; {} for a case outside of the run."""
+        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *map(column_value, case))
         return {} if number is None else self.events(number)
 
     def events_of_kinds(self, *kinds: str) -> Iterator[Event]:
-        """The events of these kinds of all cases."""
+        """The events of some kinds, of all cases."""
         of_kinds = f"events.kind IN ({', '.join('?' * len(kinds))})"
         for row in self._paged(
             f"SELECT events.id, {_EVENT} WHERE events.id > ? AND {of_kinds} ORDER BY events.id", *kinds
@@ -469,16 +470,16 @@ class RunFile:
             yield self._event(*row)
 
     def event_texts(self, case: CaseId, repeat: int) -> Iterator[tuple[str, str]]:
-        """The kind and the JSON of each event of a repeat."""
+        """Kind and JSON text of each event of a repeat."""
         return self._rows(
             "SELECT kind, event FROM events JOIN cases ON cases.id = case_id "
             "WHERE path = ? AND eval_id = ? AND repeat = ? ORDER BY events.id",
-            *map(stored, case),
+            *map(column_value, case),
             repeat,
         )
 
     def size_of_events(self, number: int) -> int:
-        """Characters of the events of a case, by its number."""
+        """Number of characters in the events of a case, by its number."""
         return int(self._value("SELECT total(length(event)) FROM events WHERE case_id = ?", number))
 
     def _event(self, path: str, eval_id: str, eval_set_id: str, repeat: int, text: str) -> Event:
@@ -497,22 +498,21 @@ class RunFile:
         except (RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{self.path} is damaged: {error}") from error
         if not isinstance(value, kind):
-            raise ValueError(f"{self.path} is damaged: {in_words(value)} stands in it for a {kind.__name__}")
+            raise ValueError(
+                f"{self.path} is damaged: {value_in_words(value)} stands in it for a {kind.__name__}"
+            )
         return value
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with reading(self.path), closing(self._db.execute(query, values)) as cursor:
+        with translate_errors(self.path), closing(self._db.execute(query, values)) as cursor:
             # All at once: while rows are fetched, the run cannot commit.
             rows = cursor.fetchall()
-        return (tuple(map(text_of, row)) for row in rows)
+        return (tuple(map(column_text, row)) for row in rows)
 
     def _paged(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query without their first column, which orders them and is asked to be above a value.
-
-        A run of many cases does not fit into the memory.
-        """
+        """The rows of a query, page by page, without their first column, by which they are ordered."""
         last = 0
-        while rows := list(self._rows(f"{query} LIMIT {_PAGE}", last, *values)):
+        while rows := list(self._rows(f"{query} LIMIT {_PAGE_ROWS}", last, *values)):
             yield from (row[1:] for row in rows)
             last = rows[-1][0]
 
@@ -527,20 +527,20 @@ class RunFile:
 
 
 def _invocations(repeat: Json) -> tuple[Invocation, ...]:
-    """The turns of a repeat as they ran."""
+    """The actual turns of a repeat."""
     # As JSON, in which bytes are base64.
     return tuple(Invocation.model_validate_json(to_json(turn)) for turn in repeat["actual"])
 
 
 def is_being_written(path: Path) -> bool:
-    """Whether the run of a file goes on, in this process or in another: it holds the file's write lock.
+    """Whether the run of a file is in progress in any process, which holds the write lock of the file.
 
-    Raises OSError for a file that cannot be opened.
+    Raises OSError for an unreadable file.
     """
     journal = path.with_name(f"{path.name}-journal")
     with closing(connect(path, wait=0)) as db:
         # A run commits without the lock for a moment, but beside its journal.
-        for pause in _PAUSES:
+        for pause in _RETRY_PAUSES:
             try:
                 db.execute("BEGIN IMMEDIATE")
             except sqlite3.Error as error:

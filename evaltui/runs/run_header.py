@@ -1,4 +1,4 @@
-"""The settings and the selection that a run was begun with."""
+"""The settings and the selection of a run, which its file begins with."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from evaltui.runs.shards import ShardsOfRun
 
 @dataclass(frozen=True)
 class SelectedSet:
-    """An eval set of a run, and which of its cases were selected.
+    """An eval set of a run with its selected cases.
 
-    `path` is that of `CaseId`, `config` what scored it, None where nobody knows; `whole` where all of its
-    cases were selected. `places` are theirs in the set, from 0, None where nobody knows. `tags` are those of
-    the selected cases, by their ids. `conversations` are those of traces that were scored, by the id of the
-    case the ids of its repeats; None where the agent was run, or nobody knows.
+    `path` is that of `CaseId`. `config` is the config that scored it, None where it is unknown. `whole` tells
+    whether all cases were selected. `places` are the indices of the cases in the set, from 0, None where they
+    are unknown. `tags` are by case id. `conversations` are the ids of scored conversations by case id, one
+    for each repeat; None where the agent was run, or they are unknown.
     """
 
     path: str
@@ -48,100 +48,98 @@ class SelectedSet:
     tags: Tags = field(default_factory=dict)
     conversations: Mapping[str, tuple[str, ...]] | None = None
     more: Mapping[str, int] = field(default_factory=dict)
-    """How often cases are run that are run more often than the others, by their ids."""
+    """Numbers of runs by case id, for the cases that have more runs than the others."""
     fingerprint: str | None = None
-    """The fingerprint of the text of its file; None where it is unknown."""
+    """Fingerprint of the text of its file; None where it is unknown."""
     file: str | None = None
-    """Its file as the run found it; None where nobody knows."""
+    """Its file at the start; None where it is unknown."""
     config_path: str | None = None
-    """The file of its config; None for ADK's defaults, and where nobody knows."""
+    """The file of its config; None for ADK's defaults, and where it is unknown."""
     defaulted: tuple[str, ...] | None = None
-    """The criteria of its config that no file gave; None where nobody knows."""
+    """Criteria of its config that are ADK's defaults; None where they are unknown."""
     not_used: str | None = None
-    """A config that stands above the set and is for other sets; None without one."""
+    """A config in a folder above, which is for other sets; None without one."""
 
     unselected: tuple[str, ...] = ()
-    """Fingerprints of the JSON of its other cases, for a run that begins; `RunFile.unselected` reads them."""
+    """Fingerprints of its unselected cases, set at the start of a run; `RunFile.unselected` reads them."""
 
     @cached_property
     def scored_by(self) -> Json | None:
-        """Normal form of its config."""
+        """The normal form of its config; None without a config."""
         return None if self.config is None else normal_config(self.config)
 
 
 @dataclass(frozen=True)
 class RunHeader:
-    """The agent, the settings and the selection that a run was begun with."""
+    """The agent, the settings and the selection of a run."""
 
     sets: tuple[SelectedSet, ...] = ()
     settings: RunSettings = field(default_factory=RunSettings)
-    """The settings; in a shard, with the limits of all shards together."""
+    """The settings; in a shard, with the limits for all shards together."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     number: int | None = None
-    """Number of the run, from 1; None outside of the runs of an agent."""
+    """Number of the run, from 1; None for a run outside of an agent's runs."""
     evaltui: str = ""
-    """Version of evaltui that wrote the file; "" before it is written. The same goes for `python`."""
+    """Version of evaltui that wrote the file, "" before it is written; likewise `python`."""
     python: str = ""
     agent_dir: str = ""
-    """Folder or file of the agent; "" where nobody knows."""
+    """Folder or file of the agent; "" where it is unknown."""
     agent_name: str | None = None
-    """The agent below the root agent that was run as the root; None for the root itself."""
+    """The sub-agent that was run as the root agent; None for the root agent."""
     module: str = ""
-    """The dotted name that the agent was imported by; "" for what its folder holds."""
+    """The dotted module name of the agent; "" for an agent of its folder."""
     url: str = ""
-    """The address of an agent behind a network; "" for one that is imported."""
+    """The URL of an agent behind a network; "" for an imported agent."""
     in_process: bool = False
-    """Whether the agent was an object, run in the process that evaluated it."""
+    """Whether the agent was an object, run in the evaluating process."""
     interpreter: Interpreter | None = None
-    """The Python that the agent ran in, its `reason` "" for evaltui's own; None where nobody knows."""
+    """The agent's Python, with an empty `reason` for evaltui's own; None where it is unknown."""
     of_adk: bool = False
-    """Whether google-adk ran the agent, in a mode that nobody knows."""
+    """Whether google-adk ran the agent, with unknown modes."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """The agent's files and those that were read elsewhere in its project, each with a fingerprint of what it
-    held."""
+    """The agent's files and other read files of its project, with fingerprints."""
     read: tuple[str, ...] = ()
-    """The files of the project that its processes opened for reading."""
+    """Files of the project that its processes opened for reading."""
     written: tuple[str, ...] = ()
-    """The files of the project that its processes opened for writing."""
+    """Files of the project that its processes opened for writing."""
     recordings: Mapping[str, str] = field(default_factory=dict)
-    """Fingerprints of the recordings before the run, by the paths of their sets."""
+    """Fingerprints of recordings before the run, by path of the set."""
     config: str = ""
-    """The config of all sets; "" where each has its own."""
+    """The config for all sets; "" where each set has its own."""
     initial_session: str = ""
-    """The session that sets of the old format begin with; "" for none."""
+    """The session at the start of sets in the old format; "" for none."""
     variant: Variant | None = None
-    """The variant that was run; None where none was asked for."""
+    """The variant of the agent; None for no variant."""
     matrix: str = ""
-    """The id that all runs of its matrix have; "" where it is of none."""
+    """The id of its matrix; "" for none."""
     variants: tuple[Variant, ...] = ()
-    """All of its matrix, in their order; none where it does not say."""
+    """All variants of its matrix, in order; empty where they are unknown."""
     shards: ShardsOfRun | None = None
-    """The shards of the selection that it holds; None where it was not divided."""
+    """The shards in this run; None for an undivided selection."""
     traces: tuple[str, ...] = ()
-    """The recorded traces that were scored, as the user named them; none where the agent was run."""
+    """The scored traces, as the user named them; empty where the agent was run."""
     trace_files: Mapping[str, str] = field(default_factory=dict)
-    """Files of these traces, as seen from the agent's folder, with the SHA-256 of each."""
+    """Files of these traces, relative to the agent's folder, with their SHA-256."""
     case_from: str = ""
-    """The attribute that names the case of a conversation; "" for those that are known."""
+    """The attribute that names the case of a conversation; "" for the usual ones."""
     only_paired: bool = False
-    """Whether selected cases without a conversation were left out."""
+    """Whether cases without a conversation were left out."""
     unpaired: int = 0
-    """How many of the scored conversations no case is for."""
+    """Number of scored conversations without a case."""
     session: str = ""
-    """The id of the session that was received and scored; "" for none."""
+    """Id of the received session that was scored; "" for none."""
     resumed: str = ""
-    """Id of the run that it brought to its end; "" for none."""
+    """Id of the run that this run resumed; "" for none."""
     baseline: str = ""
-    """Id of the run that it was compared with; "" for none."""
+    """Id of the baseline; "" for none."""
     merged: tuple[str, ...] = ()
-    """Ids of the runs that it was made of."""
+    """Ids of the runs that were merged to this run."""
     last_part: datetime | None = None
-    """When the last of the runs that it was made of was started; None for a run that was not merged."""
+    """Start of the last merged run; None for a run that was not merged."""
     preflight: tuple[MetricCheck, ...] = ()
-    """Requirements of the metrics, as they were before the run."""
+    """Checks of the metrics' requirements before the run."""
     stopped: str = ""
-    """Why cases have no result although nobody interrupted the run, such as its budget, a sentence; "" where
-    it was not stopped."""
+    """Why the run was stopped early, such as its budget, as a sentence; "" where it was not."""
 
     @property
     def of_traces(self) -> bool:
@@ -150,16 +148,17 @@ class RunHeader:
 
     @property
     def latest(self) -> datetime:
-        """When the run was started that has its newest results."""
+        """Start of the last merged run, else of this run."""
         return self.last_part or self.started
 
     @property
     def ended_early(self) -> str:
-        """How a run ended that is not complete, in a word."""
+        """The end of an incomplete run in a word."""
         return "stopped" if self.stopped else "interrupted"
 
     @cached_property
     def kind(self) -> RunKind:
+        """The kind of the run."""
         variant = self.variant
         return RunKind(
             agent_file(self.agent_dir),
@@ -173,12 +172,14 @@ class RunHeader:
         )
 
     def is_of(self, agent: RunKind) -> bool:
-        """Whether the run is of this agent, whatever its verdicts are of, or of traces that nobody knows the
-        agent of."""
+        """Whether the run is of this agent with any verdicts, or of traces of an unknown agent."""
         return self.of_traces or self.kind.agent == agent.agent
 
     def repeat_rule(self, eval_set: SelectedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
-        """How often a case is run whose config has `repeats`. Raises ValueError where it could never pass."""
+        """The number of repeats of a case under a config with `repeats`.
+
+        Raises ValueError for a case that could never pass.
+        """
         ids = None if eval_set.conversations is None else len(eval_set.conversations.get(eval_id, ()))
         return rule_of_case(self.settings, repeats, ids, eval_set.more.get(eval_id))
 
@@ -190,7 +191,7 @@ class RunHeader:
             )
 
     def to_json(self) -> Json:
-        """Without what has a place of its own in the file of the run, and what is of this machine alone."""
+        """JSON data without fields that have their own tables or that concern only this machine."""
         data = _WRITER.to_python(self, exclude=_ELSEWHERE)
         # As texts: pydantic has no place for names of files that are not Unicode.
         as_json: Json = json.loads(json.dumps(data, default=str))
@@ -198,7 +199,8 @@ class RunHeader:
 
     @classmethod
     def from_json(cls, data: Json, **elsewhere: Any) -> RunHeader:
-        """`elsewhere` are the fields that `to_json` leaves out. Raises ValueError for what is no header."""
+        """The header in JSON data, with the fields in `elsewhere` that `to_json` leaves out. Raises
+        ValueError for other data."""
         return _HEADER.validate_python({**data, **elsewhere})
 
 

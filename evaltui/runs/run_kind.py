@@ -1,4 +1,4 @@
-"""The kind of a run: results of one kind are of the same agent, verdicts of the same scale."""
+"""The kind of a run: runs of one kind have the same agent and comparable verdicts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ if TYPE_CHECKING:
 
 
 class RunKind(NamedTuple):
-    """The agent of a run, relative to the folder that its runs are stored for, and how its verdicts came
-    about.
+    """The agent of a run, relative to the folder of its runs, and the kind of its verdicts.
 
-    Runs of another kind do not count as the last run, nor their passed cases as passed.
+    A run of another kind never counts as the last run.
     """
 
     file: str = ""
-    """The name of an agent that is a single file; "" for what its folder holds."""
+    """File name of a single-file agent; "" for an agent of its folder."""
     module: str = ""
-    """The dotted name that the agent was imported by, perhaps with `:attribute`; "" for none."""
+    """The dotted module name of the agent, perhaps with `:attribute`; "" for none."""
     agent_name: str = ""
-    """The sub-agent that was run as the root; "" for the root agent."""
+    """The sub-agent that was run as the root agent; "" for the root agent."""
     url: str = ""
-    """The address of an agent behind a network; "" for one that is imported."""
+    """The URL of an agent behind a network; "" for an imported agent."""
     in_process: bool = False
     variant: str = ""
-    """The name of the variant, if it changes something of the agent."""
+    """The name of a variant with changes; "" for none."""
     of_traces: bool = False
     """Whether recorded traces were scored."""
     adk_verdicts: bool = False
@@ -48,17 +47,17 @@ class RunKind(NamedTuple):
 
     @property
     def agent(self) -> RunKind:
-        """The agent alone, whatever its verdicts are of."""
+        """The kind reduced to the agent, without properties of verdicts."""
         return self._replace(of_traces=False, adk_verdicts=False)
 
     @property
     def of_any_deployment(self) -> RunKind:
-        """Without the URL, which may be another one in each deployment."""
+        """The kind without the URL, which may differ between deployments."""
         return self._replace(url="any" if self.url else "")
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """The ways in which it differs from the root agent of its folder, without the variant."""
+        """The differences from the root agent of the folder in words, without the variant."""
         words = {
             "traces": self.of_traces,
             "in process": self.in_process,
@@ -70,4 +69,4 @@ class RunKind(NamedTuple):
 
 
 ROOT_AGENT = RunKind()
-"""A run of the root agent of a folder."""
+"""The kind of a run with the root agent of a folder."""

@@ -1,7 +1,7 @@
-"""The tables of a run's file, which is a SQLite file, and how its columns hold texts and results.
+"""The tables of a run's SQLite file, and the encoding of texts and results in its columns.
 
-guide/files.md documents them for users. Only this module, `run_file`, `run_writer` and `score_table` know
-SQL of runs.
+guide/files.md documents them for users. SQL about runs is only in this module, `run_file`, `run_writer` and
+`score_table`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, RepeatResult
 
 VERSION = 4
-"""`user_version` of the file. Others are refused."""
+"""`user_version` of the file; files with another version are refused."""
 APPLICATION = 0x6576616C
 SCHEMA = """
 CREATE TABLE run (
@@ -65,10 +65,10 @@ CREATE TABLE spending (usd REAL NOT NULL, tokens REAL NOT NULL);
 
 
 class Row:
-    """How values of a dataclass are stored as JSON: with all fields, those too that no report has."""
+    """Reads and writes values of a dataclass as JSON with all fields, including those that reports omit."""
 
     def __init__(self, kind: type, **how: Any) -> None:
-        """`how` they are written: options of pydantic."""
+        """Prepares a type; `how` are serialization options of pydantic."""
         schema = TypeAdapter(kind).core_schema
         self.read = SchemaValidator(schema).validate_python
         # With mode="json", NaN and infinity would be null.
@@ -77,7 +77,7 @@ class Row:
 
 
 def with_all_fields(schema: Any) -> Any:
-    """A schema that serializes fields, too, that no report has, unless they have their defaults."""
+    """The schema with fields that reports omit, unless they have their defaults."""
     if isinstance(schema, list):
         return [*map(with_all_fields, schema)]
     if not isinstance(schema, dict):
@@ -89,16 +89,16 @@ def with_all_fields(schema: Any) -> Any:
 
 
 IDS = {"path", "eval_id", "eval_set_id"}
-"""Keys of a case that have columns of their own."""
+"""Keys of a case that have their own columns."""
 SUMMARY = Row(CaseSummary, round_trip=True, exclude_defaults=True, exclude=IDS)
 REPEAT = Row(RepeatResult, by_alias=True)
-"""The JSON of reports, and the fields that reports leave out."""
+"""JSON for repeats: that of reports, and the fields that reports omit."""
 _CASE = TypeAdapter(CaseResult)
 _SEVERITY = {status.value: rank for rank, status in enumerate(WORST_FIRST)}
 
 
 def case_json(case: CaseResult, leave_out: AbstractSet[str] = frozenset()) -> Json:
-    """A case as reports have it, without some of its keys."""
+    """JSON data of a case as in reports, without the keys in `leave_out`."""
     data: Json = _CASE.dump_python(case, by_alias=True, warnings=False, exclude={*leave_out})
     return data
 
@@ -109,7 +109,7 @@ def case_row(case: CaseResult) -> Json:
 
 
 def whole_case(row: Json, repeats: Sequence[Json]) -> Json:
-    """A case as reports have it, of its row and of those of its repeats."""
+    """JSON data of a case as in reports, from its row and those of its repeats."""
     deciding = min(repeats, key=lambda repeat: _SEVERITY[repeat["status"]])
     case = {
         **row,
@@ -119,36 +119,37 @@ def whole_case(row: Json, repeats: Sequence[Json]) -> Json:
         "turns": deciding.get("turns", []),
         "state": deciding.get("state", []),
     }
-    reported: Json = to_jsonable_python(case, exclude=_left_out_of_reports())
+    reported: Json = to_jsonable_python(case, exclude=_unreported_of_case())
     return in_order(reported, *KEYS_OF_CASE)
 
 
 @cache
-def _left_out_of_reports() -> Json:
+def _unreported_of_case() -> Json:
     # What is left out of the case itself, its row lacks.
-    return {name: places for name, places in unreported(CaseResult).items() if places is not True}
+    return {name: places for name, places in unreported_fields(CaseResult).items() if places is not True}
 
 
-def unreported(kind: Any) -> Json:
-    """The fields of a dataclass, and of those within it, that no report has: an `exclude` of pydantic."""
+def unreported_fields(kind: Any) -> Json:
+    """The fields of a dataclass, nested ones included, that reports omit, as an `exclude` option of
+    pydantic."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         places = {
             field.metadata.get("alias", field.name): "exclude" in field.metadata
-            or unreported(hints[field.name])
+            or unreported_fields(hints[field.name])
             for field in fields(kind)
         }
         return {name: place for name, place in places.items() if place}
-    places = {name: place for part in get_args(kind) for name, place in unreported(part).items()}
+    places = {name: place for part in get_args(kind) for name, place in unreported_fields(part).items()}
     return {"__all__": places} if places and get_origin(kind) is tuple else places
 
 
 # Seconds that one who writes or reads waits for the other.
-_WAIT = 60.0
+_LOCK_SECONDS = 60.0
 
 
-def stored(text: str) -> str | bytes:
-    """A text as a column has it: one that is not Unicode, as the name of a file may be, as bytes."""
+def column_value(text: str) -> str | bytes:
+    """A text as a column value; bytes for text with lone surrogates, such as some file names."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -156,13 +157,13 @@ def stored(text: str) -> str | bytes:
     return text
 
 
-def text_of(value: Any) -> Any:
-    """The value of a column; what `stored` made bytes is a text again."""
+def column_text(value: Any) -> Any:
+    """The value of a column, with bytes decoded to text."""
     return value.decode("utf-8", "surrogatepass") if type(value) is bytes else value
 
 
-def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
-    """Raises OSError for a file that is not there or cannot be opened."""
+def connect(path: Path, wait: float = _LOCK_SECONDS) -> sqlite3.Connection:
+    """Connects to a file. Raises OSError for a missing or unreadable file."""
     path.stat()
     # Opened for writing, since a run that was killed is rolled back by whoever reads it first.
     uri = f"{path.absolute().as_uri()}?mode=rw"

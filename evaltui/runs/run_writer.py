@@ -1,4 +1,4 @@
-"""A run's file while the run goes on."""
+"""Writing a run's file during the run."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from evaltui.runs.run_tables import (
     SUMMARY,
     VERSION,
     case_row,
+    column_value,
     connect,
     connect_memory,
-    stored,
 )
 from evaltui.runs.store import SUFFIX, RunStore
 
@@ -43,7 +43,7 @@ _TABLES_OF_REPEATS = ("repeats", "scores", "events")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _EVENT = "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)"
 _EVAL_CASE = "INSERT OR REPLACE INTO eval_cases VALUES (?, ?)"
-_NO_FILE = Path("this run")
+_IN_MEMORY_NAME = Path("this run")
 # What comes by the thousand is committed together, so many seconds after the last commit.
 _COMMIT_SECONDS = 0.2
 # Seconds. Another process that locks the file for longer is waited for later on, and at last at the end.
@@ -51,7 +51,7 @@ _PATIENCE = 2.0
 _RETRY_EVERY = 3.0
 _LAST_PATIENCE = 300.0
 
-dumped = json.JSONEncoder(separators=(",", ":")).encode
+to_json_text = json.JSONEncoder(separators=(",", ":")).encode
 
 
 CaseTexts = Iterable[tuple[CaseId, str]]
@@ -59,10 +59,11 @@ CaseTexts = Iterable[tuple[CaseId, str]]
 
 
 def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunWriter:
-    """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's where that cannot be used.
+    """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's folder where that is not
+    writable.
 
-    The run has the number of its header, unless another run has that already. The rest is as in `RunWriter`.
-    Raises OSError where neither folder can be written.
+    The run gets the number in its header unless another run has it. Other behavior as in `RunWriter`. Raises
+    OSError where neither folder is writable.
     """
     try:
         return _begin_run(store, store.make(), header, cases)
@@ -73,7 +74,7 @@ def begin_run(store: RunStore, header: RunHeader, cases: CaseTexts = ()) -> RunW
 
 
 def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseTexts) -> RunWriter:
-    with _locked(folder):
+    with _lock_folder(folder):
         number = max(header.number or 0, next_number(store))
         path = folder / f"{_stamp(store)}-{uuid.uuid4().hex[:6]}{SUFFIX}"
         numbered, secrets = replace(header, number=number), secrets_of(store.agent_dir)
@@ -81,7 +82,7 @@ def _begin_run(store: RunStore, folder: Path, header: RunHeader, cases: CaseText
 
 
 def _stamp(store: RunStore) -> str:
-    """The moment in the id of the run that begins now: after all others, even if the clock went back."""
+    """The time stamp for the id of a new run, after all earlier ones even if the clock was set back."""
     now = datetime.now(UTC)
     for path in reversed(store.files()):
         with suppress(ValueError):
@@ -92,7 +93,7 @@ def _stamp(store: RunStore) -> str:
 
 
 def next_number(store: RunStore) -> int:
-    """Number of the run that begins next, from 1: one more than that of the newest run. Raises OSError."""
+    """Number of the next run, from 1. Raises OSError."""
     files = store.files()
     # Within a millisecond, ids do not tell which run came first.
     moment = files[-1].name.partition("-")[0] if files else ""
@@ -105,8 +106,8 @@ def next_number(store: RunStore) -> int:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time. Not every file system can lock a folder."""
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Locks a folder against other processes, where its file system supports that."""
     lock = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):
@@ -117,16 +118,16 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class RunWriter:
-    """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
+    """A run's file during the run.
 
-    What was added is in the file after `commit`, or a moment later; where another process locks the file,
-    once that is over. An OSError, as on a full disk, has ended the file: it is that of a run that was
-    interrupted. Secrets are masked, except in ids of sets and cases.
+    After a kill at any moment, the file is still readable with `RunFile`. Added data is in the file after
+    `commit`, or a moment later; after the lock of another process is released. After an OSError, as on a full
+    disk, the file is that of an interrupted run. Secrets are masked, except in ids of sets and cases.
     """
 
     def __init__(self, path: Path | None, header: RunHeader, secrets: Secrets, cases: CaseTexts = ()) -> None:
-        """Creates the file; without a path, the run is in memory. Raises OSError."""
-        self.path = path or _NO_FILE
+        """Creates the file; in memory without a path. Raises OSError."""
+        self.path = path or _IN_MEMORY_NAME
         self.secrets = secrets
         self.elsewhere = ""
         """Where the file is and why, a sentence; "" for one in the folder that it belongs to."""
@@ -157,20 +158,20 @@ class RunWriter:
             self._db.close()
             draft.rename(path)
             self._db = connect(path)
-            self._go_on()
+            self._reopen()
         except OSError:
             with suppress(OSError):
                 draft.unlink()
             raise
 
     def _create(self, header: RunHeader, cases: CaseTexts) -> None:
-        with self._writing():
+        with self._translate_errors():
             self._db.execute("PRAGMA synchronous = OFF")
             self._db.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {SCHEMA}"
             )
             moment, versions = header.started.isoformat(), (own_version(), platform.python_version())
-            stopped = stored(self.secrets.in_text(header.stopped)) if header.stopped else None
+            stopped = column_value(self.secrets.mask_text(header.stopped)) if header.stopped else None
             self._db.execute(
                 "INSERT INTO run (started, number, evaltui, python, stopped, header) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
@@ -184,18 +185,18 @@ class RunWriter:
 
     def _header(self, header: RunHeader) -> str | bytes:
         data = header.to_json()
-        masked = self._masked(data)
+        masked = self._mask_data(data)
         if header.shards is not None:
             # Ids of sets and cases, by which shards are compared.
             masked["shards"] = data["shards"]
-        return dumped(masked)
+        return to_json_text(masked)
 
     def _eval_cases(self, cases: CaseTexts) -> Iterator[tuple[int, str | bytes]]:
         for case, text in cases:
-            yield self._numbers[case], stored(self._masked_text(text))
+            yield self._numbers[case], column_value(self._mask_text(text))
 
-    def _go_on(self) -> None:
-        with self._writing():
+    def _reopen(self) -> None:
+        with self._translate_errors():
             # The truncated journal stays beside the file until the run is closed. A process that is killed
             # loses nothing although the disk is not waited for; a machine that stops could. Pages that are
             # written before a commit would lock out whoever reads.
@@ -206,16 +207,18 @@ class RunWriter:
             self._db.execute("BEGIN IMMEDIATE")
 
     def _add_set(self, eval_set: SelectedSet) -> None:
-        config = None if eval_set.config is None else dumped(self._masked(eval_set.config))
-        defaulted = None if eval_set.defaulted is None else dumped(eval_set.defaulted)
-        paths = [None if path is None else stored(path) for path in (eval_set.file, eval_set.config_path)]
-        not_used = None if eval_set.not_used is None else stored(eval_set.not_used)
-        unselected = dumped(eval_set.unselected) if eval_set.unselected else None
+        config = None if eval_set.config is None else to_json_text(self._mask_data(eval_set.config))
+        defaulted = None if eval_set.defaulted is None else to_json_text(eval_set.defaulted)
+        paths = [
+            None if path is None else column_value(path) for path in (eval_set.file, eval_set.config_path)
+        ]
+        not_used = None if eval_set.not_used is None else column_value(eval_set.not_used)
+        unselected = to_json_text(eval_set.unselected) if eval_set.unselected else None
         self._execute(
             "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                stored(eval_set.path),
-                stored(eval_set.eval_set_id),
+                column_value(eval_set.path),
+                column_value(eval_set.eval_set_id),
                 eval_set.whole,
                 eval_set.fingerprint,
                 eval_set.conversations is not None,
@@ -233,8 +236,8 @@ class RunWriter:
                 CaseId(eval_set.path, eval_id),
                 eval_set.eval_set_id,
                 place,
-                dumped(tags) if tags else None,
-                dumped(ids) if ids else None,
+                to_json_text(tags) if tags else None,
+                to_json_text(ids) if ids else None,
                 eval_set.more.get(eval_id),
             )
 
@@ -244,7 +247,7 @@ class RunWriter:
         self._execute(
             "INSERT INTO cases (id, path, eval_id, eval_set_id, place, tags, conversations, runs_asked) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, *map(stored, case), stored(eval_set_id), *rest),
+            (number, *map(column_value, case), column_value(eval_set_id), *rest),
         )
         return number
 
@@ -252,37 +255,37 @@ class RunWriter:
         return self._numbers.get(case) or self._add_case(case, eval_set_id)
 
     def set_header(self, header: RunHeader) -> None:
-        """Replace the header by one that knows more of the agent's files."""
+        """Replaces the header, when more files of the agent are known."""
         self._execute("UPDATE run SET header = ?", (self._header(header),))
 
     def set_agent(self, agent: Json) -> None:
-        """Add the agent as its host imported it."""
-        self._execute("UPDATE run SET agent = ?", (dumped(self._masked(agent)),))
+        """Adds the agent's metadata from its host."""
+        self._execute("UPDATE run SET agent = ?", (to_json_text(self._mask_data(agent)),))
 
     def add_note(self, text: str) -> None:
-        """Add a remark on the run, a sentence."""
-        self._execute("INSERT INTO notes (text) VALUES (?)", (stored(self.secrets.in_text(text)),))
+        """Adds a remark on the run, a sentence."""
+        self._execute("INSERT INTO notes (text) VALUES (?)", (column_value(self.secrets.mask_text(text)),))
 
     def stop(self, reason: str) -> None:
-        """Add why cases have no result, a sentence."""
-        self._execute("UPDATE run SET stopped = ?", (stored(self.secrets.in_text(reason)),))
+        """Adds the reason why cases have no result, a sentence."""
+        self._execute("UPDATE run SET stopped = ?", (column_value(self.secrets.mask_text(reason)),))
 
     def start(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
-        """A repeat of a case begins, or begins anew after a crash: what came of it before is deleted."""
+        """Starts a repeat of a case; data of an earlier attempt is deleted."""
         number = self._number(case, eval_set_id)
         for table in _TABLES_OF_REPEATS:
             self._execute(f"DELETE FROM {table} WHERE case_id = ? AND repeat = ?", (number, repeat))
 
     def add_event(self, event: Event, text: str = "") -> None:
-        """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
+        """Adds an event; `text` is its JSON text if it is known. It is committed soon."""
         case = CaseId(event.path, event.case) if event.path else None
         number = self._number(case, event.set) if case else None
-        text = self._masked_text(text or dumped(event.to_json()))
+        text = self._mask_text(text or to_json_text(event.to_json()))
         self._execute(_EVENT, (number, event.repeat, event.kind, text))
         self._commit_soon()
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
-        """Add the result of a repeat of a case."""
+        """Adds the result of a repeat of a case."""
         self._add_repeat(case, eval_set_id, repeat, REPEAT.write(result))
         self._commit_soon()
 
@@ -290,7 +293,7 @@ class RunWriter:
         key = (self._number(case, eval_set_id), repeat)
         self._execute(
             "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
-            (*key, data["status"], data["seconds"], self._masked_text(dumped(data))),
+            (*key, data["status"], data["seconds"], self._mask_text(to_json_text(data))),
         )
         self._execute(
             "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
@@ -301,7 +304,7 @@ class RunWriter:
         )
 
     def add_case(self, summary: CaseSummary, result: CaseResult) -> int:
-        """Add the result of a case; returns its number, for `RunFile.case_at`."""
+        """Adds the result of a case and returns its number, for `RunFile.case_at`."""
         data = SUMMARY.write(summary)
         cost = summary.cost
         costs = (None,) * 4 if cost is None else (cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
@@ -317,8 +320,8 @@ class RunWriter:
                 summary.seconds,
                 summary.tokens,
                 *costs,
-                self._masked_text(dumped(data)),
-                self._masked_text(dumped(case_row(result))),
+                self._mask_text(to_json_text(data)),
+                self._mask_text(to_json_text(case_row(result))),
                 number,
             ),
         )
@@ -326,18 +329,18 @@ class RunWriter:
         return number
 
     def add_spending(self, amount: Amount) -> None:
-        """Add what model calls have spent that no result counts."""
+        """Adds spending that is not part of a result."""
         self._execute("INSERT INTO spending VALUES (?, ?)", (amount.usd, amount.tokens))
         self._commit_soon()
 
     def copy_repeat(self, earlier: RunFile, finished: RepeatInRun) -> None:
-        """Copy the events and the result of a repeat from another run."""
+        """Copies the events and the result of a repeat from another run."""
         self.start(finished.case, finished.eval_set_id, finished.repeat)
         number = self._numbers[finished.case]
         self._execute(
             _EVENT,
             *(
-                (number, finished.repeat, kind, self._masked_text(text))
+                (number, finished.repeat, kind, self._mask_text(text))
                 for kind, text in earlier.event_texts(finished.case, finished.repeat)
             ),
         )
@@ -346,22 +349,22 @@ class RunWriter:
         self._commit_soon()
 
     def copy_eval_cases(self, earlier: RunFile) -> None:
-        """Copy the cases, as they were when another run began."""
+        """Copies the cases of another run as they were at its start."""
         for row in self._eval_cases(earlier.eval_cases):
             self._execute(_EVAL_CASE, row)
             self._commit_soon()
 
     def end(self, ending: Ending | None, seconds: float | None = None) -> None:
-        """With an ending the run is complete, without one it was interrupted after so many seconds."""
+        """Ends the run: complete with an ending, interrupted without one, after `seconds`."""
         status, seconds = (ending.status.value, ending.seconds) if ending else (None, seconds)
         self._execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
         self.commit()
 
     def close(self, ending: Ending | None = None) -> RunFile:
-        """Close the file, and open it for reading; `ending` as in `end`, None where that was called."""
+        """Closes the file and opens it for reading; `ending` as in `end`, None after a call of `end`."""
         if ending is not None:
             self.end(ending)
-        with self._writing():
+        with self._translate_errors():
             self._wait_for("COMMIT")
             # From here on also a machine that stops loses nothing.
             self._db.execute("PRAGMA synchronous = FULL")
@@ -374,10 +377,10 @@ class RunWriter:
             self.commit()
 
     def commit(self) -> None:
-        """Put everything that was added so far into the file, unless another process locks it."""
+        """Commits everything added so far, unless another process locks the file."""
         if time.monotonic() < self._retry_at:
             return
-        with self._writing():
+        with self._translate_errors():
             if not self._is_done("COMMIT"):
                 # What was added waits for the next time; agents do not.
                 self._retry_at = time.monotonic() + _RETRY_EVERY
@@ -400,7 +403,7 @@ class RunWriter:
         return True
 
     def _wait_for(self, statement: str, *values: object) -> None:
-        """Executes a statement once no other process locks the file any more. Raises sqlite3.Error."""
+        """Executes a statement after locks of other processes are released. Raises sqlite3.Error."""
         end = time.monotonic() + _LAST_PATIENCE
         while time.monotonic() < end:
             if self._is_done(statement, *values):
@@ -408,13 +411,13 @@ class RunWriter:
         self._db.execute(statement, values)
 
     def _execute(self, query: str, *rows: Sequence[object]) -> None:
-        """Execute a statement, once with each of the rows."""
+        """Executes a statement once for each row."""
         self._uncommitted.append((query, rows))
-        with self._writing():
+        with self._translate_errors():
             self._db.executemany(query, rows)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -427,7 +430,7 @@ class RunWriter:
             self._continue_in_memory()
 
     def _continue_in_memory(self) -> None:
-        """Raises OSError for a file that cannot be read either."""
+        """Continues the run in memory. Raises OSError for a file that is not readable either."""
         memory = connect_memory()
         try:
             with closing(connect(self.path)) as file:
@@ -439,12 +442,12 @@ class RunWriter:
         for query, rows in self._uncommitted:
             self._db.executemany(query, rows)
 
-    def _masked(self, data: Json) -> Json:
+    def _mask_data(self, data: Json) -> Json:
         masked: Json = self.secrets.without(data)
         return masked
 
-    def _masked_text(self, text: str) -> str:
-        return self.secrets.in_json(text, dumped)
+    def _mask_text(self, text: str) -> str:
+        return self.secrets.mask_json(text, to_json_text)
 
 
 CaseRun = tuple[str, str, int]
@@ -453,15 +456,18 @@ _Stream = tuple[CaseRun, str, str]
 
 
 class SecretPieces:
-    """Holds events back whose texts end with what may be the beginning of a secret, until the texts behind
-    them in the same stream decide that: the text that an agent streams, or a stream of the console."""
+    """Masks secrets that are cut over several events of a stream.
+
+    An event whose text ends with a possible start of a secret is held back until the next texts of its stream
+    arrive; a stream is a text that the agent streams, or console output.
+    """
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
         self._held: dict[_Stream, list[Happened]] = {}
 
     def add(self, update: Happened) -> Iterator[Happened]:
-        """The updates that can be logged now, in the order of each stream."""
+        """Adds an update and returns the updates that can be logged now, in the order of each stream."""
         event = update.event
         if (stream := _stream(event)) is None:
             # A message that streamed is whole.
@@ -471,7 +477,7 @@ class SecretPieces:
         held = [*self._held.pop(stream, ()), update]
         text = "".join(piece for held_update in held for piece in _texts(held_update.event))
         unsettled = self._secrets.open_tail(text)
-        held = self._masked(held, unsettled)
+        held = self._mask_pieces(held, unsettled)
         first = len(held)
         while unsettled > 0:
             first -= 1
@@ -481,22 +487,22 @@ class SecretPieces:
         yield from held[:first]
 
     def end(self, case: CaseRun) -> Iterator[Happened]:
-        """The rest of what happened in a run of a case."""
+        """The remaining updates of a run of a case."""
         yield from self._end([stream for stream in self._held if stream[0] == case])
 
     def close(self) -> Iterator[Happened]:
-        """The rest of all that happened."""
+        """The remaining updates of all cases."""
         yield from self._end(list(self._held))
 
     def _end(self, streams: Iterable[_Stream]) -> Iterator[Happened]:
         for stream in streams:
-            yield from self._masked(self._held.pop(stream))
+            yield from self._mask_pieces(self._held.pop(stream))
 
-    def _masked(self, held: Sequence[Happened], unsettled: int = 0) -> list[Happened]:
-        """The updates without the secrets that are cut over several of them; the last `unsettled` characters
-        stay."""
+    def _mask_pieces(self, held: Sequence[Happened], unsettled: int = 0) -> list[Happened]:
+        """The updates without secrets that are cut over several of them; the last `unsettled` characters are
+        unchanged."""
         pieces = [text for update in held for text in _texts(update.event)]
-        masked = self._secrets.in_pieces(pieces, unsettled)
+        masked = self._secrets.mask_pieces(pieces, unsettled)
         if len(pieces) < 2 or masked == pieces:
             return list(held)
         new = iter(masked)
@@ -506,7 +512,7 @@ class SecretPieces:
 
 
 def _stream(event: Event) -> _Stream | None:
-    """The stream that an event is a piece of; None where it stands for itself."""
+    """The stream that an event belongs to; None for a single event."""
     case = (event.path, event.case, event.repeat)
     if event.kind == "console" and "text" in event.data:
         return case, "console", str(event.data.get("source"))

@@ -1,4 +1,4 @@
-"""Scores of results of several runs in one table, so that a threshold is tried by queries."""
+"""Scores of results from several runs in one SQLite table, so that thresholds can be tried by queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Status
 from evaltui.core.thresholds import Limit
-from evaltui.runs.run_file import RunFile, reading
+from evaltui.runs.run_file import RunFile, translate_errors
 
 _RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}
 _FAILED, _FLAKY, _PASSED = (_RANKS[status] for status in (Status.FAILED, Status.FLAKY, Status.PASSED))
@@ -59,7 +59,7 @@ _FROM_RUN = (
     FROM wanted JOIN run.cases AS there ON id = number
     WHERE json_extract(summary, '$.decision') IS NOT NULL""",
 )
-_NEEDED = (
+_NEEDED_PASSES = (
     "CASE {0} WHEN 'all' THEN runs WHEN 'majority' THEN runs / 2 + 1 ELSE round({0} * runs, 9) END".format
 )
 _VERDICTS = f"""
@@ -87,71 +87,71 @@ WITH by_repeat AS (
 )
 SELECT number,
     coalesce(decided.rank, iif(passed BETWEEN 1 AND runs - 1, {_FLAKY}, worst)),
-    coalesce(passes, passed >= {_NEEDED("policy")})
+    coalesce(passes, passed >= {_NEEDED_PASSES("policy")})
 FROM by_case LEFT JOIN decided USING (result) ORDER BY number
 """
-_SHOWN = "FROM scores JOIN cases ON shown = result WHERE metric = :metric"
+_SHOWN_SCORES = "FROM scores JOIN cases ON shown = result WHERE metric = :metric"
 _BY_CASE = f"""
 WITH by_case AS (
     SELECT number, count(*) AS runs,
         total(score {{sign}} :threshold) AS now, total(score {{sign}} :saved) AS before
-    {_SHOWN} GROUP BY result HAVING count(score)
+    {_SHOWN_SCORES} GROUP BY result HAVING count(score)
 ), verdicts AS (
-    SELECT number, now >= max(1, {_NEEDED(":pass_if")}) AS now,
-        before >= max(1, {_NEEDED(":pass_if")}) AS before
+    SELECT number, now >= max(1, {_NEEDED_PASSES(":pass_if")}) AS now,
+        before >= max(1, {_NEEDED_PASSES(":pass_if")}) AS before
     FROM by_case
 )
 """
 # Parts of a metric's interval in which scores are counted together, and the worst cases that are listed.
-_PARTS, _MOST_WORST = 400, 200
+_PARTS, _MAX_WORST = 400, 200
 
 
 class CaseRow(NamedTuple):
-    """Which results tell what of a case; None where none does."""
+    """The results that matter for a case; None for none."""
 
     number: int
-    """The case's, by which cases are in order."""
+    """The number of the case, which orders the cases."""
     saved: int | None = None
-    """Tells how it comes out by the criteria on disk."""
+    """The result that gives its outcome by the criteria on disk."""
     edited: int | None = None
-    """Tells how it comes out by the criteria as they are edited."""
+    """The result that gives its outcome by the edited criteria."""
     shown: int | None = None
-    """Has the scores that are shown."""
+    """The result with the scores that are shown."""
     pass_if: PassIf | None = None
-    """The policy that was asked for with its run; None for that of the config."""
+    """The pass policy that its run was started with; None for the config's policy."""
 
 
-class TrialOf(NamedTuple):
-    """A threshold that is tried on the scores of a metric."""
+class TriedThreshold(NamedTuple):
+    """A threshold to try on the scores of a metric."""
 
     metric: str
     threshold: float | None
-    """None where the metric has none; then only the scores are told."""
+    """The threshold; None for a metric without one, whose scores only are read."""
     saved: float | None
-    """The one that is on disk."""
+    """The threshold on disk."""
     pass_if: PassIf
     interval: tuple[float, float] | None
-    """The lowest and the highest score that the metric can give; None where there is no highest one."""
+    """The lowest and the highest possible score; None where there is no highest one."""
     lower_is_better: bool
 
 
 class Side(NamedTuple):
-    """A config by which cases come out."""
+    """A config that gives the outcomes of cases."""
 
     column: str
-    """`saved` or `edited`."""
+    """The column of its results: `saved` or `edited`."""
     limits: Mapping[str, Limit | None]
-    """The thresholds of the metrics that the config has."""
+    """The thresholds of its metrics."""
     pass_if: PassIf
-    """Its policy; a run may have had another one."""
+    """Its pass policy; a run may have another one."""
 
 
 class Verdict(NamedTuple):
-    """How a case comes out."""
+    """The outcome of a case."""
 
     status: Status
     passes: bool
-    """Whether it passes, where its repeats differ by the policy."""
+    """Whether the case passes, a flaky one by its policy."""
 
 
 @dataclass(frozen=True)
@@ -159,22 +159,21 @@ class Trial:
     """The effect of a threshold on the scores of a metric."""
 
     mean: float | None = None
-    """The mean of all scores; None where there are none."""
+    """Mean of all scores; None without scores."""
     scored: int = 0
-    """How many cases have a score."""
+    """Number of cases with a score."""
     passing: int = 0
-    """How many of them pass."""
+    """Number of passing cases."""
     now_pass: tuple[CaseId, ...] = ()
-    """The cases that pass, and do not by the saved threshold."""
+    """The cases that pass, but not by the saved threshold."""
     scores: tuple[tuple[float, int], ...] = ()
-    """Scores and how often each is there, the lowest first; of scores that are close the highest stands for
-    all."""
+    """Scores with their counts, the lowest first; close scores are joined under the highest of them."""
     cases: tuple[tuple[CaseId, float], ...] = ()
-    """The worst cases with their worst score, the worst one first."""
+    """The worst cases, each with its worst score, the worst first."""
 
 
 class ScoreTable:
-    """Scores of results, which have ids, and which result tells what of a case, which has a number."""
+    """A table of scores of results, and the results that matter for each case."""
 
     def __init__(self, case_at: Callable[[int], CaseId]) -> None:
         self._case_at = case_at
@@ -184,13 +183,14 @@ class ScoreTable:
     # Results and cases
 
     def add_stored(self, path: Path, results: Mapping[int, int]) -> set[int]:
-        """Adds results of a run's file, given by the number of their case there and the id of each.
+        """Adds results of a run's file.
 
-        Returns the ids of those whose repeats do not tell the verdict. Raises what `RunFile` raises.
+        `results` are ids of results by the number of their case in the file. Returns the ids of results whose
+        repeats do not decide the verdict. Raises the errors of `RunFile`.
         """
         # Refuses what is no run, and rolls back one that was killed.
         RunFile(path)
-        with reading(path):
+        with translate_errors(path):
             self._db.execute("ATTACH ? AS run", (f"{path.absolute().as_uri()}?mode=rw",))
             try:
                 with self._db:
@@ -205,7 +205,7 @@ class ScoreTable:
                 self._db.execute("DETACH run")
 
     def add(self, id: int, result: CaseResult) -> None:
-        """Adds a result that no file has."""
+        """Adds a result that is in no file."""
         with self._db:
             self._db.execute("BEGIN")
             for number, repeat in enumerate(result.repeats):
@@ -229,12 +229,13 @@ class ScoreTable:
                 self._db.execute("INSERT INTO decided VALUES (?, ?, ?)", row)
 
     def put_cases(self, rows: Iterable[CaseRow]) -> None:
+        """Replaces the rows of cases."""
         with self._db:
             self._db.execute("BEGIN")
             self._db.executemany("INSERT OR REPLACE INTO cases VALUES (?, ?, ?, ?, ?)", rows)
 
     def remove(self, ids: Collection[int]) -> None:
-        """Forgets results."""
+        """Removes results."""
         with self._db:
             self._db.execute("BEGIN")
             for table in ("repeats", "scores", "decided"):
@@ -242,7 +243,7 @@ class ScoreTable:
 
     # Questions
 
-    def trial(self, tried: TrialOf) -> Trial:
+    def trial(self, tried: TriedThreshold) -> Trial:
         """The effect of a threshold on the scores that are shown."""
         values = tried._asdict()
         sign, worst, order = (">=", "min", "ASC") if not tried.lower_is_better else ("<=", "max", "DESC")
@@ -257,8 +258,8 @@ class ScoreTable:
         )
         is_moved = None not in (tried.threshold, tried.saved) and tried.threshold != tried.saved
         cases = self._rows(
-            f"SELECT number, {worst}(score) AS worst {_SHOWN} AND score IS NOT NULL GROUP BY result "
-            f"ORDER BY worst {order}, number LIMIT {_MOST_WORST}",
+            f"SELECT number, {worst}(score) AS worst {_SHOWN_SCORES} AND score IS NOT NULL GROUP BY result "
+            f"ORDER BY worst {order}, number LIMIT {_MAX_WORST}",
             values,
         )
         return Trial(
@@ -273,13 +274,13 @@ class ScoreTable:
     def _scores(
         self, values: Mapping[str, object], interval: tuple[float, float] | None, sign: str
     ) -> tuple[tuple[tuple[float, int], ...], float | None]:
-        """Scores as a trial has them, and their mean."""
+        """The scores of a trial, and their mean."""
         if interval is None:
-            ((most,),) = self._rows(f"SELECT max(score) {_SHOWN}", values)
+            ((most,),) = self._rows(f"SELECT max(score) {_SHOWN_SCORES}", values)
             interval = 0.0, most or 1.0
         low, high = interval
         rows = self._rows(
-            f"SELECT max(score), count(*), total(score) {_SHOWN} AND score IS NOT NULL "
+            f"SELECT max(score), count(*), total(score) {_SHOWN_SCORES} AND score IS NOT NULL "
             f"GROUP BY CAST((score - :low) / :part AS INTEGER), score {sign} :threshold ORDER BY 1",
             {**values, "low": low, "part": (high - low) / _PARTS or 1.0},
         )
@@ -288,7 +289,7 @@ class ScoreTable:
         return tuple((score, count) for score, count, _ in rows), mean
 
     def verdicts(self, side: Side, other: Side) -> dict[CaseId, Verdict]:
-        """How those cases come out by a config that may come out otherwise by the other one, in order."""
+        """The verdicts of the cases, in order, whose outcome may differ between two configs."""
         limits = [(name, limit) for name, limit in side.limits.items() if limit is not None]
         removed = other.limits.keys() - side.limits.keys()
         with self._db:

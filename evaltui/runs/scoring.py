@@ -1,4 +1,4 @@
-"""Recorded conversations in the place of runs: which case each is of, and what is said of the others."""
+"""Scoring recorded conversations instead of running an agent: pairing them with cases."""
 
 from __future__ import annotations
 
@@ -27,40 +27,42 @@ from pathlib import Path
 from evaltui.project.folders import agent_folder, case_path, file_of
 from evaltui.runs.resuming import ResumeError
 from evaltui.runs.run_header import RunHeader
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 # What SQLite has written beside a database, and not yet into it.
-_AHEAD = "-wal"
+_WAL_SUFFIX = "-wal"
 
 
 def trace_files(agent_dir: Path, files: Iterable[Path]) -> dict[str, str]:
-    """The files as seen from the agent's folder, each with the SHA-256 of what it holds, of a SQLite file
-    with its write-ahead log; "" for what can be read only once, such as a pipe."""
+    """The files relative to the agent's folder, with the SHA-256 of their content.
+
+    A SQLite file includes its write-ahead log; "" for a file that can be read only once, such as a pipe.
+    """
     return {case_path(agent_dir, file): _digest(file) for file in files}
 
 
 def files_to_resume(agent_dir: Path, header: RunHeader) -> list[Path]:
-    """The files that a run scored. Raises ResumeError where they do not hold what they held."""
+    """The trace files that a run scored. Raises ResumeError where their content has changed."""
     before = header.trace_files
     if not before:
         raise ResumeError("the run log does not say which files were scored", differs=True)
     if once := [path for path, digest in before.items() if not digest]:
-        raise ResumeError(f"{some_of(once, _MOST_NAMES)} can be read only once", differs=True)
+        raise ResumeError(f"{short_list(once, _MAX_NAMES)} can be read only once", differs=True)
     files = [file_of(agent_dir, path) for path in before]
     if gone := [path for path, file in zip(before, files, strict=True) if not file.is_file()]:
         where = f"not found in {agent_folder(agent_dir)}"
-        raise ResumeError(f"{some_of(gone, _MOST_NAMES)} {where}", differs=True)
+        raise ResumeError(f"{short_list(gone, _MAX_NAMES)} {where}", differs=True)
     digests = map(_digest, files)
     if changed := [path for path, now in zip(before, digests, strict=True) if now != before[path]]:
-        raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
+        raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
     return files
 
 
 def _digest(file: Path) -> str:
     digest = hashlib.sha256()
     try:
-        for path in (file, file.with_name(file.name + _AHEAD)):
+        for path in (file, file.with_name(file.name + _WAL_SUFFIX)):
             if path.is_file():
                 with path.open("rb") as opened:
                     hashlib.file_digest(opened, lambda: digest)
@@ -70,46 +72,46 @@ def _digest(file: Path) -> str:
         return ""
 
 
-_LONGEST_MESSAGE = 60
-_MOST_NAMED = 20
+_MAX_MESSAGE_LENGTH = 60
+_MAX_NAMED = 20
 
 
 @dataclass(frozen=True)
 class TracesToScore:
-    """Conversations to be scored, and how they are paired with cases."""
+    """Conversations to score, and how they are paired with cases."""
 
     conversations: tuple[RecordedConversation, ...]
     files: tuple[str, ...]
-    """Where they are from, as the user named it."""
+    """The sources of the conversations, as the user named them."""
     case_from: str = ""
-    """The attribute that names the case of a conversation; "" for those that are known."""
+    """The attribute that names the case of a conversation; "" for the usual ones."""
     only_paired: bool = False
-    """Whether selected cases without a conversation are left out."""
+    """Whether cases without a conversation are left out."""
     warnings: tuple[str, ...] = ()
-    """Sentences on records that were skipped when they were read."""
+    """Sentences about records that were skipped."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """The files that they are from, with the SHA-256 of each: see `trace_files`."""
+    """The source files with their SHA-256; see `trace_files`."""
 
 
 @dataclass(frozen=True)
 class PairedTraces:
-    """The conversations of traces, paired with the cases of the sets."""
+    """Conversations paired with cases."""
 
     held: HeldConversations
     notes: tuple[str, ...]
     unpaired: int
-    """How many conversations no case is for."""
+    """Number of conversations without a case."""
 
 
-def paired(
+def pair_traces(
     traces: TracesToScore,
     sets: Sequence[SetPlan],
     selected: Collection[CaseId],
     shards: ShardsOfRun | None = None,
 ) -> PairedTraces:
-    """Pairs conversations with the cases of `sets`, which have all of theirs.
+    """Pairs conversations with the cases of `sets`, which have all of their cases.
 
-    `selected` are those that are scored, of `shards` if the cases were divided before.
+    `selected` are the cases to score, in `shards` if they were divided.
     """
     # Runs of agents do without what reads traces.
     from evaltui.traces.pairing import CaseToPair, pair
@@ -122,18 +124,18 @@ def paired(
     to_pair = [CaseToPair(case, names[case.path], messages_of(model)) for case, model in cases.items()]
     pairing = pair(to_pair, traces.conversations, traces.case_from)
     count = len(selected) if shards is None else shards.case_count
-    remark = _pair_the_only_ones(pairing, traces, selected) if count == 1 else ()
+    remark = _pair_single(pairing, traces, selected) if count == 1 else ()
     held = {
-        case: [HeldElsewhere(plan.id, partial(_held, cases[case], plan)) for plan in conversations]
+        case: [
+            HeldElsewhere(plan.id, partial(_hold_conversation, cases[case], plan)) for plan in conversations
+        ]
         for case, conversations in pairing.pairs.items()
     }
     return PairedTraces(held, (*remark, *_notes(traces, pairing, selected)), len(pairing.unpaired))
 
 
-def _pair_the_only_ones(
-    pairing: Pairing, traces: TracesToScore, selected: Collection[CaseId]
-) -> tuple[str, ...]:
-    """One conversation and one case are meant for each other; turns of other messages are not evaluated."""
+def _pair_single(pairing: Pairing, traces: TracesToScore, selected: Collection[CaseId]) -> tuple[str, ...]:
+    """Pairs a single conversation with a single case; turns with other messages are not evaluated."""
     if len(traces.conversations) != 1 or len(selected) != 1 or not pairing.unpaired:
         return ()
     (alone,), (case,) = pairing.unpaired, selected
@@ -145,20 +147,20 @@ def _pair_the_only_ones(
 
 
 def messages_of(case: EvalCase) -> tuple[str, ...]:
-    """The messages of the user of a case, by turn; only the first one of a simulated user."""
+    """The user messages of a case, by turn; for a simulated user, the first one only."""
     if case.conversation is None:
         return (case.conversation_scenario.starting_prompt,) if case.conversation_scenario else ()
     return tuple(full_text(turn.user_content) for turn in case.conversation)
 
 
 def _user_contents(case: EvalCase) -> list[Json]:
-    """The contents that the user of a case sends, by turn, attachments included."""
+    """The contents that the user of a case sends, by turn, with attachments."""
     if case.conversation is None:
         return [{"role": "user", "parts": [{"text": text}]} for text in messages_of(case)]
     return [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation]
 
 
-def _held(case: EvalCase, conversation: RecordedConversation) -> HeldConversation:
+def _hold_conversation(case: EvalCase, conversation: RecordedConversation) -> HeldConversation:
     from evaltui.traces.pairing import aligned, aligned_events
 
     events: Sequence[Event] = conversation.events
@@ -179,10 +181,10 @@ def _held(case: EvalCase, conversation: RecordedConversation) -> HeldConversatio
     return HeldConversation(tuple(events), ended, seconds, conversation.final_state)
 
 
-def with_other_conversations(
+def changed_conversations(
     held: HeldConversations, resumes: Resumption, masked: Callable[[list[str]], list[str]]
 ) -> Iterator[str]:
-    """The cases of which the earlier run has results of other conversations than they have now."""
+    """The cases whose conversations differ from those in the earlier run."""
     for eval_set in resumes.header.sets:
         for eval_id in eval_set.eval_ids:
             case = CaseId(eval_set.path, eval_id)
@@ -208,18 +210,18 @@ def _notes(traces: TracesToScore, pairing: Pairing, selected: Collection[CaseId]
     count = len(pairing.unpaired)
     match = plural(count, "matches", "match")
     yield f"{show_number(count)} of {counted(total, 'conversation')} {match} no case:"
-    for unpaired in pairing.unpaired[:_MOST_NAMED]:
-        yield f"  {_described(unpaired)}"
-    if count > _MOST_NAMED:
-        yield f"  {counted(count - _MOST_NAMED, 'conversation')} more"
+    for unpaired in pairing.unpaired[:_MAX_NAMED]:
+        yield f"  {_describe_unpaired(unpaired)}"
+    if count > _MAX_NAMED:
+        yield f"  {counted(count - _MAX_NAMED, 'conversation')} more"
 
 
-def _described(unpaired: Unpaired) -> str:
+def _describe_unpaired(unpaired: Unpaired) -> str:
     messages = unpaired.conversation.messages
-    message = visible(cut(messages[0], _LONGEST_MESSAGE)) if messages else ""
+    message = visible(cut(messages[0], _MAX_MESSAGE_LENGTH)) if messages else ""
     nearest = f"nearest case: {unpaired.nearest.eval_id}" if unpaired.nearest else "no case is like it"
     parts = (
-        visible(cut(unpaired.conversation.id, _LONGEST_MESSAGE)),
+        visible(cut(unpaired.conversation.id, _MAX_MESSAGE_LENGTH)),
         f'"{message}"' if message else "",
         unpaired.reason,
         nearest,

@@ -1,4 +1,4 @@
-"""Selects what a run runs: which cases of which eval sets, scored by what, and how often."""
+"""Selection: the cases of a run, their config and the number of repeats."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from evaltui.runs.scoring import (
     PairedTraces,
     TracesToScore,
     agent_name,
-    paired,
-    with_other_conversations,
+    changed_conversations,
+    pair_traces,
 )
 from evaltui.runs.sets import SetSource, warnings_of
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run as it is asked for, on the command line or on the screen."""
+    """A requested run, from the command line or the screen."""
 
     agent: AgentAddress
     cases: Mapping[Path, Collection[str] | None] = field(default_factory=dict)
@@ -48,33 +48,33 @@ class RunRequest:
     only_failed: bool = False
     """Whether cases that passed in the newest run are left out."""
     skips_invalid: bool = False
-    """Whether a set that cannot be run is a note; else it is an EvalSetError."""
+    """Whether an invalid set becomes a note; otherwise it raises EvalSetError."""
     settings: RunSettings = field(default_factory=RunSettings)
-    """How it is run, and where it is stored."""
+    """The settings for running and storing it."""
     shard: Shard | None = None
-    """The part of the cases that is run; None for all of them."""
+    """The shard of the cases to run; None for all cases."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
-    """How long a run of a case takes, as far as known: what shards are divided by."""
+    """Known seconds of a run of each case, by which shards are balanced."""
     ship_env: tuple[str, ...] = ()
-    """Names of variables that workers on other machines get with their values."""
+    """Names of environment variables that are sent to workers on other machines."""
     traces: TracesToScore | None = None
-    """Conversations that are scored instead of running the agent."""
+    """Conversations to score instead of running the agent."""
     matrix: str = ""
-    """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
+    """The id of its matrix, "" for none; its variant is in `agent`."""
     variants: tuple[Variant, ...] = ()
-    """All of the matrix, without secrets."""
+    """All variants of the matrix, with masked secrets."""
     shared: SharedByGates | None = None
-    """The limits and the budget of the matrix."""
+    """The shared limits and budget of the matrix."""
     session: str = ""
-    """The only one of them, by its id, that a listener received; it is stored apart from runs."""
+    """The id of the single received session in `traces`, whose run is stored apart; "" for none."""
     resumes: Resumption | None = None
-    """The run that this one brings to its end."""
+    """The run to resume."""
     number: int | None = None
-    """Number of the run, from 1; None for the next one."""
+    """Number of the run, from 1; None for the next number."""
     baseline: str = ""
-    """Id of the run that it is compared with; "" for none."""
+    """Id of the baseline; "" for none."""
     logs_in_use: Callable[[], Collection[Path]] = frozenset
-    """The logs of earlier runs that are still read when this one is over: they stay."""
+    """Returns logs of earlier runs that are still read afterwards and must not be deleted."""
 
     @property
     def agent_dir(self) -> Path:
@@ -89,14 +89,14 @@ class RunRequest:
 
     @property
     def store(self) -> RunStore:
-        """Where the run is stored, and those before it."""
+        """The store of this run and of earlier runs."""
         if self.session:
             return RunStore.of_sessions(self.agent_dir)
         return RunStore.of(self.agent_dir, self.settings, self.agent.module, self.agent.url)
 
 
-def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
-    """The request with all that the earlier run was begun with."""
+def resume_request(request: RunRequest, resumption: Resumption) -> RunRequest:
+    """The request with the selection and settings of the earlier run."""
     header = resumption.header
     then = header.settings
     return replace(
@@ -122,29 +122,29 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
 
 @dataclass(frozen=True)
 class SelectedRun:
-    """A run that can begin."""
+    """A run that is ready to start."""
 
     request: RunRequest
     plan: RunPlan
     header: RunHeader
-    """The header of its file without what the plan says."""
+    """The header without the fields of the plan."""
     notes: tuple[str, ...] = ()
-    """Sentences on what of the request is left out."""
+    """Sentences about ignored parts of the request."""
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
-    """Read the sets that are asked for, and look whether their metrics can be computed here.
+    """Reads the requested sets and checks the requirements of their metrics.
 
-    The plan has no set where none of the cases is there any more. Raises EvalSetError for a set with errors,
-    SelectionError where every case passed already.
+    The plan has no sets where all requested cases are deleted. Raises EvalSetError for a set with errors,
+    SelectionError where every case has passed already.
     """
     plans: list[SetPlan] = []
     notes: list[str] = []
-    passed = _passed(request) if request.only_failed else frozenset()
+    passed = _passed_cases(request) if request.only_failed else frozenset()
     opened: list[SetPlan] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
-        whole_set = _opened(request, sets, path, notes)
+        whole_set = _open_set(request, sets, path, notes)
         if whole_set is None:
             continue
         # Cases that came later are no part of the run.
@@ -162,16 +162,16 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     notes += warnings_of(opened)
     if request.resumes is not None:
         notes += notes_on_kept(request.resumes, request.agent)
-    of_traces = _paired(request, sets, plans)
+    of_traces = _pair_traces(request, sets, plans)
     if of_traces is not None:
         notes += of_traces.notes
     if of_traces is not None and request.traces is not None and request.traces.only_paired:
-        plans = _only_paired(of_traces, plans, notes)
+        plans = _keep_paired(of_traces, plans, notes)
         if not plans:
             raise SelectionError("\n".join(("no conversation in the traces is of a selected case", *notes)))
     shards = request.resumes.header.shards if request.resumes else None
     if request.shard is not None:
-        plans, shards = _part(request, request.shard, plans)
+        plans, shards = _shard_part(request, request.shard, plans)
         if not any(selected.cases for selected in plans):
             notes.append(f"shard {request.shard} has none of the {counted(shards.case_count, 'case')}")
     plans = [replace(selected, places=_places(sets, selected)) for selected in plans]
@@ -187,7 +187,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     return SelectedRun(request, checked(plan), header, tuple(notes))
 
 
-def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetPlan | None:
+def _open_set(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetPlan | None:
     try:
         return sets.open(path)
     except EvalSetError as error:
@@ -199,26 +199,26 @@ def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) 
         return None
 
 
-def _paired(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> PairedTraces | None:
-    """Conversations and cases; a case that is not selected has its conversations as well."""
+def _pair_traces(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan]) -> PairedTraces | None:
+    """Conversations paired with cases, including those of unselected cases."""
     if request.traces is None:
         return None
     whole = [sets.open(path) for path in request.cases]
     selected = {case for plan in plans for case in plan.case_ids}
     resumes = request.resumes
-    pairing = paired(request.traces, whole, selected, resumes.header.shards if resumes else None)
+    pairing = pair_traces(request.traces, whole, selected, resumes.header.shards if resumes else None)
     if resumes is not None:
         secrets = secrets_of(request.agent_dir)
-        if others := list(with_other_conversations(pairing.held, resumes, secrets.masked)):
+        if others := list(changed_conversations(pairing.held, resumes, secrets.masked)):
             raise SelectionError(
-                f"{some_of(others, _MOST_NAMES)} of run {resumes.id} had other conversations: the cases of "
-                "its eval sets changed. Score all cases instead"
+                f"{short_list(others, _MAX_NAMES)} of run {resumes.id} had other conversations: the cases "
+                "of its eval sets changed. Score all cases instead"
             )
     return pairing
 
 
-def _only_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
-    """The cases that a conversation is for; how many are left out is a note."""
+def _keep_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[str]) -> list[SetPlan]:
+    """The plans without cases that lack a conversation; their number becomes a note."""
     mine = [plan.only([case.eval_id for case in plan.case_ids if case in pairing.held]) for plan in plans]
     before, after = (sum(len(plan.cases) for plan in some) for some in (plans, mine))
     if before > after:
@@ -226,8 +226,10 @@ def _only_paired(pairing: PairedTraces, plans: Sequence[SetPlan], notes: list[st
     return [plan for plan in mine if plan.cases]
 
 
-def _part(request: RunRequest, shard: Shard, plans: Sequence[SetPlan]) -> tuple[list[SetPlan], ShardsOfRun]:
-    """The cases of one shard; a set that has some in other shards only is left out."""
+def _shard_part(
+    request: RunRequest, shard: Shard, plans: Sequence[SetPlan]
+) -> tuple[list[SetPlan], ShardsOfRun]:
+    """The cases of one shard; sets without a case in it are left out."""
     # How often a case is run then is not known.
     runs = 1 if request.settings.confidence else request.settings.runs
     mine, shards = divide(plans, shard, runs, request.seconds)
@@ -235,7 +237,8 @@ def _part(request: RunRequest, shard: Shard, plans: Sequence[SetPlan]) -> tuple[
 
 
 def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[str]) -> RunPlan:
-    """The plan with its limits divided by the number of shards, which run side by side; adds a note of it."""
+    """The plan with its limits divided by the number of shards, which run at the same time, and a note about
+    it."""
     if shards is None or shards.count == 1 or len(shards.numbers) > 1 or not plan.settings.limits:
         return plan
     limits = tuple(limit.divided_by(shards.count) for limit in plan.settings.limits)
@@ -306,7 +309,7 @@ def _recorded_seconds(store: RunStore, scheduler: str) -> dict[CaseId, float]:
 
 
 def _check_confidence(plan: RunPlan) -> None:
-    """Raises SelectionError where no case of a set could ever pass."""
+    """Raises SelectionError for a set whose cases could never pass."""
     for eval_set in plan.sets:
         try:
             repeat_rule(1, plan.pass_if_of(eval_set), plan.settings.confidence)
@@ -315,7 +318,7 @@ def _check_confidence(plan: RunPlan) -> None:
 
 
 def _variables(request: RunRequest) -> dict[str, str]:
-    """Raises SelectionError for one that is not set."""
+    """The environment variables to send to workers. Raises SelectionError for a variable that is not set."""
     if not request.ship_env:
         return {}
     environment = environment_of(request.agent_dir)
@@ -327,27 +330,27 @@ def _variables(request: RunRequest) -> dict[str, str]:
 def _notes_on_later_cases(
     resumption: Resumption | None, plan: SetPlan, eval_ids: Collection[str]
 ) -> Iterator[str]:
-    """The cases that a set has since a run began with all of its cases."""
+    """Notes about cases that were added to a set after the resumed run started."""
     shards = resumption.header.shards if resumption else None
     divided = shards.sets.get(plan.case_path) if shards else None
     later = dict.fromkeys(plan.eval_ids)
     for eval_id in (*eval_ids, *(divided.eval_ids if divided else ())):
         later.pop(eval_id, None)
     if later:
-        yield f"not run, new in {plan.case_path} since the run began: {some_of(list(later))}"
+        yield f"not run, new in {plan.case_path} since the run began: {short_list(list(later))}"
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
-    """The sets of which the earlier run had all cases."""
+    """The sets of which the resumed run had all cases."""
     sets = resumption.header.sets if resumption else ()
     return frozenset(eval_set.path for eval_set in sets if eval_set.whole)
 
 
-def _passed(request: RunRequest) -> frozenset[CaseId]:
-    """The cases that passed in the newest run of the kind before this matrix, for a matrix in that of each
-    variant; where that is of a matrix itself, in all of its variants.
+def _passed_cases(request: RunRequest) -> frozenset[CaseId]:
+    """The cases that passed in the newest run of this kind outside of this matrix, in every variant if it was
+    a matrix.
 
-    Raises SelectionError where it cannot be read.
+    Raises SelectionError where it is unreadable.
     """
 
     store, kind = request.store, request.kind

@@ -1,4 +1,4 @@
-"""Sessions that a listener receives: each is paired with its nearest case, scored, and stored as a run."""
+"""Received sessions: each is paired with its nearest case, scored, and stored as a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evaltui.project.folders import agent_folder
 from evaltui.project.packages import require_extra
 from evaltui.project.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
-from evaltui.runs.execution import RunUpdate, Selected, run
+from evaltui.runs.execution import RunSelected, RunUpdate, run
 from evaltui.runs.scoring import TracesToScore, messages_of
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
@@ -39,56 +39,56 @@ from evaltui.traces.receiver.sessions import CompletedSession, completed_session
 from evaltui.traces.receiver.spool import SPOOL, Spool, SpoolError, open_spool
 
 Pattern = tuple[str, ...]
-"""The tools that a turn calls, in order."""
+"""The tool names that a turn calls, in order."""
 
-_MOST_MESSAGE = 50
+_MAX_MESSAGE = 50
 
 
 @dataclass(frozen=True)
 class ScoredSession:
-    """A session, and what its nearest case says of it."""
+    """A session scored against its nearest case."""
 
     id: str
     messages: tuple[str, ...]
     """The user's messages, by turn."""
     turns: int
     conversation: RecordedConversation | None = None
-    """All of it; None where none can be made of its spans."""
+    """The conversation; None where its spans do not make up one."""
     case: CaseId | None = None
-    """The case that it was scored against; None where none is near."""
+    """The case that scored it; None without a near case."""
     is_paired: bool = False
-    """Whether it is of that case, which is else only like it."""
+    """Whether the session belongs to the case; otherwise they are only similar."""
     expected: EvalCase | None = None
-    """The case as it was when it was scored; None without a result."""
+    """The case that scored it; None without a result."""
     config: EvalConfig | None = None
-    """The config that it was scored by; None without a result."""
+    """The config that scored it; None without a result."""
     result: CaseResult | None = None
-    """None where there is no case, or it could not be scored."""
+    """The result; None without a case, and where it could not be scored."""
     problem: str = ""
-    """Why there is no case or no result, a sentence."""
+    """Why it has no case or no result, as a sentence."""
     log: Path | None = None
-    """The run log that has it; None where it was not scored, or could not be stored."""
+    """Its run log; None where it was not scored or not stored."""
     new_patterns: tuple[Pattern, ...] = ()
-    """Calls of its turns that no turn of any case has."""
+    """Call patterns of its turns that no case has."""
     remarks: tuple[str, ...] = ()
-    """Remarks on the session, a sentence each."""
+    """Remarks on the session, each a sentence."""
 
     @property
     def status(self) -> Status:
-        """The verdict of its case; NOT_EVALUATED where there is none."""
+        """The status of its result; NOT_EVALUATED without one."""
         return self.result.status if self.result else Status.NOT_EVALUATED
 
     @property
     def case_in_words(self) -> str:
-        """`where_is_order`, `like where_is_order` or `no case`."""
+        """Its case in words: `where_is_order`, `like where_is_order` or `no case`."""
         if self.case is None:
             return "no case"
         return f"{'' if self.is_paired else 'like '}{visible(self.case.eval_id)}"
 
     @property
     def why(self) -> str:
-        """Why it has its verdict, or none, in a line; the first message of the user where that says more."""
-        message = next((f'"{visible(cut(text, _MOST_MESSAGE))}"' for text in self.messages if text), "")
+        """The reason for its verdict, in a line; the user's first message where there is no reason."""
+        message = next((f'"{visible(cut(text, _MAX_MESSAGE))}"' for text in self.messages if text), "")
         if self.result is None:
             turns = counted(self.turns, "turn") if self.turns else ""
             return "  ".join(filter(None, (turns, message, visible(self.problem))))
@@ -100,26 +100,26 @@ class ScoredSession:
 
 
 def pattern_in_words(pattern: Pattern) -> str:
-    """`find_order → refund`"""
+    """A pattern as text: `find_order → refund`."""
     return " → ".join(visible(name) for name in pattern)
 
 
 @dataclass(frozen=True)
 class _Cases:
-    """The cases of the agent's sets, as their files have them now."""
+    """The cases of the agent's sets, as their files are now."""
 
     sets: FileSets
     files: Mapping[str, Path] = field(default_factory=dict)
-    """By the path of `CaseId`."""
+    """Files of the sets, by path of `CaseId`."""
     to_pair: tuple[CaseToPair, ...] = ()
     cases: Mapping[CaseId, EvalCase] = field(default_factory=dict)
     patterns: frozenset[Pattern] = frozenset()
     problems: tuple[str, ...] = ()
-    """Sets that cannot be read."""
+    """Sentences about unreadable sets."""
 
 
-async def scored_session(session: CompletedSession, request: RunRequest) -> ScoredSession:
-    """Pair a session with a case of the agent's sets, score it and store the result.
+async def score_session(session: CompletedSession, request: RunRequest) -> ScoredSession:
+    """Pairs a session with a case of the agent's sets, scores it and stores the result.
 
     `request` has the agent and the settings.
     """
@@ -155,10 +155,10 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         cases.cases[session_result.case],
         cases.sets.open(cases.files[session_result.case.path]).config,
     )
-    return await _scored(replace(session_result, expected=eval_case, config=config), asking, cases.sets)
+    return await _score(replace(session_result, expected=eval_case, config=config), asking, cases.sets)
 
 
-async def _scored(session: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
+async def _score(session: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
     results: list[CaseResult] = []
     notes: list[str] = []
     cases = 0
@@ -166,7 +166,7 @@ async def _scored(session: ScoredSession, request: RunRequest, sets: FileSets) -
     def on_update(update: RunUpdate) -> None:
         nonlocal cases
         match update:
-            case Selected(selected):
+            case RunSelected(selected):
                 cases = selected.plan.case_count
             case CaseDone(result):
                 results.append(result)
@@ -189,13 +189,13 @@ async def _scored(session: ScoredSession, request: RunRequest, sets: FileSets) -
 
 
 def _cancellations() -> int:
-    """How often the current task was asked to end."""
+    """Number of pending cancellations of the current task."""
     task = asyncio.current_task()
     return task.cancelling() if task else 0
 
 
 def _cases_of(request: RunRequest) -> _Cases:
-    """In a thread. Files may have changed since the session before."""
+    """Reads the current cases, in a thread."""
     sets = FileSets(request.agent_dir, None, None)
     files: dict[str, Path] = {}
     to_pair: list[CaseToPair] = []
@@ -217,14 +217,13 @@ def _cases_of(request: RunRequest) -> _Cases:
 
 
 def expected_patterns(case: EvalCase) -> Iterator[Pattern]:
-    """The calls that each turn of a case expects."""
+    """The call pattern of each turn of a case."""
     for turn in case.conversation or ():
         yield tuple(call.name or "" for call in tool_calls(turn.intermediate_data))
 
 
 def patterns_of(conversation: RecordedConversation) -> Iterator[Pattern]:
-    """The calls of each turn that made some; turns that failed, or whose calls the trace does not hold, are
-    passed over: no case can expect those."""
+    """The call patterns of turns with calls; turns that failed, and turns with unknown calls, are skipped."""
     for turn in conversation.turns:
         if CALLS in turn.untold or turn.error is not None:
             continue
@@ -246,24 +245,24 @@ def _remarks(conversation: RecordedConversation) -> Iterator[str]:
 
 
 # Seconds between two looks at what is complete.
-_EVERY = 0.5
+_POLL_SECONDS = 0.5
 # Seconds after which what was received, handed on and not added to is deleted; the results stay.
-_KEPT = 7 * 24 * 3600.0
+_MAX_AGE = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a listener is sent to."""
+    """The address of a listener."""
 
     host: str = "127.0.0.1"
     port: int = OTLP_PORT
-    """0 for any that is free."""
+    """The port; 0 for any free port."""
     token: str = ""
-    """"" for none, which only a loopback address may have."""
+    """The required token; "" for none, which only a loopback address may have."""
 
 
 class Listener:
-    """Made by `listening`."""
+    """A listener for spans; `open_listener` creates it."""
 
     def __init__(self, spool: Spool, request: RunRequest, counts: Counts, url: str) -> None:
         self._spool = spool
@@ -273,24 +272,24 @@ class Listener:
         """The endpoint for exporters."""
 
     async def sessions(self) -> AsyncIterator[ScoredSession]:
-        """Every session when it is complete, and again when there is more of it; never ends."""
+        """Yields every session when it is complete, and again when it continues; never ends."""
         while True:
             async for session in self._complete(ending=False):
                 yield session
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def last_sessions(self) -> AsyncIterator[ScoredSession]:
-        """The sessions whose first span has ended, without waiting for later spans."""
+        """Yields the sessions whose first span has ended, without waiting for later spans."""
         async for session in self._complete(ending=True):
             yield session
 
     async def _complete(self, *, ending: bool) -> AsyncIterator[ScoredSession]:
         waiting = completed_sessions(self._spool, time.time(), ending=ending)
-        while (session := await asyncio.to_thread(_next, waiting)) is not None:
-            yield await scored_session(session, self._request)
+        while (session := await asyncio.to_thread(_next_session, waiting)) is not None:
+            yield await score_session(session, self._request)
 
 
-def _next(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
+def _next_session(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
     try:
         return next(sessions, None)
     except sqlite3.Error as error:
@@ -298,18 +297,18 @@ def _next(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
 
 
 @asynccontextmanager
-async def listening(request: RunRequest, address: Address) -> AsyncIterator[Listener]:
-    """Takes spans while it is entered. `request` says of which agent, and how sessions are scored.
+async def open_listener(request: RunRequest, address: Address) -> AsyncIterator[Listener]:
+    """Receives spans during its block.
 
-    Raises OSError where the port is taken or the folder cannot be written, SpoolInUseError, SpoolError and
-    MissingExtraError.
+    `request` has the agent and the scoring settings. Raises OSError for a used port or a folder that is not
+    writable, SpoolInUseError, SpoolError and MissingExtraError.
     """
     require_extra("traces")
     from evaltui.traces.receiver.http import Access, serving
 
     folder = make_own_folder(agent_folder(request.agent_dir), SESSIONS)
     with open_spool(folder) as spool:
-        await asyncio.to_thread(spool.forget, time.time() - _KEPT)
+        await asyncio.to_thread(spool.forget, time.time() - _MAX_AGE)
         access = Access(address.host, address.token)
         async with Intake(spool) as intake, serving(intake, access, address.port) as port:
             yield Listener(spool, request, intake.counts, f"http://{in_url(address.host)}:{port}")

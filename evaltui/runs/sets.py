@@ -1,4 +1,4 @@
-"""The eval sets of a run: where they are read, and what reports and result files tell of them."""
+"""The eval sets of a run: reading them, and notes about them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ from evaltui.runner.plan import SetPlan
 from evaltui.text.figures import counted
 
 # Of one file in a report.
-_MOST_NOTES = 5
+_MAX_NOTES = 5
 
 
 def read_set(
     agent_dir: Path, path: Path, config: ConfigInUse, initial_session: InitialSession = None
 ) -> SetPlan:
-    """All cases of a set as its file has it; `initial_session` is for sets of the old format.
-
-    Raises EvalSetError for a set with errors.
-    """
+    """The plan for all cases of a set; `initial_session` is for sets of the old format. Raises
+    EvalSetError."""
     named = case_path(agent_dir, path)
     files = {file: fingerprint_of(file) for file in _files_of(path, config, initial_session)}
     if initial_session is not None:
@@ -56,7 +54,7 @@ def read_set(
 
 
 def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) -> Iterator[Path]:
-    """The files that decide the verdicts on a set; also a missing config, which may be created."""
+    """The files that affect the verdicts of a set, including a missing config that may be created."""
     yield path
     if config.path is not None:
         yield config.path
@@ -67,7 +65,7 @@ def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) 
 
 
 def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
-    """The problems of sets and their configs that keep nothing from running, as sentences."""
+    """The warnings about sets and their configs, as sentences."""
     by_config: dict[Path, list[SetPlan]] = {}
     for plan in sets:
         if plan.config_in_use.path is not None:
@@ -91,36 +89,39 @@ def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
 
 
 def _notes(file: str | None, problems: Sequence[Problem]) -> Iterator[str]:
-    yield from (problem.located() for problem in problems[:_MOST_NOTES])
-    if (more := len(problems) - _MOST_NOTES) > 0:
+    yield from (problem.located() for problem in problems[:_MAX_NOTES])
+    if (more := len(problems) - _MAX_NOTES) > 0:
         yield f"{file}: {counted(more, 'more problem')}; `evaltui lint` lists them"
 
 
 class SetSource(Protocol):
-    """Where the sets of a run are read: from files, or as they are open in the workbench."""
+    """A source of sets for a run: files, or the open sets of the workbench."""
 
     @property
     def config(self) -> Path | None:
-        """The config of all sets, if they do not have their own."""
+        """The config for all sets; None where each has its own."""
         ...
 
     @property
     def initial_session(self) -> Path | None:
-        """A file with the session that sets of the old format begin with."""
+        """A file with the session that starts sets of the old format."""
         ...
 
     def open(self, path: Path) -> SetPlan:
-        """All cases of a set. Raises EvalSetError for a set or a config with errors."""
+        """The plan for all cases of a set. Raises EvalSetError for errors in the set or its config."""
         ...
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:
-        """The file of a set by what a run log calls it, the path of `CaseId` and its id; None without one."""
+        """The file of a set by its path in `CaseId` and its id, as in a run log; None for a missing set."""
         ...
 
 
 class FileSets:
-    """Sets as their files have them. `config` is one for all of them, instead of their own, which `choice`
-    finds; `initial_session` is for sets of the old format."""
+    """Sets as they are in files.
+
+    `config` is a config for all of them; without it, `choice` finds the config of each. `initial_session` is
+    for sets of the old format.
+    """
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class FileSets:
         initial_session: Path | None = None,
         choice: ConfigChoice = "nearest",
     ) -> None:
-        """Raises EvalSetError for a config that cannot be read."""
+        """Reads the config. Raises EvalSetError where it is unreadable."""
         self.config = config
         self.initial_session = initial_session
         self._agent_dir = agent_dir
@@ -138,14 +139,14 @@ class FileSets:
         self._open: dict[Path, SetPlan] = {}
 
     def open(self, path: Path) -> SetPlan:
-        """A file is read once."""
+        """The plan for all cases of a set; each file is read once."""
         if path not in self._open:
             config = self._config or find_config(path, choice=self._choice)
             self._open[path] = read_set(self._agent_dir, path, config, self.initial_session)
         return self._open[path]
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:
-        """Raises SelectionError for a set of which only the id is known, and that is not to be found."""
+        """The file of a set. Raises SelectionError for a set that is known by id only and is missing."""
         path = file_of(self._agent_dir, case_path)
         if path.is_file():
             return path

@@ -1,6 +1,6 @@
-"""Shards: the parts of a selection that several machines run, each of which knows its part by itself.
+"""Shards: parts of a selection for several machines, each of which computes its part alone.
 
-Recorded durations of cases balance them.
+Recorded durations of cases balance the parts.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from evaltui.core.model.case_id import CaseId, case_text, fingerprint
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.documents.files import write_atomically
 from evaltui.runner.plan import SetPlan
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 _HASH = "hash"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One of the equal parts of a selection."""
+    """A shard: one of several equal parts of a selection."""
 
     number: int
     """From 1."""
     count: int
-    """How many parts there are."""
+    """Number of shards."""
 
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
@@ -41,33 +41,33 @@ class DividedSet:
 
     eval_set_id: str
     eval_ids: tuple[str, ...]
-    """The cases of all shards, in order."""
+    """Ids of the cases of all shards, in order."""
     fingerprint: str
-    """The fingerprint of the text of these cases."""
+    """Fingerprint of the text of these cases."""
     whole: bool = False
     """Whether these are all cases of the set."""
 
 
 @dataclass(frozen=True)
 class ShardsOfRun:
-    """Which shards of a selection a run log holds."""
+    """The shards that a run log contains."""
 
     numbers: tuple[int, ...]
-    """From 1, sorted: one, or those that were merged."""
+    """Numbers of the shards, from 1, sorted: one, or several after merging."""
     count: int
-    """How many there are."""
+    """Number of all shards."""
     divided_by: str
-    """`hash`, or the fingerprint of the durations that were known."""
+    """`hash`, or the fingerprint of the known durations."""
     sets: Mapping[str, DividedSet]
-    """The selection by path of `CaseId`, in its order."""
+    """The selection by path of `CaseId`, in order."""
 
     def __post_init__(self) -> None:
         if not self.numbers or not all(1 <= number <= self.count for number in self.numbers):
-            raise ValueError(f"shards of {self.count} are {in_words(list(self.numbers))}")
+            raise ValueError(f"shards of {self.count} are {value_in_words(list(self.numbers))}")
 
     @property
     def case_count(self) -> int:
-        """How many cases all shards have together."""
+        """Number of cases in all shards."""
         return sum(len(divided.eval_ids) for divided in self.sets.values())
 
     @property
@@ -78,32 +78,36 @@ class ShardsOfRun:
 def divide(
     plans: Sequence[SetPlan], shard: Shard, runs: int | None, seconds: Mapping[CaseId, float]
 ) -> tuple[list[SetPlan], ShardsOfRun]:
-    """The cases of one shard, set by set in the same order, and what it is a part of.
+    """The cases of one shard by set, in order, and the division.
 
-    `seconds` are how long a run of a case takes, as far as known. A case is in one shard with all of its
-    repeats; which one depends on nothing but what is given here.
+    `seconds` are known durations of a run of each case. All repeats of a case are in one shard, which depends
+    only on the arguments.
     """
     weights = {case: runs or plan.config.evaltui.repeats.runs for plan in plans for case in plan.case_ids}
     durations = {case: seconds[case] for case in weights if case in seconds}
-    shard_of = _by_duration(weights, durations, shard.count) if durations else _by_hash(weights, shard.count)
+    shard_of = (
+        _divide_by_duration(weights, durations, shard.count)
+        if durations
+        else _divide_by_hash(weights, shard.count)
+    )
     mine = [
         plan.only([case.eval_id for case in plan.case_ids if shard_of[case] == shard.number])
         for plan in plans
     ]
     by = fingerprint(repr(sorted(durations.items()))) if durations else _HASH
-    sets = {plan.case_path: _divided(plan) for plan in plans}
+    sets = {plan.case_path: _divided_set(plan) for plan in plans}
     return mine, ShardsOfRun((shard.number,), shard.count, by, sets)
 
 
-def _by_hash(cases: Mapping[CaseId, int], count: int) -> dict[CaseId, int]:
-    """Another case more moves none of the others."""
+def _divide_by_hash(cases: Mapping[CaseId, int], count: int) -> dict[CaseId, int]:
+    """Assigns cases to shards by hash, so that a new case does not move the others."""
     return {case: 1 + int(_digest(case), 16) % count for case in cases}
 
 
-def _by_duration(
+def _divide_by_duration(
     runs: Mapping[CaseId, int], seconds: Mapping[CaseId, float], count: int
 ) -> dict[CaseId, int]:
-    """The longest cases first, each to the shard that has the least to do."""
+    """Assigns cases to shards, the longest first, each to the shard with the least total time."""
     # A case that nobody has timed takes as long as any.
     usual = sorted(seconds.values())[len(seconds) // 2]
     took = {case: seconds.get(case, usual) * number for case, number in runs.items()}
@@ -120,7 +124,7 @@ def _digest(case: CaseId) -> str:
     return hashlib.sha256(f"{case.path}\0{case.eval_id}".encode(errors="backslashreplace")).hexdigest()
 
 
-def _divided(plan: SetPlan) -> DividedSet:
+def _divided_set(plan: SetPlan) -> DividedSet:
     cases = plan.cases
     # Making models of thousands of cases would take longer than running some of them.
     texts = (case.text for case in cases.stored) if isinstance(cases, StoredCases) else map(case_text, cases)
@@ -128,11 +132,11 @@ def _divided(plan: SetPlan) -> DividedSet:
 
 
 class DurationsError(ValueError):
-    """A file of durations with other content, as a sentence."""
+    """Why a file of durations is invalid, as a sentence."""
 
 
 def read_durations(path: Path) -> dict[CaseId, float]:
-    """Seconds per run of a case. Raises FileNotFoundError, OSError, DurationsError."""
+    """Reads the seconds of a run of each case. Raises FileNotFoundError, OSError, DurationsError."""
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -142,7 +146,7 @@ def read_durations(path: Path) -> dict[CaseId, float]:
         for eval_id, seconds in _members(path, cases, case_path):
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
                 place = f"{case_path}: {eval_id}"
-                raise DurationsError(f"{path}: {place} is {in_words(seconds)}, not a number of seconds")
+                raise DurationsError(f"{path}: {place} is {value_in_words(seconds)}, not a number of seconds")
             durations[CaseId(case_path, eval_id)] = float(seconds)
     return durations
 
@@ -150,12 +154,12 @@ def read_durations(path: Path) -> dict[CaseId, float]:
 def _members(path: Path, data: Any, place: str = "") -> list[tuple[str, Any]]:
     if not isinstance(data, dict):
         at = f": {place}" if place else ""
-        raise DurationsError(f"{path}{at} is {in_words(data)}, not an object of durations")
+        raise DurationsError(f"{path}{at} is {value_in_words(data)}, not an object of durations")
     return list(data.items())
 
 
 def store_durations(path: Path, seconds: Mapping[CaseId, float]) -> None:
-    """Updates a file of durations; other cases in it stay. Raises OSError, DurationsError."""
+    """Updates a file of durations and keeps its other cases. Raises OSError, DurationsError."""
     try:
         durations = read_durations(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Where the runs of an agent are stored, and which stay."""
+"""The folder of an agent's runs, and the names of runs."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from evaltui.project.run_settings import RunSettings
 SUFFIX = ".sqlite"
 RUNS = "runs"
 SESSIONS = "sessions"
-"""The folder of a listener's sessions: each is a run of its own and would crowd out the others."""
+"""The folder of received sessions, which are many runs and are kept apart from the others."""
 _NAMES = "names.json"
 
 
 @dataclass(frozen=True)
 class RunStore:
-    """The runs of an agent: their logs, and the names that were given to them."""
+    """The stored runs of an agent, and their names."""
 
     agent_dir: Path
     """Folder or file of the agent."""
     results_dir: Path | None = None
-    """The folder that somebody chose for the runs of every agent; None for `.evaltui` of each."""
+    """A folder for the runs of every agent; None for `.evaltui` of each agent."""
     kind: str = RUNS
-    """RUNS or SESSIONS, the name of their folder."""
+    """The kind of runs, which is the name of their folder: RUNS or SESSIONS."""
     module: str = ""
-    """The dotted name of the agent whose newest run `last` stands for; "" where it stands for that of any."""
+    """The module of the agent whose newest run is `last`; "" for any agent of the folder."""
     url: str = ""
-    """The same of an agent behind a network."""
+    """The URL of the agent whose newest run is `last`; "" for any agent."""
 
     @classmethod
     def of(cls, agent_dir: Path, settings: RunSettings, module: str = "", url: str = "") -> RunStore:
@@ -52,12 +52,13 @@ class RunStore:
 
     @classmethod
     def of_sessions(cls, agent_dir: Path) -> RunStore:
-        """The sessions that a listener received. They stay with the agent: each has what users said."""
+        """The store of received sessions, which is always in the agent's folder because they hold messages of
+        users."""
         return cls(agent_dir, None, SESSIONS)
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the logs, whether or not there is one."""
+        """The folder of the logs, which may be missing."""
         file = agent_file(self.agent_dir)
         if self.results_dir is None:
             return own_folder(self.agent_dir) / self.kind / file
@@ -71,21 +72,21 @@ class RunStore:
 
     @property
     def title(self) -> str:
-        """The agent of the runs, and where they are: `agents/desk`, `desk.agent (agents/desk)`,
-        `agents/desk in out/agents/desk`."""
+        """The agent of the runs and their folder: `agents/desk`, `desk.agent (agents/desk)`, `agents/desk in
+        out/agents/desk`."""
         place = f" in {seen_from_here(self.folder)}" if self.results_dir is not None else ""
         agent = self.url or self.module
         return f"{agent} ({self.agent_dir}){place}" if agent else f"{self.agent_dir}{place}"
 
     @cached_property
     def folder_of_user(self) -> Path:
-        """The folder of runs that could not be stored in `folder`: in the user's state folder."""
+        """The folder in the user's state folder, for runs that could not be stored in `folder`."""
         agent = agent_folder(self.agent_dir).resolve() / agent_file(self.agent_dir)
         digest = hashlib.sha256(os.fsencode(agent)).hexdigest()[:12]
         return platformdirs.user_state_path("evaltui") / self.kind / f"{agent.name}-{digest}"
 
     def make(self) -> Path:
-        """The folder of the runs, created if missing. Raises OSError."""
+        """Creates the folder of the runs if it is missing, and returns it. Raises OSError."""
         if self.results_dir is None:
             folder = agent_folder(self.agent_dir)
             return make_own_folder(folder, *filter(None, (self.kind, agent_file(self.agent_dir))))
@@ -93,13 +94,13 @@ class RunStore:
         return self.folder
 
     def make_folder_of_user(self) -> Path:
-        """`folder_of_user`, created if missing. Raises OSError."""
+        """Creates `folder_of_user` if it is missing, and returns it. Raises OSError."""
         self.folder_of_user.parent.mkdir(parents=True, exist_ok=True)
         make_private_folder(self.folder_of_user)
         return self.folder_of_user
 
     def files(self) -> list[Path]:
-        """The file of every run, the oldest one first."""
+        """The file of every run, the oldest first."""
         folders = [self.folder_of_user]
         own = own_folder(self.agent_dir)
         if self.results_dir or not any(folder.is_symlink() for folder in (own, own / self.kind, self.folder)):
@@ -113,15 +114,17 @@ class RunStore:
         return next(reversed(self.files()), None)
 
     def names(self) -> dict[str, str]:
-        """The names that were given to runs, with the ids of these; none where they cannot be read."""
+        """Names of runs with the ids of these runs; empty where they are unreadable."""
         try:
             return self._read_names()
         except OSError:
             return {}
 
     def _read_names(self) -> dict[str, str]:
-        """Raises OSError for a file that cannot be read: taken for empty, it would cost runs their names, and
-        with them the runs."""
+        """Reads the names of runs.
+
+        Raises OSError for an unreadable file: an empty result would lose the names.
+        """
         file = self._names_file
         try:
             names = json.loads(file.read_text(encoding="utf-8"))
@@ -134,7 +137,7 @@ class RunStore:
         return {str(name): str(run) for name, run in names.items()}
 
     def name(self, run: str, name: str) -> None:
-        """Gives the run of an id a name, which another run that had it loses. Raises OSError."""
+        """Gives a run a name, which is removed from any other run. Raises OSError."""
         self.make()
         file = self._names_file
         # Another process may name a run meanwhile.
@@ -144,6 +147,6 @@ class RunStore:
 
     @contextmanager
     def naming(self) -> Iterator[set[str]]:
-        """The ids of the runs that have a name; none is given meanwhile. Raises OSError."""
+        """Locks the names and yields the ids of the named runs. Raises OSError."""
         with locked([self._names_file]):
             yield set(self._read_names().values())

@@ -151,7 +151,7 @@ MOST_CONNECTIONS = 64
 LONGEST_MESSAGE = 1024 * 1024
 """Bytes of what a browser sends at once: a text that was pasted."""
 IDLE = 4000
-"""With this code a socket is closed whose session was not used for long."""
+"""The code that closes the socket of a session without input for a long time."""
 
 _BEAT = 15.0
 # Seconds that a session waits for others that are ending.

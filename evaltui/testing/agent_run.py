@@ -28,9 +28,9 @@ from evaltui.project.run_settings import ConfigChoice
 from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
 from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs.baselines import LaterRun, stored_run
-from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
+from evaltui.runs.execution import ExecutedRun, LogGrew, RunSelected, RunUpdate
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import missing_in_words, open_run, prune, result_of, summary_of
+from evaltui.runs.history import missing_case_notes, open_run, prune, result_of, summary_of
 from evaltui.runs.merging import merge
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
@@ -116,7 +116,7 @@ class AgentRun:
         self._request: RunRequest | None = None
         self._executed: ExecutedRun | None = None
         self._baseline: RunSummary | None = None
-        self._summary: RunSummary | None = None
+        self._summaries: dict[Path, RunSummary] = {}
         self._files: dict[int, RunFile] = {}
         self._seen: set[CaseId] = set()
         self._undecided: list[FinishedCase] = []
@@ -214,7 +214,7 @@ class AgentRun:
         match update:
             case CaseDone(result):
                 self._done += 1
-                self._on_result(result, "\n".join(self._printed.pop(result.id, ())))
+                self._on_result(result, "\n".join(self._printed.pop(result.id, ())), self._log)
             case Happened(event):
                 if event.kind == "console" and event.case:
                     text = str(event.data.get("text", ""))
@@ -223,7 +223,7 @@ class AgentRun:
                 self._note(text)
             case LogGrew(log):
                 self._log = log
-            case Selected(selected):
+            case RunSelected(selected):
                 self._count = selected.plan.case_count
 
     async def _follow(self) -> None:
@@ -251,25 +251,24 @@ class AgentRun:
         # While its file is being made, there is nothing to be read.
         with suppress(OSError, ValueError):
             if path is not None:
-                self._log = self._log or path
                 file = self._files.get(number) or RunFile(path)
                 self._files[number] = file
                 for case in file.numbers.keys() - self._seen:
                     if (done := file.case(case)) is not None:
-                        self._on_result(result_of(file, done), _printed(file, case))
+                        self._on_result(result_of(file, done), _printed(file, case), path)
                         self._seen.add(case)
                 has_ended = is_over and file.seconds is not None
         if is_over and not has_ended:
             self._note("a worker of pytest-xdist ended before its cases")
         return is_over
 
-    def _on_result(self, result: CaseResult, printed: str) -> None:
+    def _on_result(self, result: CaseResult, printed: str, log: Path | None) -> None:
         finished, summary = FinishedCase(result, printed), summarize(result)
         excuses = self._baseline is not None and self._options.fail_on_regression
         if not excuses or not summary.is_judged or summary.passes:
             self._add(finished)
             return
-        change = self._change(summary)
+        change = self._change(summary, log)
         if change is None or (change.may_be_regression and change.may_be_chance(alpha_of(self._options))):
             # All cases together may be the evidence that its own repeats are not.
             self._undecided.append(finished)
@@ -284,14 +283,16 @@ class AgentRun:
             self._results[finished.result.id] = finished
             self._changed.notify_all()
 
-    def _change(self, summary: CaseSummary) -> CaseChange | None:
-        """How a case differs from the baseline; None where the run is in memory until it is over."""
+    def _change(self, summary: CaseSummary, log: Path | None) -> CaseChange | None:
+        """How a case differs from the baseline; `log` is that of its shard, the only one that has the config
+        of each of its sets. None where the run is in memory until it is over."""
         assert self._baseline is not None
-        if self._log is None:
+        if log is None:
             return None
-        if self._summary is None:
-            self._summary = summary_of(RunFile(self._log))
-        return compare_case(summary.id, self._baseline, replace(self._summary, cases={summary.id: summary}))
+        if log not in self._summaries:
+            self._summaries[log] = summary_of(RunFile(log))
+        run = replace(self._summaries[log], cases={summary.id: summary})
+        return compare_case(summary.id, self._baseline, run)
 
     async def _finish(self) -> None:
         ends = await asyncio.gather(self._own, self._following, return_exceptions=True)
@@ -332,11 +333,12 @@ class AgentRun:
             files = [self._executed.file] if self._executed else []
         if self._baseline is None or not files:
             return None
-        summaries = [summary_of(file) for file in files]
-        cases = {
-            case: summary for summary_of_run in summaries for case, summary in summary_of_run.cases.items()
-        }
-        return compare(self._baseline, replace(summaries[0], cases=cases), alpha_of(self._options))
+        shards = [summary_of(file) for file in files]
+        cases = {case: summary for shard in shards for case, summary in shard.cases.items()}
+        configs = {path: form for shard in shards for path, form in shard.circumstances.configs.items()}
+        circumstances = replace(shards[0].circumstances, configs=configs)
+        whole = replace(shards[0], cases=cases, circumstances=circumstances)
+        return compare(self._baseline, whole, alpha_of(self._options))
 
 
 def _request(
@@ -426,7 +428,7 @@ def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace])
         return FinishedRun(agent_dir, 0, 0.0, None, (f"Run not stored: {error}",))
     file, whole = RunFile(run.log), open_run(run.log).summary
     comparison = compare(baseline.run, whole, alpha_of(options)) if baseline else None
-    notes = [baseline.note if baseline else "", *file.notes, *missing_in_words(whole, file)]
+    notes = [baseline.note if baseline else "", *file.notes, *missing_case_notes(whole, file)]
     if settings.budget and (parts := headers[0].shards) and parts.count > 1:
         notes.append(f"1/{parts.count} of the budget for each worker")
     return FinishedRun(

@@ -29,15 +29,15 @@ from evaltui.project.agents import agents_in, is_agent
 from evaltui.project.folders import project_root
 from evaltui.project.remote_address import is_url
 from evaltui.project.settings import secrets_of
-from evaltui.runs.given import config_given
+from evaltui.runs.given import read_config_argument
 from evaltui.runs.sets import FileSets
 from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun, NoResultError, merged
 from evaltui.testing.options import FLAGS, RUN_OPTIONS
 from evaltui.testing.workers import Shards
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.text.values import without_commands
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 
 
 class NoAgentError(ValueError):
@@ -62,7 +62,7 @@ def agent_of_set(path: Path, root: Path) -> Path:
             if len(names) == 1:
                 return folder / names[0]
             raise NoAgentError(
-                f"{path.name} may belong to {some_of(names, _MOST_NAMES)}. Name one: --evaltui-agent DIR"
+                f"{path.name} may belong to {short_list(names, _MAX_NAMES)}. Name one: --evaltui-agent DIR"
             )
     raise NoAgentError(f"no agent at or above {path.parent}. Name it: --evaltui-agent DIR")
 
@@ -156,7 +156,7 @@ class CaseRuns:
     def _check_config(path: Path) -> None:
         """Raises pytest.UsageError: else each case would say what is wrong with the config of all of them."""
         try:
-            config_given(path)
+            read_config_argument(path)
         except EvalSetError as error:
             raise pytest.UsageError(f"--evaltui-config: {error}") from error
 

@@ -16,7 +16,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.workspace import open_workspace, select
 from evaltui.runs.evaluation import evaluate
-from evaltui.runs.given import ConfigGiven, EvalSetsGiven
+from evaltui.runs.given import ConfigArgument, EvalSetsArgument
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 
 
@@ -30,8 +30,8 @@ class Evaluator:
     async def run(
         self,
         agent: Any,
-        eval_sets: EvalSetsGiven = None,
-        config: ConfigGiven = None,
+        eval_sets: EvalSetsArgument = None,
+        config: ConfigArgument = None,
         **options: Any,
     ) -> RunResult:
         """Does what `evaltui.evaluate` does; its options go before those of pytest.
@@ -44,7 +44,7 @@ class Evaluator:
         else:
             settings = self._runs.settings_of(self._folder) | {"workers": None, "home": self._folder}
         if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str):
-            sets: EvalSetsGiven = [self._seen(eval_set) for eval_set in eval_sets]
+            sets: EvalSetsArgument = [self._seen(eval_set) for eval_set in eval_sets]
         else:
             sets = self._seen(eval_sets)
         return await evaluate(agent, sets, self._seen(config), **settings | options)

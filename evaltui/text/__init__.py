@@ -1,1 +1,1 @@
-"""Lines, values as text and words: what reports and screens both draw with."""
+"""Lines, values as text, and words: the texts that reports and screens draw."""

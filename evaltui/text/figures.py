@@ -1,4 +1,4 @@
-"""Numbers, times, sizes and lists as users read them: one form for each, everywhere."""
+"""Numbers, times, sizes and lists as text, in one form everywhere."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ UNKNOWN = "—"
 _MINUTE, _HOUR = 60, 3_600
 _KB = 1_024
 # Names in a list before `and 4 more`.
-_NAMED = 3
+_NAMES_IN_LIST = 3
 
 
 def plural(number: int, singular: str, many: str = "") -> str:
-    """The form of a word for a number: `case`, `cases`; `many` where the plural is more than an added s."""
+    """A word in the singular or the plural for a number; `many` is a plural that does not end in s."""
     return singular if number == 1 else many or f"{singular}s"
 
 
 def counted(number: int, singular: str, many: str = "") -> str:
-    """`1 turn`, `12,431 tokens`; `2 calls wait` with `many` for the plural."""
+    """A number with its word: `1 turn`, `12,431 tokens`; `many` is a plural that does not end in s."""
     return f"{number:,} {plural(number, singular, many)}"
 
 
-def some_of(names: Sequence[str], most: int = _NAMED) -> str:
-    """`a, b, c and 4 more`: the first ones by name."""
-    more = f" and {show_number(len(names) - most)} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def short_list(names: Sequence[str], limit: int = _NAMES_IN_LIST) -> str:
+    """The first names of a list, and the number of the others: `a, b, c and 4 more`."""
+    more = f" and {show_number(len(names) - limit)} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def ordinal(number: int) -> str:
-    """`1st`, `2nd`, `11th`"""
+    """A number in an order: `1st`, `2nd`, `11th`."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
 def show_score(score: float | None) -> str:
-    """`0.62`"""
+    """A score as text: `0.62`."""
     return UNKNOWN if score is None else f"{score:.2f}"
 
 
 def show_threshold(threshold: float) -> str:
-    """`0.80`; three decimals where it has as many."""
+    """A threshold as text: `0.80`, with three decimals where two are not enough."""
     return f"{threshold:.3f}".removesuffix("0")
 
 
 def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
-    """`0.62` and `0.80`, "" for no threshold. Where rounding would make two of them equal that are not, they
-    have three decimals, and the score is shown at least 0.001 on its side of the threshold."""
+    """Score and threshold as texts: `0.62` and `0.80`, "" for no threshold. Three decimals where two would
+    make them equal; the score is shown on its side of the threshold."""
     if threshold is None:
         return show_score(score), ""
     figure, needed = show_score(score), show_score(threshold)
@@ -62,7 +62,7 @@ def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
 
 
 def show_scores(score: float | None, threshold: float | None, at_most: bool = False) -> str:
-    """`0.62 < 0.80` and `0.97 ≥ 0.80`; `3.00 > 2.00` and `1.00 ≤ 2.00` where scores may be `at_most` that."""
+    """A score against its threshold: `0.62 < 0.80`; with `at_most`, lower scores pass: `3.00 > 2.00`."""
     if score is None:
         return "not scored"
     figure, needed = score_figures(score, threshold)
@@ -74,12 +74,13 @@ def show_scores(score: float | None, threshold: float | None, at_most: bool = Fa
 
 
 def show_number(value: float | None) -> str:
-    """`3`, `0.125`, `1,412`: at most three decimals, and no zeros at the end."""
+    """A number with at most three decimals: `3`, `0.125`, `1,412`."""
     return UNKNOWN if value is None else f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 def show_money(usd: float | None) -> str:
-    """`$0.0042`, `$0.011`, `$1.24`, `$0`: two significant digits below a cent, three decimals from it on."""
+    """US dollars: `$0.0042`, `$0.011`, `$1.24`, `$0`; two significant digits below a cent, else three
+    decimals."""
     if usd is None:
         return UNKNOWN
     if usd < 0.00995:
@@ -89,48 +90,48 @@ def show_money(usd: float | None) -> str:
 
 
 def show_rate(rate: float) -> str:
-    """`44%`; 100% and 0% only where it is all or none."""
+    """A rate as a percentage: `44%`; 100% and 0% are exact."""
     percent = round(rate * 100)
     return f"{max(percent, 1) if rate > 0 else 0}%" if percent < 100 else "100%" if rate >= 1 else "99%"
 
 
 def show_confidence(level: float) -> str:
-    """`95%`, `99.9%`; never 100%."""
+    """A confidence level as a percentage: `95%`, `99.9%`; never 100%."""
     return f"{level * 100:.10g}%"
 
 
-def show_rate_with(rate: float, interval: tuple[float, float]) -> str:
-    """`84% (74–90%)`"""
+def show_rate_and_interval(rate: float, interval: tuple[float, float]) -> str:
+    """A rate with its interval: `84% (74–90%)`."""
     return f"{show_rate(rate)} ({show_interval(*interval)})"
 
 
 def show_interval(low: float, high: float) -> str:
-    """`74–90%`, of two rates."""
+    """The interval between two rates: `74–90%`."""
     return f"{show_rate(low).removesuffix('%')}–{show_rate(high)}"
 
 
 def show_p(p: float) -> str:
-    """`p = 0.07`, `p < 0.001`, of a test."""
+    """The p-value of a test: `p = 0.07`, `p < 0.001`."""
     return f"p = {show_number(p)}" if p >= 0.0005 else "p < 0.001"
 
 
 def show_growth(before: float, after: float) -> str:
-    """`+29%`, `−5%`; `before` is not 0."""
-    return f"{_signed(round((after - before) / before * 100))}%"
+    """Relative change of a number: `+29%`, `−5%`; `before` must not be 0."""
+    return f"{_with_sign(round((after - before) / before * 100))}%"
 
 
 def show_points(before: float, after: float) -> str:
-    """`+12 pts`, `−25 pts`, `+0 pts`: of two rates."""
-    return f"{_signed(round((after - before) * 100))} pts"
+    """Difference of two rates in percentage points: `+12 pts`, `−25 pts`, `+0 pts`."""
+    return f"{_with_sign(round((after - before) * 100))} pts"
 
 
-def _signed(number: int) -> str:
-    """A number with its sign; the minus sign is as wide as a plus."""
+def _with_sign(number: int) -> str:
+    """A number with its sign; the minus sign is as wide as the plus sign."""
     return f"{number:+d}".replace("-", "−")
 
 
 def show_duration(seconds: float | None) -> str:
-    """`4 ms`, `0.61 s`, `1.2 s`, `2 min 14 s`, `1 h 05 min`; whole seconds and minutes without a rest."""
+    """A time span: `4 ms`, `0.61 s`, `1.2 s`, `2 min 14 s`, `1 h 05 min`."""
     if seconds is None:
         return UNKNOWN
     if seconds < 0.0995:
@@ -147,14 +148,14 @@ def show_duration(seconds: float | None) -> str:
 
 
 def show_elapsed(seconds: float) -> str:
-    """The time since a start, while it runs: `0:07`, `1:05:00`."""
+    """The time since a start, as a running clock: `0:07`, `1:05:00`."""
     minutes, rest = divmod(int(seconds), _MINUTE)
     hours, minutes = divmod(minutes, _MINUTE)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def show_moment(at: datetime, now: datetime) -> str:
-    """`12 s ago`, `3 min ago`; from an hour on as `show_clock` has it."""
+    """A moment relative to now: `12 s ago`, `3 min ago`; after an hour as by `show_clock`."""
     seconds = (now - at).total_seconds()
     if seconds < _MINUTE:
         return f"{max(0, int(seconds))} s ago"
@@ -162,8 +163,7 @@ def show_moment(at: datetime, now: datetime) -> str:
 
 
 def show_clock(at: datetime, now: datetime) -> str:
-    """A moment that stays true while it is shown: `today 14:05`, `22 Nov 14:05`, `22 Nov 2025`, by the user's
-    clock."""
+    """A moment by the user's clock: `today 14:05`, `22 Nov 14:05`, `22 Nov 2025`."""
     local, today = at.astimezone(), now.astimezone()
     if local.date() == today.date():
         return f"today {local:%H:%M}"
@@ -171,12 +171,12 @@ def show_clock(at: datetime, now: datetime) -> str:
 
 
 def show_local(at: datetime) -> str:
-    """`2026-11-20 14:03` by the user's clock, for what is copied, sorted or searched."""
+    """A moment by the user's clock in a form that can be sorted: `2026-11-20 14:03`."""
     return f"{at.astimezone():%Y-%m-%d %H:%M}"
 
 
 def show_size(count: int) -> str:
-    """`812 B`, `34 KB`, `1.2 MB`"""
+    """A number of bytes: `812 B`, `34 KB`, `1.2 MB`."""
     if count < _KB:
         return f"{count} B"
     if round(count / _KB) < _KB:

@@ -1,4 +1,4 @@
-"""The glyphs that are drawn, and what stands for each in a terminal that has only ASCII."""
+"""Glyphs of reports and screens, and their replacements in a terminal that has only ASCII."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ ASCII: Mapping[str, str] = {
     "±": "+-",
     "—": "-",
 }
-_NARROW = str.maketrans({glyph: form for glyph, form in ASCII.items() if len(form) == 1})
-_WIDE = re.compile("|".join(glyph for glyph, form in ASCII.items() if len(form) > 1) + "|  +")
+_ONE_CELL_GLYPHS = str.maketrans({glyph: form for glyph, form in ASCII.items() if len(form) == 1})
+_WIDE_GLYPH_OR_GAP = re.compile("|".join(glyph for glyph, form in ASCII.items() if len(form) > 1) + "|  +")
 
 
 @cache
@@ -83,15 +83,15 @@ def ascii_only() -> bool:
     """Whether the user asks for ASCII with EVALTUI_ASCII=1, or the terminal has no UTF-8."""
     if setting := os.environ.get("EVALTUI_ASCII"):
         return setting != "0"
-    return _encoding() != "utf-8"
+    return _terminal_encoding() != "utf-8"
 
 
-def _encoding() -> str:
+def _terminal_encoding() -> str:
     return codecs.lookup(sys.__stdout__.encoding if sys.__stdout__ else "utf-8").name
 
 
 def _question_marks(error: UnicodeError) -> tuple[str, int]:
-    """Question marks as wide as the text a terminal cannot show, so that columns stay in place."""
+    """Question marks in the width of a text that the terminal cannot show, so that columns stay aligned."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "?" * cell_len(error.object[error.start : error.end]), error.end
@@ -100,24 +100,24 @@ def _question_marks(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("evaltui.question_marks", _question_marks)
 
 
-def for_terminal(line: Sequence[Span]) -> Line:
-    """The line with the glyphs and the letters that the terminal has."""
+def line_for_terminal(line: Sequence[Span]) -> Line:
+    """The line with only such characters as the terminal can show."""
     if not ascii_only():
         return list(line)
-    drawn, encoding = in_ascii(line), _encoding()
+    drawn, encoding = in_ascii(line), _terminal_encoding()
     if encoding == "utf-8":
         return drawn
     return [(text.encode(encoding, "evaltui.question_marks").decode(encoding), role) for text, role in drawn]
 
 
 def text_for_terminal(text: str) -> str:
-    """A text with the glyphs that the terminal has."""
-    return "".join(part for part, _ in for_terminal([(text, "")]))
+    """A text with only such characters as the terminal can show."""
+    return "".join(part for part, _ in line_for_terminal([(text, "")]))
 
 
 def in_ascii(line: Sequence[Span]) -> Line:
-    """The line with ASCII for its glyphs. Where that is wider, the next gap is narrower, so that columns stay
-    where they are."""
+    """The line with ASCII in place of glyphs. Wider replacements shorten the next gap, so that columns stay
+    aligned."""
     wider = 0
 
     def instead(match: re.Match[str]) -> str:
@@ -130,4 +130,4 @@ def in_ascii(line: Sequence[Span]) -> Line:
         wider -= len(matched) - blanks
         return " " * blanks
 
-    return [(_WIDE.sub(instead, text.translate(_NARROW)), role) for text, role in line]
+    return [(_WIDE_GLYPH_OR_GAP.sub(instead, text.translate(_ONE_CELL_GLYPHS)), role) for text, role in line]

@@ -1,7 +1,7 @@
-"""Lines of styled text, measured in terminal cells, with or without colour.
+"""Lines of styled text, measured in terminal cells.
 
-A line is a list of `(text, role)`. A role is words that say what a text is: `muted`, `bold error`. A theme
-says how that looks on a screen, and `draw` how it looks in a report.
+A line is a list of `(text, role)`. A role names the meaning of a text: `muted`, `bold error`. Themes turn
+roles into styles on a screen, `draw` turns them into the colours of a report.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _CODES = {"success": "32", "error": "31", "warning": "33", "muted": "2", "faint"
 
 
 def draw(line: Sequence[Span], *, color: bool) -> str:
-    """The line as text without spaces at its end, and without commands to CI services; with `color`, with the
-    terminal's codes."""
+    """The line as text without trailing spaces and commands to CI services; with `color`, with terminal
+    colours."""
     runs = [
         ("".join(text for text, _ in group), style)
         for style, group in groupby(line, key=lambda span: span[1])
@@ -35,15 +35,17 @@ def draw(line: Sequence[Span], *, color: bool) -> str:
 
 
 def cells(line: Sequence[Span]) -> int:
+    """The width of a line in cells."""
     return sum(cell_len(text) for text, _ in line)
 
 
-def characters(line: Sequence[Span]) -> int:
+def character_count(line: Sequence[Span]) -> int:
+    """The number of characters in a line."""
     return sum(len(text) for text, _ in line)
 
 
 def cut(line: Line, width: int) -> Line:
-    """At most `width` cells of the line, the last one `…` where some were left out."""
+    """The line cut to at most `width` cells, with `…` at the end where it is cut."""
     if cells(line) <= width:
         return line
     left = width - 1
@@ -57,32 +59,30 @@ def cut(line: Line, width: int) -> Line:
     return [*fitted, ("…", "muted")]
 
 
-def filled(line: Line, width: int) -> Line:
-    """Exactly `width` cells: the line, cut or with spaces behind it."""
+def fill_line(line: Line, width: int) -> Line:
+    """The line cut or filled with spaces to exactly `width` cells."""
     line = cut(line, width)
     return [*line, (" " * (width - cells(line)), "")]
 
 
-def divided(line: Sequence[Span], at: int) -> tuple[Line, Line]:
-    """Divides a line at a cell into the part before it and the rest."""
+def split_line(line: Sequence[Span], position: int) -> tuple[Line, Line]:
+    """Splits a line at a cell into two lines."""
     before: Line = []
     for number, (text, role) in enumerate(line):
         size = cell_len(text)
-        if size > at:
-            fitting = fit(text, at)
+        if size > position:
+            fitting = fit(text, position)
             return [*before, (fitting, role)], [(text[len(fitting) :], role), *line[number + 1 :]]
         before.append((text, role))
-        at -= size
+        position -= size
     return before, []
 
 
-def both_ends(
+def join_ends(
     left: Sequence[Span], right: Sequence[Span], width: int, *, gap: int = 2, least: int = 2
 ) -> Line:
-    """One text on the left, one on the right; the left one is cut where they would meet.
-
-    `gap` cells are between them; the right one is left out where less than `least` are left for the other.
-    """
+    """A left and a right text in one line of `width` cells, with `gap` cells between them. The left text is
+    cut if necessary; the right one is left out where fewer than `least` cells remain for the left one."""
     room = width - cells(right)
     if not right or room - gap < least:
         return cut(list(left), width)
@@ -91,8 +91,7 @@ def both_ends(
 
 
 def with_role(role: str, line: Sequence[Span], start: int = 0, end: int | None = None) -> Line:
-    """The line with a role under those of its texts, such as the tint of a side: all of it, or the characters
-    from `start` to before `end`."""
+    """The line with `role` added below the roles of its texts, from character `start` to before `end`."""
     marked: Line = []
     place = 0
     for text, own in line:
@@ -110,27 +109,25 @@ def _paint(text: str, style: str) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """The longest beginning of the text that fits into `width` cells."""
+    """The longest start of the text that fits in `width` cells."""
     if cell_len(text) <= width:
         return text
     return next(iter(chop_cells(text, width)), "") if width > 0 else ""
 
 
 def pad(text: str, width: int) -> str:
-    """Exactly `width` cells: filled with spaces on the right, or cut with `…`."""
+    """The text cut with `…` or filled with spaces to exactly `width` cells."""
     if cell_len(text) > width:
         text = fit(text, width - 1) + "…"
     return text + " " * (width - cell_len(text))
 
 
-def wrap(spans: Sequence[Span], width: int, more: int = 0) -> list[Line]:
-    """Break between words into lines of at most `width` cells; a newline in a text is a break, too. The first
-    line has room for some `more`.
-
-    A word may have several roles. At a no-break space no line is broken; it comes out as a plain one.
-    """
+def wrap(spans: Sequence[Span], width: int, extra_lead: int = 0) -> list[Line]:
+    """Breaks a text between words into lines of at most `width` cells; a newline also breaks. The first line
+    has `more` further cells. A word may have several roles. No-break spaces do not break, and become plain
+    spaces."""
     lines: list[Line] = [[]]
-    used = -more
+    used = -extra_lead
     for word in _words(spans):
         first = word[0][0]
         if first == "\n":
@@ -148,7 +145,7 @@ def wrap(spans: Sequence[Span], width: int, more: int = 0) -> list[Line]:
                 _add(lines[-1], text, role)
             used += size
             continue
-        for text, role in _chopped(word, width):
+        for text, role in _chop_word(word, width):
             part = cell_len(text)
             if used + part > width:
                 lines.append([])
@@ -168,7 +165,8 @@ def _add(line: Line, text: str, role: str) -> None:
 
 
 def wrap_behind(first: Sequence[Span], spans: Sequence[Span], width: int, least: int = 8) -> list[Line]:
-    """Text behind `first`, further lines behind as many spaces; a line has room for `least` cells of it."""
+    """Wraps a text behind `first`; further lines are indented by its width. A line has at least `least` cells
+    of text."""
     margin = cells(first)
     return [
         [*(first if number == 0 else [(" " * margin, "")]), *line]
@@ -182,7 +180,7 @@ _SPACES = frozenset(chr(code) for code in range(0x3001) if chr(code).isspace()) 
 
 
 def _words(spans: Sequence[Span]) -> Iterator[list[Span]]:
-    """Words, the spaces between them and newlines, each as parts of one role."""
+    """Words, the spaces between them, and newlines, each as a list of spans."""
     word: list[Span] = []
     for text, role in spans:
         for piece in _PIECE.findall(text):
@@ -197,7 +195,7 @@ def _words(spans: Sequence[Span]) -> Iterator[list[Span]]:
         yield word
 
 
-def _chopped(word: Sequence[Span], width: int) -> Iterator[Span]:
-    """A word that is longer than a line, in parts of at most a line."""
+def _chop_word(word: Sequence[Span], width: int) -> Iterator[Span]:
+    """Divides a word that is longer than a line into parts that fit."""
     for text, role in word:
         yield from ((part, role) for part in chop_cells(text, width))

@@ -1,6 +1,6 @@
-"""Markdown as lines: what models answer, drawn as it is meant, and quickly while it is still coming.
+"""Markdown as styled lines, fast enough for text that is still streamed.
 
-Line breaks stay where they are. Of a text that grows only the last paragraph is made anew.
+Line breaks are kept. Only the last paragraph of a growing text is drawn again.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from evaltui.text.lines import Line, cells, cut, filled, with_role, wrap, wrap_behind
-from evaltui.text.syntax import code
+from evaltui.text.lines import Line, cells, cut, fill_line, with_role, wrap, wrap_behind
+from evaltui.text.syntax import code_lines
 from evaltui.text.values import visible
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w+-]*)")
@@ -30,20 +30,20 @@ _INLINE = re.compile(
     r"|(?<![\w*])\*(?=[^\s*])(?P<star>[^*\n]{1,800}?)(?<=[^\s*])\*(?![\w*])"
     r"|(?<!\w)_(?=[^\s_])(?P<line>[^_\n]{1,800}?)(?<=[^\s_])_(?!\w)"
 )
-_LEAST = 8
+_MIN_COLUMN = 8
 
 
-def markdown(text: str, width: int) -> list[Line]:
-    """The lines of a text in so many cells."""
+def markdown_lines(text: str, width: int) -> list[Line]:
+    """The lines of a Markdown text for `width` cells."""
     lines: list[Line] = []
     for paragraph in _paragraphs(text):
         lines += [[]] if lines else []
-        lines += _drawn(paragraph, max(_LEAST, width))
+        lines += _draw_paragraph(paragraph, max(_MIN_COLUMN, width))
     return lines
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs, which empty lines keep apart; a fence is one paragraph."""
+    """Divides a text at empty lines into paragraphs; a fenced block is one paragraph."""
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -63,7 +63,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1024)
-def _drawn(paragraph: str, width: int) -> Sequence[Line]:
+def _draw_paragraph(paragraph: str, width: int) -> Sequence[Line]:
     lines: list[Line] = []
     written = paragraph.split("\n")
     place = 0
@@ -71,20 +71,20 @@ def _drawn(paragraph: str, width: int) -> Sequence[Line]:
         line = written[place]
         if mark := _FENCE.match(line):
             end = _end_of_fence(written, place, mark[1])
-            lines += _block(written[place + 1 : end], mark[2], width)
+            lines += _draw_code(written[place + 1 : end], mark[2], width)
             place = end + 1
         elif place + 1 < len(written) and "|" in line and _TABLE_RULE.match(written[place + 1]):
             end = next((n for n in range(place, len(written)) if "|" not in written[n]), len(written))
-            lines += _table([line, *written[place + 2 : end]], written[place + 1], width)
+            lines += _table_lines([line, *written[place + 2 : end]], written[place + 1], width)
             place = end
         else:
-            lines += _line(line, width)
+            lines += _draw_line(line, width)
             place += 1
     return lines
 
 
 def _end_of_fence(lines: Sequence[str], start: int, fence: str) -> int:
-    """The line that closes it, or the end while it is still coming."""
+    """Index of the line that closes a fenced block; the number of lines while it is not closed."""
     for number in range(start + 1, len(lines)):
         mark = _FENCE.match(lines[number])
         if mark and mark[1].startswith(fence) and not mark[2]:
@@ -92,36 +92,37 @@ def _end_of_fence(lines: Sequence[str], start: int, fence: str) -> int:
     return len(lines)
 
 
-def _line(line: str, width: int) -> list[Line]:
+def _draw_line(line: str, width: int) -> list[Line]:
     if _RULE.match(line):
         return [[("─" * width, "line")]]
     if heading := _HEADING.match(line):
-        return wrap(_inline(heading[2], "bold accent"), width)
+        return wrap(_style_inline(heading[2], "bold accent"), width)
     if quote := _QUOTE.match(line):
-        return wrap_behind([("│ ", "line")], _inline(quote[1], "string"), width)
+        return wrap_behind([("│ ", "line")], _style_inline(quote[1], "string"), width)
     if item := _ITEM.match(line):
         bullet = "•" if item[2] in "-*+" else item[2]
-        return wrap_behind([(f"{item[1]}{bullet} ", "accent")], _inline(item[3]), width)
+        return wrap_behind([(f"{item[1]}{bullet} ", "accent")], _style_inline(item[3]), width)
     text = line.lstrip(" \t")
-    return wrap_behind([(" " * (len(line) - len(text)), "")], _inline(text), width)
+    return wrap_behind([(" " * (len(line) - len(text)), "")], _style_inline(text), width)
 
 
-def _block(lines: Sequence[str], language: str, width: int) -> Iterator[Line]:
-    """Code on a surface of its own, under the name of its language."""
+def _draw_code(lines: Sequence[str], language: str, width: int) -> Iterator[Line]:
+    """The lines of a code block, on a surface of its own, below the name of its language."""
     text = "\n".join(lines)
     written = [[(visible(language), "muted")]] if language else []
-    for line in [*written, *code(text, language)]:
+    for line in [*written, *code_lines(text, language)]:
         for part in wrap(line, width - 2) if line else [[]]:
-            yield with_role("surface", filled([(" ", ""), *part], width))
+            yield with_role("surface", fill_line([(" ", ""), *part], width))
 
 
-def _table(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:
-    """Columns as wide as what is in them; where there is no room for that, wide cells are wrapped."""
-    written = [[_inline(text) for text in _cells_of(row)] for row in rows]
-    right = [mark.endswith(":") and not mark.startswith(":") for mark in _cells_of(rule)]
+def _table_lines(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:
+    """The lines of a table. Columns are as wide as their contents; where there is no room, wide cells are
+    wrapped."""
+    written = [[_style_inline(text) for text in _split_row(row)] for row in rows]
+    right = [mark.endswith(":") and not mark.startswith(":") for mark in _split_row(rule)]
     columns = max(map(len, written))
     sizes = [max((cells(row[n]) for row in written if n < len(row)), default=0) for n in range(columns)]
-    widths = _shared(sizes, width - 2 * (columns - 1))
+    widths = _share_width(sizes, width - 2 * (columns - 1))
     for number, row in enumerate(written):
         wrapped = [wrap(cell, size) if cell else [] for size, cell in zip(widths, row, strict=False)]
         for height in range(max(1, *map(len, wrapped))):
@@ -139,8 +140,8 @@ def _table(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:
             yield [("─" * min(width, sum(widths) + 2 * (columns - 1)), "line")]
 
 
-def _shared(sizes: Sequence[int], room: int) -> list[int]:
-    """Widths of columns in `room` cells: narrow ones have what they need, wide ones share what is left."""
+def _share_width(sizes: Sequence[int], room: int) -> list[int]:
+    """Widths of columns that share `room` cells: narrow columns keep their size, wide ones share the rest."""
     widths = list(sizes)
     for position, column in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
         widths[column] = max(3, min(sizes[column], room // (len(sizes) - position)))
@@ -148,35 +149,35 @@ def _shared(sizes: Sequence[int], room: int) -> list[int]:
     return widths
 
 
-def _cells_of(row: str) -> list[str]:
+def _split_row(row: str) -> list[str]:
     return [text.strip() for text in row.strip().strip("|").split("|")]
 
 
-def _inline(text: str, role: str = "") -> Line:
-    """A text without its marks, each part in its role."""
+def _style_inline(text: str, role: str = "") -> Line:
+    """A line of text with its inline marks as roles."""
     line: Line = []
     end = 0
     for match in _INLINE.finditer(text):
         line += [(visible(text[end : match.start()]), role)]
-        line += _marked(match, role)
+        line += _style_match(match, role)
         end = match.end()
     line.append((visible(text[end:]), role))
     return [span for span in line if span[0]]
 
 
-def _marked(match: re.Match[str], role: str) -> Line:
+def _style_match(match: re.Match[str], role: str) -> Line:
     part = match.groupdict()
     if part["escaped"]:
         return [(part["escaped"], role)]
     if part["code"]:
         return [(visible(part["code"].strip() or part["code"]), "number panel")]
     if part["bold"]:
-        return with_role("bold", _inline(part["bold"], role))
+        return with_role("bold", _style_inline(part["bold"], role))
     if part["struck"]:
-        return with_role("strike", _inline(part["struck"], role))
+        return with_role("strike", _style_inline(part["struck"], role))
     if part["url"]:
         place = [] if part["text"] == part["url"] else [(f" ({visible(part['url'])})", "muted")]
         return [(visible(part["text"] or part["url"]), "underline function"), *place]
     if part["link"]:
         return [(visible(part["link"]), "underline function")]
-    return _inline(part["star"] or part["line"], role)
+    return _style_inline(part["star"] or part["line"], role)

@@ -1,6 +1,6 @@
-"""Outcomes as reports and screens show them: a glyph, which says it without colour, a word and a role.
+"""Outcomes as text: a glyph, a word and a role for each status.
 
-Statuses are their texts here, so that nothing heavy is imported to draw a case that has not run.
+Statuses are compared as texts, so that a case without a result can be drawn without importing the models.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ROLES: Mapping[str, str] = {
     RUNNING: "bold accent",
 }
 # In the order in which they are counted on screen.
-COUNTED = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
+COUNTED_STATUSES = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 
 
 # How a call or an argument differs: its mark and the role. What is expected is green, what came
@@ -62,8 +62,8 @@ ROW_MARKS: Mapping[str, Span] = {
     "made": ("→", "tool"),
     "": (" ", ""),
 }
-"""Mark and role of a row of two sides: as calls, for what a rule or a threshold allows (`rule`, `within`),
-for calls of no expectation (`made`), and for rows without a mark."""
+"""Mark and role for each kind of two-sided row: operations of calls; `rule` and `within` for differences that
+a rule or a threshold allows; `made` for calls without an expectation; "" for rows without a mark."""
 
 
 def glyph(status: str) -> Span:
@@ -71,19 +71,19 @@ def glyph(status: str) -> Span:
 
 
 def verdict(status: str) -> Line:
-    """`✗ failed`"""
+    """Glyph and word of a status: `✗ failed`."""
     return [(f"{GLYPHS[status]} {WORDS[status]}", ROLES[status])]
 
 
-def counted_as(status: str, number: int) -> str:
-    """`2 failed`, `1 error`, `3 errors`"""
+def count_text(status: str, number: int) -> str:
+    """A number of cases with a status: `2 failed`, `1 error`, `3 errors`."""
     return counted(number, WORDS[status], "errors" if status == "ERROR" else WORDS[status])
 
 
-def counts(by_status: Mapping[str, int]) -> Line:
-    """`✓ 41  ✗ 5  ! 1  2 stale`, without zeros."""
+def counts_line(by_status: Mapping[str, int]) -> Line:
+    """The counts that are not 0, by status: `✓ 41 ✗ 5 ! 1 2 stale`."""
     line: Line = []
-    for status in (*COUNTED, RUNNING, STALE, NOT_RUN):
+    for status in (*COUNTED_STATUSES, RUNNING, STALE, NOT_RUN):
         if number := by_status.get(status, 0):
             line += [("  ", "")] if line else []
             if status == STALE:

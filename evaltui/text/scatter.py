@@ -1,4 +1,4 @@
-"""A plot of named points, such as pass rates against costs, as lines of text."""
+"""A scatter plot of named points, such as pass rates by cost, as lines of text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from evaltui.text.lines import Line, Span, pad
 _MARK = "●"
 # Cells of `100% │`.
 _MARGIN = 6
-_LEAST_HEIGHT = 3
+_MIN_HEIGHT = 3
 _STEPS = 4
 
 
 class Point(NamedTuple):
-    """A point with a name beside it."""
+    """A named point of a scatter plot."""
 
     x: float
     y: float
@@ -32,13 +32,13 @@ class Point(NamedTuple):
 def scatter_plot(
     points: Sequence[Point], width: int, height: int, show_x: Callable[[float], str]
 ) -> list[Line]:
-    """Points above an axis from 0 to the greatest x, in so many lines; the later one lies on top.
+    """A plot of points above an axis from 0 to the greatest x, in `height` lines; [] without room or points.
 
-    The lowest line of the plot is a multiple of 25% that no point is below. A name that there is no room for
-    is left out. [] where there is no room, or no point.
+    Later points are drawn over earlier ones. The bottom of the plot is the highest multiple of 25% that is
+    below all points. Names without room are omitted.
     """
     rows, columns = height - 2, width - _MARGIN
-    if not points or rows < _LEAST_HEIGHT or columns < 2 * _MARGIN:
+    if not points or rows < _MIN_HEIGHT or columns < 2 * _MARGIN:
         return []
     low = min(int(min(point.y for point in points) * _STEPS) / _STEPS, 1 - 1 / _STEPS)
     most = max(point.x for point in points) or 1.0
@@ -48,9 +48,9 @@ def scatter_plot(
         row = round((1 - (point.y - low) / (1 - low)) * (rows - 1))
         drawn[row][column] = (_MARK, point.role)
         _write_name(drawn, row, column, point)
-    labels = _labels(low, rows)
+    labels = _axis_labels(low, rows)
     lines = [
-        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_joined(cells)]
+        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_join_cells(cells)]
         for number, cells in enumerate(drawn)
     ]
     last = show_x(most)
@@ -58,19 +58,19 @@ def scatter_plot(
     return [*lines, axis, [(" " * _MARGIN, ""), (pad(show_x(0), columns - cell_len(last)) + last, "muted")]]
 
 
-def _joined(cells: Sequence[Span]) -> Line:
+def _join_cells(cells: Sequence[Span]) -> Line:
     """Joins neighboring cells of one role to one text."""
     runs = groupby(cells, key=lambda cell: cell[1])
     return [("".join(text for text, _ in run), role) for role, run in runs]
 
 
-def _labels(low: float, rows: int) -> dict[int, str]:
+def _axis_labels(low: float, rows: int) -> dict[int, str]:
     steps = round((1 - low) * _STEPS)
     return {round(step * (rows - 1) / steps): show_rate(1 - step / _STEPS) for step in range(steps + 1)}
 
 
 def _write_name(drawn: list[Line], row: int, column: int, point: Point) -> None:
-    """Behind its point, else before it."""
+    """Writes the name of a point behind it; before it where there is no room behind."""
     size = cell_len(point.name)
     for start in (column + 2, column - 1 - size):
         end = start + size

@@ -1,4 +1,4 @@
-"""Values and code in colour: the tokens of pygments to roles, in one place for everything that is drawn."""
+"""Syntax colours for values and code: pygments' tokens as roles."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
 JSON = "json"
-"""The role of a value as JSON on one line, which gets its colours only when its line is drawn."""
+"""The role of a JSON value in one line; the colours are added when the line is drawn."""
 
 # More is read by nobody, and takes long to draw.
-MOST_LINES = 2_000
-MOST_CHARACTERS = 200_000
+MAX_LINES = 2_000
+MAX_CHARACTERS = 200_000
 # Longer texts are drawn once, when their page is written.
-_LONGEST_CACHED = 16_000
+_MAX_CACHED_CHARACTERS = 16_000
 
 # The first frame has no code: pygments waits for the first value.
 _LEXERS: Mapping[str, tuple[str, str]] = {
@@ -63,13 +63,13 @@ _ROLES: Mapping[str, str] = {
 }
 
 
-def code(text: str, lexer: str) -> Sequence[Line]:
-    """The lines of a text, safe for terminals; `lexer` is one of json, yaml, python, pytb, markdown and diff.
+def code_lines(text: str, lexer: str) -> Sequence[Line]:
+    """The lines of a code text, safe for terminals.
 
-    A text in another language has no colours. After 2,000 lines or 200 KB a last line says how much is left
-    out.
+    `lexer` is one of json, yaml, python, pytb, markdown and diff; text in another language has no colours.
+    After 2,000 lines or 200 KB, a last line tells how much is omitted.
     """
-    return _cached(text, lexer) if len(text) <= _LONGEST_CACHED else _code(text, lexer)
+    return _cached_code(text, lexer) if len(text) <= _MAX_CACHED_CHARACTERS else _code_lines(text, lexer)
 
 
 def value_line(data: Any, limit: int = MAX_VALUE) -> Line:
@@ -78,19 +78,19 @@ def value_line(data: Any, limit: int = MAX_VALUE) -> Line:
 
 
 def change_lines(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[Line, Line]:
-    """Two values that differ, each as by `value_line`, cut such that the first difference can be seen."""
+    """Two different values, each as by `value_line`, cut so that their first difference is visible."""
     before, after = show_change(expected, actual, limit)
     return json_line(before), json_line(after)
 
 
 def json_line(text: str) -> Line:
-    """JSON of one line."""
-    lines = code(text, "json")
+    """A JSON text as one line in the role `JSON`."""
+    lines = code_lines(text, "json")
     return list(lines[0]) if lines else []
 
 
-def colored(line: Sequence[Span]) -> Line:
-    """The line with its JSON in colour, on the tint that it lies on."""
+def color_json(line: Sequence[Span]) -> Line:
+    """The line with syntax colours for its JSON; the tints below them stay."""
     drawn: Line = []
     for text, role in line:
         if JSON in role:
@@ -101,9 +101,8 @@ def colored(line: Sequence[Span]) -> Line:
 
 
 def arguments_line(args: Mapping[str, Any] | None, limit: int) -> Line:
-    """`  location "Kitchen"  degrees 19`, each value cut to `limit` characters; empty without arguments.
-
-    The values get their colours when the line is drawn."""
+    """The arguments of a call: ` location "Kitchen" degrees 19`, each value cut to `limit` characters; [] for
+    no arguments. Colours are added when the line is drawn."""
     line: Line = []
     for name, data in (args or {}).items():
         line += [("  ", ""), (visible(str(name)), "key"), (" ", ""), (show_value(data, limit), JSON)]
@@ -111,14 +110,18 @@ def arguments_line(args: Mapping[str, Any] | None, limit: int) -> Line:
 
 
 @lru_cache(maxsize=1024)
-def _cached(text: str, lexer: str) -> Sequence[Line]:
-    return _code(text, lexer)
+def _cached_code(text: str, lexer: str) -> Sequence[Line]:
+    return _code_lines(text, lexer)
 
 
-def _code(text: str, name: str) -> Sequence[Line]:
+def _code_lines(text: str, name: str) -> Sequence[Line]:
     name = _ALIASES.get(name, name)
-    shown = "\n".join(text[:MOST_CHARACTERS].split("\n", MOST_LINES)[:MOST_LINES])
-    lines = _plain(shown) if name not in _LEXERS or len(text) > MOST_CHARACTERS else _colored(shown, name)
+    shown = "\n".join(text[:MAX_CHARACTERS].split("\n", MAX_LINES)[:MAX_LINES])
+    lines = (
+        _plain_lines(shown)
+        if name not in _LEXERS or len(text) > MAX_CHARACTERS
+        else _color_lines(shown, name)
+    )
     left_out = text.count("\n") + 1 - len(lines)
     if left_out > 0:
         lines.append([(f"… {counted(left_out, 'more line')}", "muted")])
@@ -127,14 +130,14 @@ def _code(text: str, name: str) -> Sequence[Line]:
     return lines
 
 
-def _plain(text: str) -> list[Line]:
-    return [[(_safe(line), "")] if line else [] for line in text.split("\n")]
+def _plain_lines(text: str) -> list[Line]:
+    return [[(_safe_text(line), "")] if line else [] for line in text.split("\n")]
 
 
-def _colored(text: str, name: str) -> list[Line]:
+def _color_lines(text: str, name: str) -> list[Line]:
     lines: list[Line] = [[]]
-    for token, written in _lexer(name).get_tokens(text):
-        role = _traceback_role(str(token)) if name == "pytb" else _role(str(token))
+    for token, written in _load_lexer(name).get_tokens(text):
+        role = _traceback_role(str(token)) if name == "pytb" else _token_role(str(token))
         first, *others = written.split("\n")
         _add(lines[-1], first, role)
         for other in others:
@@ -146,17 +149,17 @@ def _colored(text: str, name: str) -> list[Line]:
 
 def _add(line: Line, text: str, role: str) -> None:
     if line and (line[-1][1] == role or (text.isspace() and "underline" not in line[-1][1])):
-        line[-1] = (line[-1][0] + _safe(text), line[-1][1])
+        line[-1] = (line[-1][0] + _safe_text(text), line[-1][1])
     elif text:
-        line.append((_safe(text), role))
+        line.append((_safe_text(text), role))
 
 
-def _safe(text: str) -> str:
+def _safe_text(text: str) -> str:
     return visible(text.removesuffix("\r").replace("\t", "    "))
 
 
 @cache
-def _role(token: str) -> str:
+def _token_role(token: str) -> str:
     name = token.removeprefix("Token.")
     while name and name not in _ROLES:
         name = name.rpartition(".")[0]
@@ -164,12 +167,12 @@ def _role(token: str) -> str:
 
 
 def _traceback_role(token: str) -> str:
-    """A file's name is one to go to."""
-    return "underline function" if token == "Token.Name.Builtin" else _role(token)
+    """The role of a token of a traceback; file names are marked as links."""
+    return "underline function" if token == "Token.Name.Builtin" else _token_role(token)
 
 
 @cache
-def _lexer(name: str) -> Lexer:
+def _load_lexer(name: str) -> Lexer:
     module, kind = _LEXERS[name]
     made: Lexer = getattr(importlib.import_module(module), kind)(stripnl=False, ensurenl=True)
     return made

@@ -1,4 +1,4 @@
-"""Values and texts from elsewhere: safe for terminals and JSON readers, cut to size, named in sentences."""
+"""Values and texts from outside: safe for terminals and JSON readers, cut to size, described in sentences."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def type_change(expected: Any, actual: Any) -> str:
-    """The JSON type of `actual` where it is another than that of `expected`; "" else, and for null."""
+    """The JSON type of `actual` if it differs from that of `expected`; "" for the same type, and for null."""
     kind = _json_type(actual)
     return "" if actual is None or expected is None or kind == _json_type(expected) else kind
 
 
 def type_names(expected: Any, actual: Any) -> tuple[str, str] | None:
-    """The JSON types of two values, `integer` and `string`; None for two of one type, and beside null."""
+    """The JSON types of two values, such as `integer` and `string`; None where they are equal or one value is
+    null."""
     if not type_change(expected, actual):
         return None
     before, after = (
@@ -45,12 +46,12 @@ def _json_type(value: Any) -> str:
 
 def show_value(value: Any, limit: int = MAX_VALUE) -> str:
     """A value as JSON on one line, fit for any terminal, cut to `limit` characters with `…`."""
-    return _cut_json(_json(value), limit)
+    return _cut_json(_json_text(value), limit)
 
 
 def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str, str]:
-    """Two values that differ, each as by `show_value`, cut such that the first difference can be seen."""
-    before, after = _json(expected), _json(actual)
+    """Two different values, each as by `show_value`, cut so that their first difference is visible."""
+    before, after = _json_text(expected), _json_text(actual)
     common = next(
         (n for n, (mine, theirs) in enumerate(zip(before, after, strict=False)) if mine != theirs),
         min(len(before), len(after)),
@@ -61,40 +62,40 @@ def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str
     return _cut_json(before, limit), _cut_json(after, limit)
 
 
-def _json(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 
 def visible(text: str) -> str:
-    """A text on one line, its control and invisible characters spelled out: `\\n`, `\\x1b`, `\\u202e`."""
+    """A text in one line, with escapes for control and invisible characters: `\\n`, `\\x1b`, `\\u202e`."""
     return _INVISIBLE.sub(_escape, text)
 
 
 def visible_lines(text: str) -> list[str]:
-    """The lines of a text, each as by `visible`, tabs as four spaces."""
+    """The lines of a text, each as by `visible`; a tab becomes four spaces."""
     return [visible(line.removesuffix("\r").replace("\t", "    ")) for line in text.split("\n")]
 
 
 def visible_block(text: str) -> str:
-    """A text on as many lines as it has, each as by `visible_lines`."""
+    """A text of several lines, each as by `visible_lines`."""
     return "\n".join(visible_lines(text))
 
 
 def visible_text(text: str) -> str:
-    """A text to be pasted elsewhere: lines and tabs stay, other control and invisible characters are spelled
-    out as in JSON, so that JSON stays JSON."""
+    """A text for the clipboard: line ends and tabs stay, other control and invisible characters become JSON
+    escapes."""
     lines = (line.removesuffix("\r") for line in text.split("\n"))
-    return "\n".join("\t".join(_spelt_out(part) for part in line.split("\t")) for line in lines)
+    return "\n".join("\t".join(_spell_out_invisible(part) for part in line.split("\t")) for line in lines)
 
 
 def without_commands(text: str) -> str:
-    """A text in which CI services find no workflow commands: `\\::error::…`, `#\\#vso[…`."""
+    """A text in which workflow commands of CI services are disabled: `\\::error::…`, `#\\#vso[…`."""
     if "::" not in text and "##" not in text:
         return text
     return _COMMAND.sub(lambda match: f"{match.group()}\\", text)
 
 
-def _spelt_out(text: str) -> str:
+def _spell_out_invisible(text: str) -> str:
     return _INVISIBLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
@@ -105,7 +106,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters, the last one `…` where some were left out."""
+    """The text cut to at most `limit` characters, with `…` at the end where it is cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
@@ -115,7 +116,8 @@ def _cut_json(text: str, limit: int) -> str:
 
 
 def valid_json(value: Any) -> Any:
-    """The same data with what JSON has no word for replaced: NaN and infinities by null, the rest by text."""
+    """The data with replacements for values that JSON does not have: null for NaN and infinities, text for
+    others."""
     return json.loads(valid_json_text(value))
 
 
@@ -123,21 +125,21 @@ _STRICT = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 
 
 def valid_json_text(value: Any) -> str:
-    """The data of `valid_json` in one line of text."""
+    """JSON text of the data in one line, with the replacements of `valid_json`."""
     try:
         # Nearly all data is valid, and the encoder finds that out far faster than a walk in Python.
         text = _STRICT.encode(value)
         text.encode()
     except (ValueError, TypeError):
-        return json.dumps(_valid(value), ensure_ascii=False)
+        return json.dumps(_replace_invalid(value), ensure_ascii=False)
     return text
 
 
-def _valid(value: Any) -> Any:
+def _replace_invalid(value: Any) -> Any:
     if isinstance(value, dict):
-        return {valid_text(str(key)): _valid(item) for key, item in value.items()}
+        return {valid_text(str(key)): _replace_invalid(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_valid(item) for item in value]
+        return [_replace_invalid(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):
@@ -146,17 +148,17 @@ def _valid(value: Any) -> Any:
 
 
 def valid_text(text: str) -> str:
-    """Lone surrogates become U+FFFD: they can be escaped in JSON, but strict readers refuse them."""
+    """The text with U+FFFD for lone surrogates, which strict JSON readers refuse."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-_LONGEST_QUOTE = 40
+_MAX_QUOTE = 40
 
 
-def in_words(value: Any) -> str:
-    """A JSON value as it is named in a sentence: `the number 5`, `the string "abc"`, `an object`."""
+def value_in_words(value: Any) -> str:
+    """A description of a JSON value for a sentence: `the number 5`, `the string "abc"`, `an object`."""
     match value:
         case None:
             return "null"
@@ -165,15 +167,16 @@ def in_words(value: Any) -> str:
         case int() | float():
             return f"the number {value}"
         case str():
-            return f"the string {show_value(value, _LONGEST_QUOTE)}"
+            return f"the string {show_value(value, _MAX_QUOTE)}"
         case dict():
             return "an object"
         case _:
             return "a list"
 
 
-def nearest(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | None:
-    """The known word that was probably meant; `likeness` from 0 (anything) to 1 (the same)."""
+def nearest_word(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """The most similar of several words; None where none is similar. `likeness` is the required similarity
+    from 0 to 1."""
     import difflib
 
     hits = difflib.get_close_matches(word, list(words), n=1, cutoff=likeness)
@@ -181,6 +184,7 @@ def nearest(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | 
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """`. Did you mean set_light?`, to end a sentence about an unknown word; "" where none is near."""
-    hit = nearest(word, words)
+    """A question with the most similar word, to end a sentence: `. Did you mean set_light?`; "" without a
+    similar word."""
+    hit = nearest_word(word, words)
     return f". Did you mean {visible(hit)}?" if hit else ""

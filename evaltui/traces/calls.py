@@ -83,7 +83,7 @@ class TurnCalls:
         self._answered: dict[int, list[TurnCall]] = {}
         calls_by_model = self._calls_by_model = dict[int, list[TurnCall]]()
         models = [work for work in works if work.operation.kind == "model"]
-        tools = [work for work in works if work.operation.kind == "tool"]
+        tools = [work for work in works if work.operation.kind == "tool" and not work.operation.is_output]
         for model in models:
             parts = answer_of(model.operation) or []
             calls_by_model[id(model)] = [

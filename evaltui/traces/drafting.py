@@ -15,7 +15,7 @@ from evaltui.core.model.events import (
     Json,
     describe_response,
 )
-from evaltui.text.figures import counted, plural, some_of
+from evaltui.text.figures import counted, plural, short_list
 from evaltui.traces.conversations import RecordedConversation, RecordedSession, RecordedTurn
 
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:(-)\s*(\d{1,9})?)?\s*")
@@ -60,10 +60,10 @@ def shown_message(turn: RecordedTurn) -> str:
 def unknown_state(session: RecordedSession) -> Iterator[str]:
     """Sentences about values of a session's initial state that are not known, or not surely."""
     if session.unknown:
-        keys = some_of(session.unknown)
+        keys = short_list(session.unknown)
         yield f"initial state of {keys} unknown: the session changed it. Add it to the case if it had a value"
     if session.shared:
-        keys = some_of(session.shared)
+        keys = short_list(session.shared)
         yield f"initial state of {keys} is the last one; other sessions may have changed it"
 
 

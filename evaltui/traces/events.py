@@ -22,13 +22,15 @@ from evaltui.core.model.events import (
     USER_MESSAGE,
     Event,
     Step,
-    split,
+    is_output,
+    split_step,
 )
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import valid_json
 from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
+from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import Json, Operation, calls_in
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.tree import TraceTurn, Work, user_message
@@ -100,6 +102,8 @@ class TurnEvents:
         for work in calls.in_order(works):
             if work.operation.kind == "model":
                 yield from self._model(work, calls, inside)
+            elif work.operation.is_output:
+                yield from self._works(work.inner, inside=work.span.span_id)
             else:
                 yield from self._tool(work, calls, inside)
         if inside:
@@ -181,7 +185,7 @@ class TurnEvents:
             turn=self._number,
             timestamp=span.end / _SECOND,
         )
-        for event in split(step):
+        for event in split_step(step):
             # The span of a model may end after its calls: it is theirs that say when they were made.
             at = start_times.get(event.id) if event.kind == "tool_call" else None
             yield self._placed(event, span, at or span.end, marks, inside)
@@ -229,7 +233,7 @@ class TurnEvents:
                 turn=self._number,
                 timestamp=span.start / _SECOND,
             )
-            yield from (self._placed(event, span, span.start, nested, inside) for event in split(step))
+            yield from (self._placed(event, span, span.start, nested, inside) for event in split_step(step))
         if call.arguments is ABSENT and not inside:
             self._untold.setdefault(ARGUMENTS, operation.remedy)
         yield from self._works(work.inner, inside=call.id)
@@ -264,7 +268,7 @@ class TurnEvents:
             timestamp=at / _SECOND,
             transfer=to if call.name == _TRANSFER and isinstance(to, str) and not inside else None,
         )
-        for event in split(step):
+        for event in split_step(step):
             nested = {"nested": True} if inside else {}
             placed = self._placed(event, span, at, nested, inside)
             yield replace(placed, duration=duration) if event.kind == "tool_result" else placed
@@ -289,7 +293,8 @@ class TurnEvents:
             )
         self._is_answer_told = outputs is not None
         parts = [part for part in outputs[-1]["parts"] if part.get("text")] if outputs else []
-        if not parts or (spoke and _last_text(done) == "\n".join(part["text"] for part in parts)):
+        text = "\n".join(part["text"] for part in parts)
+        if not parts or (spoke and _is_same_text(_last_text(done), text)):
             return []
         agent = next(
             (
@@ -360,6 +365,11 @@ def _writable(event: Event) -> Event:
     except (TypeError, ValueError):
         return Event.from_json(valid_json(data))
     return event
+
+
+def _is_same_text(response: str, text: str) -> bool:
+    """Whether two texts are one answer: parts may be joined otherwise, and JSON be spelt otherwise."""
+    return response.split() == text.split() or is_output(response, json_attribute(text))
 
 
 def _last_text(events: Sequence[Event]) -> str:

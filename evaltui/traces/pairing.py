@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.content import Content
-from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event, Json
+from evaltui.core.model.events import EXPECTATION, TURN, USER_MESSAGE, Event, Json
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_json_text
 from evaltui.traces.conversations import SET_ATTRIBUTE, RecordedConversation, RecordedTurn
 from evaltui.traces.layouts.messages import NOT_RECORDED
 
 # A case whose message shares less of it is none to suggest.
-_LEAST_LIKENESS = 0.4
+_MIN_LIKENESS = 0.4
 # Of a message, for a suggestion.
 _COMPARED = 400
 _ATTACHMENT = re.compile(rf"\[{NOT_RECORDED}(?:: ([^\]]*))?\]")
@@ -128,7 +128,7 @@ class _Index:
                 ratio = matcher.ratio()
                 if ratio > likeness:
                     best, likeness = case.id, ratio
-        return best if likeness > _LEAST_LIKENESS else None
+        return best if likeness > _MIN_LIKENESS else None
 
 
 def _why(hits: Sequence[CaseToPair], named: str) -> str:
@@ -174,7 +174,7 @@ def aligned_events(
     extra = [turn for turn, place in enumerate(places) if place is None]
     for offset, turn in enumerate(extra):
         first, *others = _numbered(conversation.turns[turn], len(expected) + offset)
-        untold = [*first.data.get("untold", ()), UNEXPECTED]
+        untold = [*first.data.get("untold", ()), EXPECTATION]
         events += [replace(first, data={**first.data, "untold": untold}), *others]
     return tuple(events), tuple(places)
 

@@ -17,7 +17,7 @@ from typing import Any
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import SESSION_DATABASE, file_kind, is_scenarios, is_session
 from evaltui.project.eval_sets import SQLITE, recognised
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import cut, visible
 from evaltui.traces.formats.adk import is_served_span, read_served_span, read_sqlite
 from evaltui.traces.formats.adk_session import read_scenarios, read_session, read_session_database
@@ -172,7 +172,7 @@ def _check_length(size: int) -> None:
         raise UnreadableTraceError(f"a document of more than {megabytes} MB; write a trace per line instead")
 
 
-_LONGEST_NAME = 40
+_MAX_NAME_LENGTH = 40
 _READ = (
     "read are OTLP (JSON, JSON lines, protobuf), Tempo, Jaeger, spans as Python's console exporter prints "
     "them, spans of ADK's dev server or SQLite file, sessions of ADK, and runs of agents-cli"
@@ -239,8 +239,8 @@ def read_document(document: Any) -> Recorded:
         if isinstance(document.get("spans"), list):
             # With facts around them, as exports of sessions have them.
             return read_document(document["spans"])
-        names = [visible(cut(name, _LONGEST_NAME)) for name in document]
-        what = f"an object with {some_of(names)}" if document else "an empty object"
+        names = [visible(cut(name, _MAX_NAME_LENGTH)) for name in document]
+        what = f"an object with {short_list(names)}" if document else "an empty object"
     else:
         what = f"a JSON {type(document).__name__}"
     if (other := file_kind(document)) is not None:

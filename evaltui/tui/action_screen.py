@@ -29,19 +29,19 @@ from evaltui.tui.ending import EndingApp
 from evaltui.tui.textual_private import (
     HearingScreen,
     TextField,
+    call_later_once,
     event_time,
-    once,
     run_bindings,
     run_next_callbacks,
 )
 from evaltui.tui.widgets.lines import OneLine
-from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
+from evaltui.workbench.actions import ACTIONS_BY_ID, Action, Scope, actions_in
 from evaltui.workbench.messages import Messages, WorkbenchMessage
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
 # A screen hears of these before it has everything, and after it has been left.
-_OF_ITS_LIFE = (
+_LIFE_EVENTS = (
     events.Load,
     events.Compose,
     events.Unmount,
@@ -59,7 +59,7 @@ def bindings(scope: Scope, *only: str) -> list[BindingType]:
     """
     return [
         Binding(
-            ",".join((*_keys_in(action, scope), *(_twins(action) if scope is Scope.MAIN else ()))),
+            ",".join((*_keys_in(action, scope), *(_alt_keys(action) if scope is Scope.MAIN else ()))),
             action.id,
             action.title,
             show=False,
@@ -77,7 +77,7 @@ def _keys_in(action: Action, scope: Scope) -> Sequence[str]:
     return [key for key in action.keys if len(key) > 1 and key not in ("ctrl+d", "ctrl+u")]
 
 
-def _twins(action: Action) -> list[str]:
+def _alt_keys(action: Action) -> list[str]:
     letters = [key for key in action.keys if len(key) == 1]
     return [f"alt+shift+{key.lower()}" if key.isupper() else f"alt+{key}" for key in letters]
 
@@ -101,29 +101,29 @@ class ActionApp(EndingApp[ReturnType]):
         if not screen.check_action(action, ()):
             screen.refuse(action)
             return True
-        leaves = BY_ID[action].acts and not _is_of_fields(action)
+        leaves = ACTIONS_BY_ID[action].acts and not _is_field_action(action)
         if leaves and screen is self.screen_stack[0] and not screen.leave_field():
             return True
         for node in (screen.focused or screen).ancestors_with_self:
             if _has_action(node, action):
-                return await super().run_action(BY_ID[action].call or action, node, namespaces)
+                return await super().run_action(ACTIONS_BY_ID[action].call or action, node, namespaces)
         return False
 
 
 def _has_action(node: DOMNode, action: str) -> bool:
     """Whether a node has the method of a registry action."""
-    return _is_registered(action, node) and hasattr(node, BY_ID[action].method)
+    return _is_registered(action, node) and hasattr(node, ACTIONS_BY_ID[action].method)
 
 
 def _is_registered(action: str, node: DOMNode | None) -> bool:
     """Whether an action of a node is in the registry; text fields have others of the same name."""
-    if action not in BY_ID:
+    if action not in ACTIONS_BY_ID:
         return False
-    return not isinstance(node, TextField) or _is_of_fields(action)
+    return not isinstance(node, TextField) or _is_field_action(action)
 
 
-def _is_of_fields(action: str) -> bool:
-    return any(scope.is_field for scope in BY_ID[action].where)
+def _is_field_action(action: str) -> bool:
+    return any(scope.is_field for scope in ACTIONS_BY_ID[action].where)
 
 
 def draw_around(node: DOMNode) -> None:
@@ -166,14 +166,14 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         return self.is_mounted and self.is_active
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action not in BY_ID:
+        if action not in ACTIONS_BY_ID:
             return super().check_action(action, parameters)
         return self.takes_input and self.refusal(action) is None
 
     def refusal(self, action_id: str) -> str | None:
         """Why a registry action is refused now, as a sentence; None where it is not."""
         bench = self._bench
-        return READ_ONLY if bench is not None and bench.read_only and BY_ID[action_id].acts else None
+        return READ_ONLY if bench is not None and bench.read_only and ACTIONS_BY_ID[action_id].acts else None
 
     def footer_word(self, action: Action) -> str:
         """One or two words for what an action does here."""
@@ -232,7 +232,7 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
             self._will_draw = True
             wait = self.drawn_at + _FRAME - time.monotonic()
             if wait > 0:
-                once(self, wait, self.draw_now)
+                call_later_once(self, wait, self.draw_now)
             else:
                 self.call_next(self.draw_now)
 
@@ -274,7 +274,7 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         if isinstance(message, events.Mount):
             # Without its widgets where the app is left while it opens.
             return self.is_attached
-        if isinstance(message, _OF_ITS_LIFE):
+        if isinstance(message, _LIFE_EVENTS):
             return True
         # All that is no event comes from what the user did to a widget.
         by_user = isinstance(message, events.InputEvent | events.Paste) or not isinstance(
@@ -283,7 +283,7 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         return self.takes_input if by_user else self.is_here
 
 
-LEAST_WITH_MARGINS = 30
+MIN_WITH_MARGINS = 30
 """Minimum rows of a screen for a blank row above and below the contents of a dialog."""
 
 
@@ -298,7 +298,7 @@ class DialogScreen(ActionScreen[ScreenResultType], ModalScreen[ScreenResultType]
     @on(events.Resize)
     def leave_out_margins(self, event: events.Resize) -> None:
         """Removes the blank rows of its dialog on a low screen."""
-        self.set_class(event.size.height < LEAST_WITH_MARGINS, "-short")
+        self.set_class(event.size.height < MIN_WITH_MARGINS, "-short")
 
     def on_click(self, event: events.Click) -> None:
         place = event.screen_x, event.screen_y
@@ -319,11 +319,11 @@ def ask(asker: DOMNode, screen: Screen[Answer | None], then: Callable[[Answer], 
 
 
 # Seconds. Waiting ends long before, but where something hangs.
-_LONGEST_WAIT = 5.0
-_LONGEST_OPENING = 10.0
-_STEP = 0.005
+_MAX_WAIT = 5.0
+_MAX_OPENING = 10.0
+_STEP_SECONDS = 0.005
 # Things that one key sets going one after the other. What goes on by itself has no end.
-_MOST_STEPS = 20
+_MAX_STEPS = 20
 
 
 class KeysInOrder(ActionApp[ReturnType]):
@@ -377,19 +377,19 @@ class KeysInOrder(ActionApp[ReturnType]):
             if isinstance(event, events.Key) and not _is_typed(event, self.focused):
                 self._acted = True
                 if isinstance(self.focused, TextField):
-                    await _caught_up(self.focused)
+                    await _wait_for_field(self.focused)
                 if await run_bindings(self, event.key):
                     return
         elif isinstance(event, events.MouseDown | events.MouseUp):
             # A click may leave a field: it has what was typed before, and a key behind the click waits.
             self._acted = True
             if isinstance(self.focused, TextField):
-                await _caught_up(self.focused)
+                await _wait_for_field(self.focused)
         await super().on_event(event)
 
     async def _is_open(self) -> bool:
         """Waits until the top screen is complete; a key during that time is for no other screen."""
-        for _ in range(int(_LONGEST_OPENING / _STEP)):
+        for _ in range(int(_MAX_OPENING / _STEP_SECONDS)):
             if not self.screen_stack or self.leaving:
                 return False
             screen = self.screen
@@ -398,7 +398,7 @@ class KeysInOrder(ActionApp[ReturnType]):
                 if screen is self.screen:
                     return True
             else:
-                await asyncio.sleep(_STEP)
+                await asyncio.sleep(_STEP_SECONDS)
         return False
 
     async def _wait_for_focus(self, screen: Screen[Any]) -> None:
@@ -406,14 +406,14 @@ class KeysInOrder(ActionApp[ReturnType]):
         if screen in self._waited_for and (screen.focused is None or screen.focused.is_mounted):
             return
         self._waited_for.add(screen)
-        for _ in range(int(_LONGEST_WAIT / _STEP)):
+        for _ in range(int(_MAX_WAIT / _STEP_SECONDS)):
             if screen is not self.screen or (screen.focused is not None and screen.focused.is_mounted):
                 return
             if screen.focused is None and screen.is_mounted and not screen.focus_chain:
-                await _caught_up(screen)
+                await _wait_for_field(screen)
                 if not screen.focus_chain:
                     return
-            await asyncio.sleep(_STEP)
+            await asyncio.sleep(_STEP_SECONDS)
 
     async def _settled(self) -> None:
         """Waits until the effect of the last key is complete: it may open or close a screen, or move the
@@ -423,7 +423,7 @@ class KeysInOrder(ActionApp[ReturnType]):
         now.
         """
         self._acted = False
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             if not self.screen_stack:
                 # It has been left.
                 return
@@ -440,10 +440,10 @@ class KeysInOrder(ActionApp[ReturnType]):
         """Waits for the focused node and all nodes around it, then for all nodes that they have sent messages
         to."""
         waits: Sequence[DOMNode] = (self.focused or self.screen).ancestors_with_self
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             for waiting in waits:
                 if isinstance(waiting, Widget) and waiting.is_running:
-                    await _caught_up(waiting)
+                    await _wait_for_field(waiting)
             waits = [node for node in self.screen.walk_children(with_self=True) if node.message_queue_size]
             if not waits:
                 return
@@ -468,8 +468,8 @@ def _is_typed(event: events.Key, focused: Widget | None) -> bool:
     return event.is_printable and not event.key.startswith("alt+")
 
 
-async def _caught_up(field: Widget) -> None:
+async def _wait_for_field(field: Widget) -> None:
     """Waits until the field has taken the typed text."""
     done = asyncio.Event()
     if field.call_later(done.set):
-        await asyncio.wait([asyncio.ensure_future(done.wait())], timeout=_LONGEST_WAIT)
+        await asyncio.wait([asyncio.ensure_future(done.wait())], timeout=_MAX_WAIT)

@@ -33,7 +33,7 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder, start_work
 from evaltui.tui.exchange import copy
 from evaltui.tui.main.screen import MainScreen
-from evaltui.tui.pane import Copied
+from evaltui.tui.pane import CopiedText
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.tui.widgets.writer import write_sentences
 from evaltui.workbench.cases.open_sets import choose_config
@@ -42,12 +42,12 @@ from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
 WRONG_USE = 2
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 # Seconds.
-_AT_ONCE = 0.2
+_AT_ONCE_SECONDS = 0.2
 
 
-def _in_dialogs(name: str) -> Callable[..., Any]:
+def _call_dialog(name: str) -> Callable[..., Any]:
     def method(screen: MainScreen, *arguments: Any) -> Any:
         from evaltui.tui.main import dialogs
 
@@ -95,7 +95,7 @@ for _name in (
     "on_chat_view_moved",
     "on_trace_view_moved",
 ):
-    setattr(MainScreen, _name, _in_dialogs(_name))
+    setattr(MainScreen, _name, _call_dialog(_name))
 
 
 class WorkbenchApp(KeysInOrder[int]):
@@ -114,8 +114,8 @@ class WorkbenchApp(KeysInOrder[int]):
     ]
     # The styles of the first frame; `ActionScreen` has those of all others.
     CSS_PATH: ClassVar[list[str | PurePath]] = [
-        _HERE / "app.tcss",
-        _HERE / "main" / "bars.tcss",
+        _FOLDER / "app.tcss",
+        _FOLDER / "main" / "bars.tcss",
     ]
     # There is one of our own.
     ENABLE_COMMAND_PALETTE = False
@@ -172,7 +172,7 @@ class WorkbenchApp(KeysInOrder[int]):
         opening = asyncio.create_task(self.workbench.open())
         # Sets that are read at once are in the first frame, others do not hold it up.
         with self.batch_update():
-            await asyncio.wait([opening], timeout=_AT_ONCE)
+            await asyncio.wait([opening], timeout=_AT_ONCE_SECONDS)
         await opening
         if self._set_name and not self._select_set(self._set_name):
             self.exit(return_code=WRONG_USE)
@@ -206,7 +206,7 @@ class WorkbenchApp(KeysInOrder[int]):
     def on_app_focus(self) -> None:
         """Shows changes on disk when the app gets the focus again, if the files are not watched."""
         bench = self.workbench
-        if bench.sets.is_read and not bench.is_running and not bench.agent.followed:
+        if bench.sets.is_read and not bench.agent.followed:
             start_work(self, bench.open)
 
     async def _check_python(self) -> None:
@@ -231,7 +231,7 @@ class WorkbenchApp(KeysInOrder[int]):
 
     def copy_text(self, text: str) -> None:
 
-        selected = Copied("the selected text", text)
+        selected = CopiedText("the selected text", text)
         self.workbench.say(copy(self, self.workbench, selected))
 
     @property

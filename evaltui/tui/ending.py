@@ -24,9 +24,9 @@ from evaltui.tui.theme import ThemedApp
 from evaltui.workbench.case.editors import IN_BROWSER
 
 # Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
-_LOOK_EVERY = 2.0
+_CHECK_SECONDS = 2.0
 # Where Textual writes its screen to.
-_STDERR = 2
+_STDERR_FD = 2
 
 
 class EndingApp(ThemedApp[ReturnType]):
@@ -90,7 +90,9 @@ class EndingApp(ThemedApp[ReturnType]):
 
 
 # Out of the other screen, the cursor shown; no mouse, focus, pasted text or special keys told any more.
-_GIVEN_BACK = "\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h"
+_RESTORE_SEQUENCE = (
+    "\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h"
+)
 
 
 class TerminalDriver(LinuxDriver):
@@ -115,7 +117,7 @@ class TerminalDriver(LinuxDriver):
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
         with contextlib.suppress(OSError):
             # The thread that writes to the screen may hang in it.
-            os.write(_STDERR, _GIVEN_BACK.encode())
+            os.write(_STDERR_FD, _RESTORE_SEQUENCE.encode())
 
     def run_input_thread(self) -> None:
         try:
@@ -132,7 +134,7 @@ class TerminalDriver(LinuxDriver):
         else:
             hung_up = threading.Event()
             with contextlib.suppress(termios.error, OSError):
-                while not hung_up.wait(_LOOK_EVERY):
+                while not hung_up.wait(_CHECK_SECONDS):
                     termios.tcgetattr(self.fileno)
         self._gone()
 
@@ -154,14 +156,14 @@ class TerminalOutput:
         left = memoryview(text.encode(self._file.encoding, self._file.errors))
         try:
             while left and not self._is_gone:
-                left = left[self._written(left) :]
+                left = left[self._write_once(left) :]
         except OSError:
             self._is_gone = True
             # What is written otherwise would be complained about at the end of the program.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             self._on_gone()
 
-    def _written(self, data: memoryview) -> int:
+    def _write_once(self, data: memoryview) -> int:
         """The number of written bytes."""
         try:
             return os.write(self.fileno(), data)

@@ -18,8 +18,8 @@ from evaltui.project.folders import agent_folder
 from evaltui.project.settings import secrets_of
 from evaltui.text.figures import show_size
 from evaltui.text.values import visible, visible_text
-from evaltui.tui.pane import Copied
-from evaltui.workbench.case.editors import IN_BROWSER, NO_EDITOR, at_line, editor_of, refuses_editor
+from evaltui.tui.pane import CopiedText
+from evaltui.workbench.case.editors import IN_BROWSER, NO_EDITOR, command_at_line, editor_of, refuses_editor
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from evaltui.project.agent_source import SourcePlace
 
 # Terminals drop longer sequences, many of them without a word.
-_LONGEST_SEQUENCE = 70_000
+_MAX_SEQUENCE_LENGTH = 70_000
 
 
-def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
+def copy(app: App[Any], workbench: Workbench, copied: CopiedText) -> str:
     """Copies a text; returns a sentence with the text and its targets. No terminal reports whether it has
     taken it."""
     # What an agent says must not command the terminal that it is pasted into.
     text = visible_text(copied.text)
     size = len(text.encode())
     places = []
-    if size <= _LONGEST_SEQUENCE:
+    if size <= _MAX_SEQUENCE_LENGTH:
         app.copy_to_clipboard(text)
         places.append(f"the {'browser' if os.environ.get(IN_BROWSER) else 'terminal'}'s clipboard")
     try:
         if workbench.read_only:
             raise PermissionError(READ_ONLY)
-        masked = secrets_of(workbench.agent.dir).in_text(text)
+        masked = secrets_of(workbench.agent.dir).mask_text(text)
         write_privately(make_own_folder(agent_folder(workbench.agent.dir)) / "copied.txt", masked)
         places.append(".evaltui/copied.txt")
     except OSError as error:
@@ -99,7 +99,7 @@ def open_source(app: App[Any], agent_dir: Path, place: SourcePlace | None) -> st
     if place is None:
         return "No source here: select a call, an agent or an error"
     try:
-        call = at_line(_command(), place)
+        call = command_at_line(_command(), place)
         problem = _run_in_terminal(app, call.words) if call.in_terminal else _start(call.words)
     except EditorError as error:
         return str(error)
@@ -139,7 +139,7 @@ def _run(command: list[str]) -> str:
 
 ATTACH_TITLE = "Attach file"
 ATTACH_HINT = "Path, relative to the current folder"
-_LARGEST_FILE = 20 * 1024 * 1024
+_MAX_FILE = 20 * 1024 * 1024
 
 
 class Attached(NamedTuple):
@@ -154,14 +154,14 @@ class Attached(NamedTuple):
         return f"attached {self.name} ({self.mime_type}, {show_size(len(self.payload))})"
 
 
-def cannot_attach(text: str) -> str | None:
+def attach_problem(text: str) -> str | None:
     """Why the file with this path cannot be attached, as a sentence."""
     path = Path(text).expanduser()
     try:
         if not path.is_file():
             return "No such file"
-        if path.stat().st_size > _LARGEST_FILE:
-            return f"File is larger than {show_size(_LARGEST_FILE)}"
+        if path.stat().st_size > _MAX_FILE:
+            return f"File is larger than {show_size(_MAX_FILE)}"
     except (OSError, ValueError) as error:
         return str(error)
     return None

@@ -14,10 +14,10 @@ from textual.geometry import Region
 from evaltui.project.agent_source import SourcePlace, is_own
 from evaltui.text.glyphs import BAR
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, divided, draw
+from evaltui.text.lines import Line, draw, join_ends, split_line
 from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.pane import Beside, Copied, Pane, PaneFrame, Tab
+from evaltui.tui.pane import Beside, CopiedText, Pane, PaneFrame, Tab
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.tui.widgets.writer import Frame, Page, PageLines
 from evaltui.workbench.actions import Scope
@@ -134,7 +134,7 @@ class InspectorLines(PageLines, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         line = super().line(number)
-        return [("▌", "bold accent"), *divided(line, 1)[1]] if self._is_current(number) else line
+        return [("▌", "bold accent"), *split_line(line, 1)[1]] if self._is_current(number) else line
 
     def row_role(self, number: int) -> str:
         return "current" if self._is_current(number) else ""
@@ -158,7 +158,7 @@ class InspectorTabs(OneLine):
         tabs: Line = []
         for name in self._names:
             tabs.append((f" {name} ", "bold accent sel" if name == self._current else "muted"))
-        return both_ends(tabs, [(self._hint, "muted")], width)
+        return join_ends(tabs, [(self._hint, "muted")], width)
 
     def on_click(self, event: events.Click) -> None:
         left = event.x
@@ -321,5 +321,5 @@ class Inspector(Beside):
 
     def action_copy(self) -> None:
         lines = [draw(line, color=False) for line in self.lines.page.lines]
-        copied = Copied("the page", "\n".join(lines) + "\n")
+        copied = CopiedText("the page", "\n".join(lines) + "\n")
         self._workbench.say(copy(self.app, self._workbench, copied))

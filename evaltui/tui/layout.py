@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from textual.geometry import Offset, Region, Size
 
-MEDIUM, WIDE, WIDEST = 90, 140, 200
-TALL = 40
-START, RUNS = "start", "recent_runs"
+MEDIUM_WIDTH, WIDE_WIDTH, WIDEST_WIDTH = 90, 140, 200
+TALL_HEIGHT = 40
+START_PANE, RUNS_PANE = "start", "recent_runs"
 
 
 class PaneKind(NamedTuple):
@@ -31,34 +31,34 @@ PANES: tuple[PaneKind, ...] = (
     PaneKind("trace", "Trace"),
     PaneKind("console", "Console"),
 )
-KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)} | {RUNS: "H"}
-TITLES = {kind.id: kind.title for kind in PANES} | {START: "Start", RUNS: "Runs"}
+KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)} | {RUNS_PANE: "H"}
+TITLES = {kind.id: kind.title for kind in PANES} | {START_PANE: "Start", RUNS_PANE: "Runs"}
 
-_ALL = tuple(kind.id for kind in PANES)
-_UPPER = ("case", "result", "chat")
-_DOCK = ("trace", "console")
+_ALL_PANES = tuple(kind.id for kind in PANES)
+_UPPER_PANES = ("case", "result", "chat")
+_DOCK_PANES = ("trace", "console")
 # As long as there is no case.
-_OF_CASES = ("case", "result")
-_AT_START = (START, "chat", "trace", "console")
+_CASE_PANES = ("case", "result")
+_START_PANES = (START_PANE, "chat", "trace", "console")
 # Cells from which on the chat and its trace are side by side.
 _CHAT_BESIDE_TRACE = 100
-LEFT_TO_RIGHT = ("cases", RUNS, START, "case", "chat", "result", "trace", "console")
+LEFT_TO_RIGHT = ("cases", RUNS_PANE, START_PANE, "case", "chat", "result", "trace", "console")
 
 # Rows of header, status line and footer; rows of tabs on a narrow screen.
-_BARS, _TABS = 3, 2
+_BAR_ROWS, _TAB_ROWS = 3, 2
 # Cells of the cases from a width on.
-_CASES = ((WIDEST, 42), (WIDE, 40), (120, 38), (MEDIUM, 30))
-_LEAST_CASES, _LEAST_BESIDE = 20, 50
+_CASES_WIDTHS = ((WIDEST_WIDTH, 42), (WIDE_WIDTH, 40), (120, 38), (MEDIUM_WIDTH, 30))
+_MIN_CASES, _MIN_BESIDE_WIDTH = 20, 50
 # Cells of the case where it stands beside its result for good.
-_CASE = 62
-_LEAST_DOCK, _MOST_DOCK = 13, 20
+_CASE_WIDTH = 62
+_MIN_DOCK, _MAX_DOCK = 13, 20
 # What is left of a case, its result, the dock and what is above it, however they are dragged.
-_LEAST_CASE, _LEAST_DRAGGED_DOCK, _LEAST_ABOVE = 30, 5, 10
+_MIN_CASE, _MIN_DRAGGED_DOCK, _MIN_ROWS_ABOVE = 30, 5, 10
 # The size from which on there are runs below the cases, and their rows without a dock.
-_RUNS_FROM, _FEW_RUNS, _LEAST_RUNS = (120, 32), 8, 5
+_RUNS_FROM, _FEW_RUNS, _MIN_RUNS = (120, 32), 8, 5
 
 
-CASES_WIDTH, CASE_WIDTH, DOCK_ROWS = DRAGGED = "cases_width", "case_width", "dock_rows"
+CASES_WIDTH, CASE_WIDTH, DOCK_ROWS = DRAGGED_SIZES = "cases_width", "case_width", "dock_rows"
 
 
 class Place(NamedTuple):
@@ -89,7 +89,7 @@ class Layout:
     dock_hidden: bool = False
     cases_hidden: bool = False
     sizes: dict[str, int] = field(default_factory=dict)
-    """The sizes that the user has set for parts of the screen, in cells or rows, by the names in `DRAGGED`.
+    """The sizes that the user has set for parts of the screen, in cells or rows, by name in `DRAGGED_SIZES`.
     """
     maximised: bool = False
     """Whether the focused pane fills the screen."""
@@ -98,7 +98,7 @@ class Layout:
     cases_rows: int = 0
     """The rows that all cases need with their frame, also folded ones: the runs below them get the rest at
     most."""
-    bars: int = _BARS
+    bars: int = _BAR_ROWS
     """Rows around the panes."""
     trace_of_chat: bool = False
     """Whether the trace is that of the chat: the two are side by side where there is room."""
@@ -112,18 +112,18 @@ class Layout:
         if at_start != self.at_start:
             self.at_start = at_start
             if at_start:
-                self.go_to(START if self.focus in ("cases", *_OF_CASES) else self.focus)
-            elif self.focus == START:
+                self.go_to(START_PANE if self.focus in ("cases", *_CASE_PANES) else self.focus)
+            elif self.focus == START_PANE:
                 self.go_to("cases")
 
     def go_to(self, pane: str) -> None:
         """Focuses a pane, on top of the panes in its place."""
-        if self.at_start and pane in _OF_CASES:
-            pane = START
-        if pane in _DOCK and self.focus not in _DOCK:
+        if self.at_start and pane in _CASE_PANES:
+            pane = START_PANE
+        if pane in _DOCK_PANES and self.focus not in _DOCK_PANES:
             self.before_dock = self.focus
         self.focus = pane
-        if pane in ("cases", RUNS):
+        if pane in ("cases", RUNS_PANE):
             self.cases_hidden = False
         else:
             self.bring_up(pane)
@@ -131,25 +131,30 @@ class Layout:
     def bring_up(self, pane: str) -> None:
         """Puts a pane on top, without changing the focus."""
         self.undecided = False
-        if pane in _UPPER:
+        if pane in _UPPER_PANES:
             self.main = self.upper = pane
-        elif pane in _DOCK:
+        elif pane in _DOCK_PANES:
             self.main = self.dock = pane
             self.dock_hidden = False
 
     def hide_cases(self, hidden: bool) -> None:
         self.cases_hidden = hidden
-        if hidden and self.focus in ("cases", RUNS):
+        if hidden and self.focus in ("cases", RUNS_PANE):
             self.focus = self.main
 
     def has_dock(self, size: Size) -> bool:
         """Whether trace and console have a place of their own, hidden or not."""
-        return size.width >= WIDE and size.height >= TALL and not self.maximised and not self.at_start
+        return (
+            size.width >= WIDE_WIDTH
+            and size.height >= TALL_HEIGHT
+            and not self.maximised
+            and not self.at_start
+        )
 
     def hide_dock(self) -> None:
         self.dock_hidden = True
         self.main = self.upper
-        if self.focus in _DOCK:
+        if self.focus in _DOCK_PANES:
             self.go_to(self.before_dock)
 
     def widen_cases(self, width: int, step: int) -> int:
@@ -165,7 +170,7 @@ class Layout:
                 yield CASES_WIDTH, Region(width - 1, 0, 2, size.height - self.bars)
             elif place.panes == ("case",):
                 yield CASE_WIDTH, Region(x + width - 1, y, 2, height)
-            elif place.panes == _DOCK:
+            elif place.panes == _DOCK_PANES:
                 yield DOCK_ROWS, Region(x, y - 1, width, 2)
 
     def drag(self, divider: str, size: Size, to: Offset) -> None:
@@ -175,7 +180,7 @@ class Layout:
                 self.sizes[divider] = self._fitting_width(size.width, to.x)
             elif divider == CASE_WIDTH and place.panes == ("case",):
                 self.sizes[divider] = to.x - place.region.x
-            elif divider == DOCK_ROWS and place.panes == _DOCK:
+            elif divider == DOCK_ROWS and place.panes == _DOCK_PANES:
                 self.sizes[divider] = place.region.bottom - to.y
 
     def places(self, size: Size) -> tuple[Place, ...]:
@@ -198,11 +203,11 @@ class Layout:
 
     def _places(self, size: Size) -> tuple[Place, ...]:
         width, height = size.width, size.height - self.bars
-        if width < MEDIUM or self.maximised:
-            all_panes = ("cases", *_AT_START) if self.at_start else _ALL
-            if self.focus == RUNS:
-                all_panes = (*all_panes, RUNS)
-            rows = height - _TABS if width < MEDIUM else height
+        if width < MEDIUM_WIDTH or self.maximised:
+            all_panes = ("cases", *_START_PANES) if self.at_start else _ALL_PANES
+            if self.focus == RUNS_PANE:
+                all_panes = (*all_panes, RUNS_PANE)
+            rows = height - _TAB_ROWS if width < MEDIUM_WIDTH else height
             return (self._place(all_panes, Region(0, 0, width, rows)),)
         left = 0 if self.cases_hidden else self._cells_of_cases(width)
         beside = self._beside(Region(left, 0, width - left, height), size)
@@ -216,42 +221,42 @@ class Layout:
             # As high as the dock beside it, which may be hidden.
             rows = self._dock_rows(size)
         rows = min(rows, region.height - self.cases_rows)
-        if rows < _LEAST_RUNS:
-            return [self._place(("cases", RUNS) if self.focus == RUNS else ("cases",), region)]
+        if rows < _MIN_RUNS:
+            return [self._place(("cases", RUNS_PANE) if self.focus == RUNS_PANE else ("cases",), region)]
         cases, runs = region.split_horizontal(-rows)
-        return [self._place(("cases",), cases), self._place((RUNS,), runs)]
+        return [self._place(("cases",), cases), self._place((RUNS_PANE,), runs)]
 
     def _beside(self, region: Region, size: Size) -> list[Place]:
         """The places beside the cases."""
         if self.at_start:
-            return [self._place(_AT_START, region)]
+            return [self._place(_START_PANES, region)]
         below: list[Place] = []
-        tabs: tuple[str, ...] = _DOCK
-        is_empty = self.nothing_run and self.main not in (*_DOCK, "chat")
+        tabs: tuple[str, ...] = _DOCK_PANES
+        is_empty = self.nothing_run and self.main not in (*_DOCK_PANES, "chat")
         if self.has_dock(size) and not (self.dock_hidden or is_empty):
             region, dock = region.split_horizontal(-self._dock_rows(size))
-            below, tabs = [self._place(_DOCK, dock)], ()
-        if size.width < WIDE or (size.width < WIDEST and self.focus != "case"):
-            return [self._place((*_UPPER, *tabs), region), *below]
+            below, tabs = [self._place(_DOCK_PANES, dock)], ()
+        if size.width < WIDE_WIDTH or (size.width < WIDEST_WIDTH and self.focus != "case"):
+            return [self._place((*_UPPER_PANES, *tabs), region), *below]
         # A case that is edited has its result beside it.
-        usual = _CASE if size.width >= WIDEST else region.width // 2
+        usual = _CASE_WIDTH if size.width >= WIDEST_WIDTH else region.width // 2
         width = self.sizes.get(CASE_WIDTH, usual)
-        case, result = region.split_vertical(max(_LEAST_CASE, min(width, region.width - _LEAST_CASE)))
-        return [self._place(("case",), case), self._place((*_UPPER[1:], *tabs), result), *below]
+        case, result = region.split_vertical(max(_MIN_CASE, min(width, region.width - _MIN_CASE)))
+        return [self._place(("case",), case), self._place((*_UPPER_PANES[1:], *tabs), result), *below]
 
     def _dock_rows(self, size: Size) -> int:
-        usual = max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))
-        most = size.height - self.bars - _LEAST_ABOVE
-        return max(_LEAST_DRAGGED_DOCK, min(self.sizes.get(DOCK_ROWS, usual), most))
+        usual = max(_MIN_DOCK, min(13 + (size.height - 45) * 7 // 15, _MAX_DOCK))
+        most = size.height - self.bars - _MIN_ROWS_ABOVE
+        return max(_MIN_DRAGGED_DOCK, min(self.sizes.get(DOCK_ROWS, usual), most))
 
     def _place(self, panes: tuple[str, ...], region: Region) -> Place:
-        chosen = (self.focus, self.main, self.dock if panes == _DOCK else self.upper)
+        chosen = (self.focus, self.main, self.dock if panes == _DOCK_PANES else self.upper)
         return Place(panes, next((pane for pane in chosen if pane in panes), panes[0]), region)
 
     def _cells_of_cases(self, width: int) -> int:
-        usual = next((cells for least, cells in _CASES if width >= least), _CASES[-1][1])
+        usual = next((cells for least, cells in _CASES_WIDTHS if width >= least), _CASES_WIDTHS[-1][1])
         return self._fitting_width(width, self.sizes.get(CASES_WIDTH, usual))
 
     @staticmethod
     def _fitting_width(width: int, cells: int) -> int:
-        return max(_LEAST_CASES, min(cells, width - _LEAST_BESIDE))
+        return max(_MIN_CASES, min(cells, width - _MIN_BESIDE_WIDTH))

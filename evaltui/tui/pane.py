@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, Span, cells, divided, draw, fit
+from evaltui.text.lines import Line, Span, cells, draw, fit, split_line
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import HearingScreen, set_border_texts
 from evaltui.tui.widgets.lines import LineView, content
@@ -40,7 +40,7 @@ CASE_MESSAGES = (FilesChanged, SelectionChanged, DraftChanged, ResultsChanged, R
 """The messages that concern the selected case, its result and those of the others."""
 
 
-class Copied(NamedTuple):
+class CopiedText(NamedTuple):
     """A text for the clipboard."""
 
     what: str
@@ -93,11 +93,11 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         """The position in the pane, in few words; the most specific come last."""
         return []
 
-    def copied(self) -> Copied | None:
+    def copied(self) -> CopiedText | None:
         """The text to copy from here."""
         return None
 
-    def copied_json(self) -> Copied | None:
+    def copied_json(self) -> CopiedText | None:
         """The data to copy, as JSON."""
         return None
 
@@ -194,10 +194,10 @@ def _tab(tab: Tab, *, focused: bool, title: bool) -> Line:
 
 
 # Cells in which a shortened name can still be told from others.
-_LEAST_NAME = 8
+_MIN_NAME = 8
 
 
-def fitting(line: Line, width: int) -> Line:
+def fit_words(line: Line, width: int) -> Line:
     """The last words of a line that fit, because the end is the most specific; [] where none fits.
 
     A bold word is never dropped: where none would stay, the last bold word is shortened in the middle.
@@ -208,7 +208,7 @@ def fitting(line: Line, width: int) -> Line:
         while shown and shown[0][0].strip() in ("", "›"):
             shown = shown[1:]
     names = [span for span in line if "bold" in span[1]]
-    if not names or any(span in names for span in shown) or width < _LEAST_NAME:
+    if not names or any(span in names for span in shown) or width < _MIN_NAME:
         return shown
     text, role = names[-1]
     end = (width - 1) // 2
@@ -216,7 +216,7 @@ def fitting(line: Line, width: int) -> Line:
 
 
 # Cells of corners, strokes and gaps beside the tabs in a border.
-_ENDS = 6
+_END_LETTERS = 6
 
 
 class PaneFrame(Vertical):
@@ -246,15 +246,15 @@ class PaneFrame(Vertical):
 
     def _parts(self) -> list[tuple[str, Line]]:
         focused = self.has_class("-focused")
-        return tab_parts(self._tabs, self.outer_size.width - _ENDS, focused=focused, between=EMPTY_BAR)
+        return tab_parts(self._tabs, self.outer_size.width - _END_LETTERS, focused=focused, between=EMPTY_BAR)
 
     def _draw_border(self) -> None:
-        width, focused = self.outer_size.width - _ENDS, self.has_class("-focused")
+        width, focused = self.outer_size.width - _END_LETTERS, self.has_class("-focused")
         drawn = (self._tabs, self._where, width, focused, self.app.theme)
         if drawn != self._drawn:
             self._drawn = drawn
             tabs = Content("").join(content(self, line, action) for action, line in self._parts())
-            set_border_texts(self, tabs, content(self, fitting(list(self._where), width)))
+            set_border_texts(self, tabs, content(self, fit_words(list(self._where), width)))
 
 
 class Beside(PaneFrame):
@@ -274,7 +274,7 @@ class Beside(PaneFrame):
 
 
 # What the names of sections that are turns begin with.
-_TURN = "turn "
+_TURN_PREFIX = "turn "
 
 
 class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
@@ -302,23 +302,23 @@ class PagePane(Pane, PageView, can_focus=True, inherit_bindings=False):
             self._scroll_to_selection()
 
     def sections(self) -> Iterator[tuple[str, int]]:
-        return ((f"{_TURN}{turn}", line) for turn, line in self.page.turns.items())
+        return ((f"{_TURN_PREFIX}{turn}", line) for turn, line in self.page.turns.items())
 
     def jump(self, section: str) -> None:
-        if section.startswith(_TURN):
+        if section.startswith(_TURN_PREFIX):
             navigation = self._workbench.navigation
-            navigation.select(navigation.selection._replace(turn=int(section.removeprefix(_TURN))))
+            navigation.select(navigation.selection._replace(turn=int(section.removeprefix(_TURN_PREFIX))))
 
     def page_to_copy(self) -> Page:
         """The page in the form for copying."""
         return self.page
 
-    def copied(self) -> Copied | None:
+    def copied(self) -> CopiedText | None:
         """The whole page, without colours."""
         lines = [draw(line, color=False) for line in self.page_to_copy().lines]
         eval_id = self._workbench.navigation.selection.eval_id
         what = "this page" if eval_id is None else eval_id
-        return Copied(f"the {self.id} of {what}", "\n".join(lines) + "\n") if lines else None
+        return CopiedText(f"the {self.id} of {what}", "\n".join(lines) + "\n") if lines else None
 
     def _scroll_to_selection(self) -> None:
         turn = self._shown.turn
@@ -409,12 +409,12 @@ class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
         line = self.page.lines[number]
         if isinstance(link.opens, CaseId):
             return [("▌", "bold accent"), *line]
-        before, rest = divided(line, link.start)
-        inside, after = divided(rest, (link.end or self.page.width) - link.start)
+        before, rest = split_line(line, link.start)
+        inside, after = split_line(rest, (link.end or self.page.width) - link.start)
         tint = "sel" if self.has_focus else "sel-blur"
         shown = [
             (text, role.replace("surface", tint).replace("faint", "muted"))
-            for text, role in divided(inside, 1)[1]
+            for text, role in split_line(inside, 1)[1]
         ]
         # The marker stays on the card's own ground: where the tint is a reversed one, it would be a gap.
         return [(" ", ""), *before, ("▌", "bold accent surface"), *shown, *after]

@@ -18,7 +18,7 @@ from evaltui.core.trace.span_lines import model_of
 from evaltui.runs.sessions import Pattern, ScoredSession, pattern_in_words
 from evaltui.text.figures import UNKNOWN, counted, show_moment
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, pad, wrap
+from evaltui.text.lines import Line, join_ends, pad, wrap
 from evaltui.text.outcomes import GLYPHS, glyph
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
@@ -38,10 +38,10 @@ from evaltui.workbench.trace.sessions import NewTrajectory, transcript_of
 from evaltui.workbench.trace.traces import GAP, Outline
 from evaltui.workbench.workbench import Workbench
 
-# Cells of the columns, in a line from `_WIDE` cells on, and in one with fewer.
-_WIDE, _COLUMNS, _NARROW_COLUMNS = 110, (20, 26), (12, 20)
-_COUNT = len("500 sessions")
-_MOST_MESSAGE = 400
+# Cells of the columns, in a line from `_WIDE_SCREEN` cells on, and in one with fewer.
+_WIDE_SCREEN, _WIDE_COLUMNS, _NARROW_COLUMNS = 110, (20, 26), (12, 20)
+_COUNT_WIDTH = len("500 sessions")
+_MAX_MESSAGE = 400
 
 
 def session_line(
@@ -52,7 +52,7 @@ def session_line(
     `is_new` tells that no case has the trajectory of one of its turns, `outdated_by` what has changed since
     it was scored; "" for nothing.
     """
-    name, case = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
+    name, case = _WIDE_COLUMNS if width >= _WIDE_SCREEN else _NARROW_COLUMNS
     line: Line = [
         glyph(session.status),
         (f" {pad(visible(session.id), name)}  ", "bold"),
@@ -63,12 +63,12 @@ def session_line(
     if outdated_by:
         line[0] = (GLYPHS[session.status], "muted")
         line.append((f"stale: {outdated_by}  ", "warning"))
-    return [*line, (secrets.in_text(session.why), "" if session.result and not outdated_by else "muted")]
+    return [*line, (secrets.mask_text(session.why), "" if session.result and not outdated_by else "muted")]
 
 
 def trajectory_line(trajectory: NewTrajectory) -> Line:
     """A trajectory: ` 12 sessions  find_order → refund`."""
-    count = counted(trajectory.sessions, "session").rjust(_COUNT)
+    count = counted(trajectory.sessions, "session").rjust(_COUNT_WIDTH)
     return [(f"{count}  ", "muted"), (pattern_in_words(trajectory.calls), "bold")]
 
 
@@ -76,7 +76,7 @@ def write_session(page: Page, session: ScoredSession, new: Sequence[Pattern], se
     """Writes the user messages, the `new` trajectories, which no case has, and further notes."""
     for number, message in enumerate(secrets.masked(session.messages), start=1):
         page.lines += wrap(
-            [(f"turn {number}  ", "muted"), (visible(cut(message, _MOST_MESSAGE)), "")], page.width
+            [(f"turn {number}  ", "muted"), (visible(cut(message, _MAX_MESSAGE)), "")], page.width
         )
     for pattern in new:
         page.lines += wrap([("new trajectory  ", "warning"), (pattern_in_words(pattern), "bold")], page.width)
@@ -99,21 +99,21 @@ def write_address(page: Page, url: str, problem: str) -> None:
     ]
 
 
-_NO_SESSIONS = "No sessions yet"
-_NO_TRAJECTORIES = "Cases have all trajectories of the sessions"
+_NO_SESSIONS_TEXT = "No sessions yet"
+_NO_TRAJECTORIES_TEXT = "Cases have all trajectories of the sessions"
 
 
 Item = TypeVar("Item")
 
 
-class Left(NamedTuple):
+class SessionChoice(NamedTuple):
     """The result of the screen."""
 
     target: RunTarget | None
     """The session to open; None where a case was made of one."""
 
 
-class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
+class SessionsScreen(FramedScreen[SessionChoice | None], inherit_bindings=False):
     """Starts to listen when it is opened, and goes on when it is closed. The keys of the main screen are off
     meanwhile."""
 
@@ -135,14 +135,14 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             lambda: received.sessions,
             lambda session: session.id,
             self._session_line,
-            lambda: _NO_SESSIONS,
+            lambda: _NO_SESSIONS_TEXT,
             id="sessions-rows",
         )
         self.trajectories = ReceivedRows(
             lambda: received.new_trajectories,
             lambda trajectory: trajectory.calls,
             lambda trajectory, width: trajectory_line(trajectory),
-            lambda: _NO_TRAJECTORIES if received.sessions else _NO_SESSIONS,
+            lambda: _NO_TRAJECTORIES_TEXT if received.sessions else _NO_SESSIONS_TEXT,
             id="trajectories-rows",
         )
         self.trajectories.display = False
@@ -251,7 +251,9 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
             return
         if session.case is not None and session.result is not None:
             title = f"session {visible(session.id)}"
-            self.dismiss(Left(RunTarget(session.log, title, session.case, session.result.eval_set_id)))
+            self.dismiss(
+                SessionChoice(RunTarget(session.log, title, session.case, session.result.eval_set_id))
+            )
 
     def action_save_as_case(self) -> None:
         if (session := self.session) is None:
@@ -265,7 +267,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     def _saved(self, saved: bool | None) -> None:
         if saved and self.on_top == SESSIONS:
-            self.dismiss(Left(None))
+            self.dismiss(SessionChoice(None))
         elif saved:
             # The next one may be saved as well.
             self._read_cases()
@@ -321,11 +323,11 @@ class ReceivedRows(CursorLines, Generic[Item], can_focus=True, inherit_bindings=
         self._at = None if (item := self.current) is None else self._key(item)
 
 
-Chosen = Sequence[RecordedConversation]
-_WHEN = 13
+Conversations = Sequence[RecordedConversation]
+_WHEN_WIDTH = 13
 
 
-class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
+class ConversationScreen(PreviewScreen[Conversations, RecordedConversation]):
     """A list of conversations with a preview of the trace; returns the marked ones, else the current one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -337,7 +339,7 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
     placeholder = "type a word of its messages"
     take_word = "import"
 
-    def __init__(self, conversations: Chosen, secrets: Secrets) -> None:
+    def __init__(self, conversations: Conversations, secrets: Secrets) -> None:
         super().__init__()
         self._secrets = secrets
         self._conversations = conversations
@@ -365,11 +367,11 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
         errors = sum(turn.error is not None for turn in match.turns)
         left: Line = [
             ("◆ " if match in self._marked else "  ", "bold accent"),
-            (f"{when:<{_WHEN}}", "muted"),
+            (f"{when:<{_WHEN_WIDTH}}", "muted"),
             (visible(" ".join(message.split())), ""),
         ]
         right: Line = [(f"{counted(errors, 'error')}  ", "error")] if errors else []
-        return both_ends(left, [*right, (f"{counted(len(match.turns), 'turn')} ", "muted")], width)
+        return join_ends(left, [*right, (f"{counted(len(match.turns), 'turn')} ", "muted")], width)
 
     def write_preview(self, page: Page, match: RecordedConversation, height: int) -> None:
         outline = Outline()
@@ -396,7 +398,7 @@ class ConversationScreen(PreviewScreen[Chosen, RecordedConversation]):
             self.action_step_line(1)
             self.answers.refresh()
 
-    def result_of(self, match: RecordedConversation) -> Chosen:
+    def result_of(self, match: RecordedConversation) -> Conversations:
         return self._marked or [match]
 
 
@@ -408,7 +410,7 @@ def ask_for_traces(asker: DOMNode, read: Callable[[str], None]) -> None:
 
 
 async def choose_conversations(
-    asker: DOMNode, workbench: Workbench, path: str, choose: Callable[[Chosen], None]
+    asker: DOMNode, workbench: Workbench, path: str, choose: Callable[[Conversations], None]
 ) -> None:
     """Reads traces, and asks which of their conversations to import."""
     workbench.say(f"Reading {visible(path)}…")

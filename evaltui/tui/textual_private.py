@@ -67,7 +67,7 @@ def know_alt_enter() -> None:
     cast("dict[str, Any]", ANSI_SEQUENCES_KEYS)["\x1b\r"] = (Keys.ControlJ,)
 
 
-def once(pump: MessagePump, seconds: float, callback: Callable[[], object]) -> Timer:
+def call_later_once(pump: MessagePump, seconds: float, callback: Callable[[], object]) -> Timer:
     """Calls a function after a delay.
 
     Fault of 8.2.8: `set_timer(1e-9, callback)`, or a longer one in a process that is blocked until its time
@@ -110,16 +110,16 @@ def wrap_output(driver: LinuxDriver, wrap: Callable[[Any], Any]) -> None:
 
 
 # How much more than what has changed may be painted anew at once.
-_MOST_BETWEEN = 1.5
+_MAX_DISTANCE = 1.5
 
 
-def near_each_other(regions: Iterable[Region]) -> list[set[Region]]:
+def group_near_regions(regions: Iterable[Region]) -> list[set[Region]]:
     """The regions in groups of near ones."""
     groups: list[tuple[Region, set[Region]]] = []
     for region in sorted(regions):
         for number, (around, group) in enumerate(groups):
             both = around.union(region)
-            if both.area <= _MOST_BETWEEN * (around.area + region.area):
+            if both.area <= _MAX_DISTANCE * (around.area + region.area):
                 groups[number] = both, {*group, region}
                 break
         else:
@@ -144,7 +144,7 @@ class NearCompositor(Compositor):
     """
 
     def render_partial_update(self) -> CompositorUpdate | None:  # type: ignore[override]
-        groups = near_each_other(self._dirty_regions)
+        groups = group_near_regions(self._dirty_regions)
         updates = []
         for group in groups:
             self._dirty_regions = group
@@ -317,7 +317,7 @@ class ExactTextArea(TextField, TextArea):
         return _PASTED_NEWLINE.sub("\n", insert)
 
     def get_line(self, line_index: int) -> Text:
-        return _shown_safely(super().get_line(line_index))
+        return _replace_controls(super().get_line(line_index))
 
     def height_at(self, width: int, most: int) -> int:
         """The number of wrapped lines in `width` cells; not more than `most` are counted."""
@@ -327,7 +327,7 @@ class ExactTextArea(TextField, TextArea):
         return min(most, WrappedDocument(self.document, max(1, width - 1), self.indent_width).height)
 
 
-def _shown_safely(line: Text) -> Text:
+def _replace_controls(line: Text) -> Text:
     """The line with a picture for every control character, so that no character is moved."""
     plain = line.plain
     if plain.isprintable():

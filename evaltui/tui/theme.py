@@ -17,7 +17,7 @@ from textual.theme import Theme
 
 from evaltui.text.glyphs import ascii_only
 
-_DARK = {
+_DARK_COLORS = {
     "muted": "#8E96AB",
     "faint": "#6F7790",
     "line": "#2E3342",
@@ -43,7 +43,7 @@ _DARK = {
     "function": "#8FB4FF",
     "comment": "#8089A3",
 }
-_LIGHT = {
+_LIGHT_COLORS = {
     "muted": "#5B6378",
     "faint": "#7A8196",
     "line": "#CDD3E0",
@@ -69,10 +69,10 @@ _LIGHT = {
     "function": "#2F5BD0",
     "comment": "#6A7288",
 }
-DARK, LIGHT = "evaltui-dark", "evaltui-light"
+DARK_THEME, LIGHT_THEME = "evaltui-dark", "evaltui-light"
 THEMES = (
     Theme(
-        name=DARK,
+        name=DARK_THEME,
         primary="#7C9CFF",
         secondary="#6FC3C9",
         accent="#C0A4F5",
@@ -83,10 +83,10 @@ THEMES = (
         background="#0F1117",
         surface="#171A23",
         panel="#20242F",
-        variables=_DARK,
+        variables=_DARK_COLORS,
     ),
     Theme(
-        name=LIGHT,
+        name=LIGHT_THEME,
         primary="#3558D4",
         secondary="#0B7285",
         accent="#7A3EC8",
@@ -98,7 +98,7 @@ THEMES = (
         surface="#F1F3F8",
         panel="#E6E9F1",
         dark=False,
-        variables=_LIGHT,
+        variables=_LIGHT_COLORS,
     ),
 )
 
@@ -129,11 +129,11 @@ FILLS = ("surface", "panel", "sel", "sel-blur", "exp", "act", "exp-hi", "act-hi"
 def role_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """The role variables that a theme lacks, made from its other variables."""
     background = Color.parse(variables["background"])
-    made = _of_ansi() if background.ansi is not None else _blended(variables, background)
+    made = _ansi_variables() if background.ansi is not None else _blend_colors(variables, background)
     return {name: value for name, value in made.items() if name not in variables}
 
 
-def _blended(variables: Mapping[str, str], background: Color) -> dict[str, str]:
+def _blend_colors(variables: Mapping[str, str], background: Color) -> dict[str, str]:
     def over(name: str, share: float) -> str:
         return background.blend(Color.parse(variables[name]), share, alpha=1).hex
 
@@ -162,7 +162,7 @@ def _blended(variables: Mapping[str, str], background: Color) -> dict[str, str]:
     }
 
 
-def _of_ansi() -> dict[str, str]:
+def _ansi_variables() -> dict[str, str]:
     """The terminal's own colours: fills have none, so `_ANSI_STYLES` marks them in other ways."""
     plain = ("muted", "faint", "comment")
     fills = ("sel", "sel-blur", "exp", "act", "exp-hi", "act-hi")
@@ -206,7 +206,7 @@ class Palette:
         if style is None:
             words = role.split()
             if row.startswith("sel"):
-                words = [_ON_CURRENT.get(word, word) for word in words]
+                words = [_CURRENT_ROLES.get(word, word) for word in words]
             styles = [self._words.get(word, Style()) for word in words]
             if self._words.get(row, Style()).reverse or any(style.reverse for style in styles):
                 # Colours that change places with the ground would be patches.
@@ -221,7 +221,7 @@ _ATTRIBUTES: Mapping[str, Style] = {
     "strike": Style(strike=True),
 }
 # What is faint could not be read on a current row; the sides of a difference are stronger there.
-_ON_CURRENT = {"faint": "muted", "exp": "exp-hi", "act": "act-hi"}
+_CURRENT_ROLES = {"faint": "muted", "exp": "exp-hi", "act": "act-hi"}
 # Terminals have no fills that every text can be read on.
 _ANSI_STYLES: Mapping[str, Style] = {
     **dict.fromkeys(("muted", "faint", "comment"), Style(dim=True)),
@@ -249,7 +249,7 @@ class ThemedApp(App[ReturnType]):
         super().__init__()
         for theme in THEMES:
             self.register_theme(theme)
-        self.begin_with_theme(DARK)
+        self.begin_with_theme(DARK_THEME)
         self.set_class(ascii_only(), "-ascii")
 
     def begin_with_theme(self, name: str) -> None:

@@ -1,7 +1,7 @@
-"""The differences of a result, in their order, and the cause of its outcome in few words.
+"""The differences of a result in order, and a short cause of its outcome.
 
-Nothing heavy is imported, so that the screen can go to differences before any result is shown. Statuses are
-compared by their text.
+No models are imported, so that a screen can move between differences before it shows a result. Statuses are
+compared as texts.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
 
 # What the reason of a metric says where its judge cannot be asked.
-_NO_JUDGE = re.compile(r"judge|API_KEY")
+_JUDGE_PROBLEM = re.compile(r"judge|API_KEY")
 _OPS = {"missing": "missing", "extra": "unexpected"}
 
 
-def why(result: CaseResult) -> str:
-    """The cause of an outcome in few cells: `out of order`, `1 call missing`, `response 0.12`, `3/5 flaky`;
-    "" for a case that passed."""
+def cause_text(result: CaseResult) -> str:
+    """The cause of an outcome in a few words: `out of order`, `1 call missing`, `response 0.12`, `3/5 flaky`;
+    "" for a passed case."""
     if result.status == "PASSED":
         return ""
     if result.status == "FLAKY":
@@ -45,13 +45,13 @@ def why(result: CaseResult) -> str:
         return f"timeout {limit[1]}" if limit else "timeout"
     if result.status == "NOT_EVALUATED":
         reasons = [metric.reason for metric in result.metrics if metric.status == result.status]
-        return "no judge" if any(_NO_JUDGE.search(reason) for reason in reasons) else "not evaluated"
+        return "no judge" if any(_JUDGE_PROBLEM.search(reason) for reason in reasons) else "not evaluated"
     from evaltui.core.metrics.registry import info_of
 
     failed = [metric for metric in result.metrics if metric.status == result.status]
     ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
     if ops and any(info_of(metric.name).call_differences for metric in failed):
-        return _calls_in_short(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
+        return _calls_summary(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
     metric = next(iter(failed), None)
     if metric is None or metric.score is None:
         return ""
@@ -61,7 +61,7 @@ def why(result: CaseResult) -> str:
     return f"{name} {show_score(metric.score)}"
 
 
-def _calls_in_short(ops: Sequence[str], differences: int) -> str:
+def _calls_summary(ops: Sequence[str], differences: int) -> str:
     kinds = set(ops)
     if kinds == {"moved"}:
         return "out of order"
@@ -71,8 +71,8 @@ def _calls_in_short(ops: Sequence[str], differences: int) -> str:
 
 
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
-    """The differences in the rows of each turn, then the failed judgements by metric, then the differences in
-    the final state."""
+    """The differences of a result: those in each turn, then failed judgements by metric, then the final
+    state."""
     from evaltui.core.compare.judged import findings
     from evaltui.views.rows import compared_rows, state_rows
 
@@ -80,11 +80,11 @@ def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
         yield from (row.at for row in compared_rows(result, number) if row.at)
     for metric in result.metrics:
         if metric.status != "INFORMATIONAL":
-            yield from _places(findings(metric))
+            yield from _difference_places(findings(metric))
     yield from (row.at for row in state_rows(result.state) if row.at)
 
 
-def _places(findings: Iterable[Finding]) -> Iterator[DifferenceAt]:
+def _difference_places(findings: Iterable[Finding]) -> Iterator[DifferenceAt]:
     return (place_of(finding) for finding in findings if finding.needs_attention)
 
 
@@ -93,7 +93,7 @@ def place_of(finding: Finding) -> DifferenceAt:
 
 
 def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
-    """Which call of its turn, in the order in which they were made, a difference is of; None for no call."""
+    """The index of the call that a difference is about among the calls made in its turn; None for no call."""
     if at.turn is None or at.row is None:
         return None
     rows = result.turns[at.turn].calls
@@ -101,7 +101,8 @@ def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
 
 
 def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
-    """Which call that its turn expects a difference is of; None where none is, or it is of no call."""
+    """The index of the call that a difference is about among the calls expected in its turn; None for no
+    call."""
     from evaltui.core.model.outcome import calls_of
 
     if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):
@@ -118,7 +119,7 @@ def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int |
 
 
 def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[str | int, ...]:
-    """The row of the case by which something was judged: a rubric, an expected answer, else the turn."""
+    """The row of the case that a judgement is about: a rubric, an expected answer, else the turn."""
     from evaltui.core.metrics.registry import info_of
 
     turn = at.turn or 0
@@ -142,8 +143,8 @@ def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[st
 
 
 def judging_metric(result: CaseResult, at: DifferenceAt) -> str | None:
-    """The metric that a difference is scored by, the one that failed where there are several; None where that
-    is an argument or of the final state."""
+    """The metric that a difference lowers, a failed one if possible; None for an argument and for the final
+    state."""
     if at.finding is not None:
         return at.finding[0]
     from evaltui.core.metrics.registry import METRICS
@@ -154,7 +155,7 @@ def judging_metric(result: CaseResult, at: DifferenceAt) -> str | None:
 
 
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:
-    """The differences without those within a threshold; these where there are no others."""
+    """The differences that are not within a threshold; all differences where there is no other."""
     every = list(differences_of(result))
     failing = [at for at in every if at.kind != "answer" or response_op(result, at.turn or 0) == "changed"]
     return failing or every

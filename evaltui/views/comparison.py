@@ -1,4 +1,4 @@
-"""A comparison of two runs: lines for reports, and the rows and words that the screen shares."""
+"""A comparison of two runs as lines of a report, and the rows and words that the screen shares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaltui.core.compare.run_comparison import (
     Kind,
     ScoreChange,
     case_name,
-    what_changed,
+    circumstance_changes,
 )
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
@@ -22,12 +22,12 @@ from evaltui.text.figures import (
     UNKNOWN,
     counted,
     plural,
+    short_list,
     show_duration,
     show_money,
     show_number,
     show_p,
     show_score,
-    some_of,
 )
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import NOT_RUN, glyph
@@ -41,39 +41,41 @@ KIND_ROLES: Mapping[Kind, str] = {
     "expectation changed": "warning",
 }
 # A case that is unchanged is listed where a score moved.
-_LISTED: tuple[Kind, ...] = (*KIND_ROLES, "new", "gone", "unchanged")
-_SHORT: Mapping[Kind, str] = {"unchanged": "score", "expectation changed": "changed"}
-_KIND_WIDTH = max(len(_SHORT.get(kind, kind)) for kind in _LISTED)
+_KIND_ORDER: tuple[Kind, ...] = (*KIND_ROLES, "new", "gone", "unchanged")
+_SHORT_KINDS: Mapping[Kind, str] = {"unchanged": "score", "expectation changed": "changed"}
+_KIND_WIDTH = max(len(_SHORT_KINDS.get(kind, kind)) for kind in _KIND_ORDER)
 # Of each kind.
-_MOST_CASES = 30
+_MAX_CASES = 30
 # Scores that look the same are.
 _SAME_SCORE = 0.005
 # What time and tokens vary by from run to run is not worth a word.
-_MUCH = 0.25
-_SECONDS = 0.1
+_MUCH_MORE_SHARE = 0.25
+_MIN_SECONDS = 0.1
 
 
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
-    """The changed cases, a line each, and the sum."""
+    """The lines of a comparison: a line for each changed case, then the totals."""
     base, candidate = comparison.base, comparison.candidate
     passing = sum(case.passes for case in base.cases.values())
     head = f" ({counted(len(base.cases), 'case')}, {passing} pass)"
     yield cut([("compared with ", "bold"), (visible(base.title), "bold"), (head, "")], width)
-    changed = "; ".join(visible(text) for text in what_changed(base, candidate))
+    changed = "; ".join(visible(text) for text in circumstance_changes(base, candidate))
     if changed:
         yield from _indented("  between them  ", changed, width)
-    listed = {kind: changes for kind in KINDS if (changes := _shown(comparison, kind))}
+    listed = {kind: changes for kind in KINDS if (changes := _listed_changes(comparison, kind))}
     names = [_name(change, comparison) for changes in listed.values() for change in changes]
     ids = min(width // 3, max(map(cell_len, names), default=0))
     for kind, changes in listed.items():
-        for change in changes[:_MOST_CASES]:
-            word: Line = [(f"  {_SHORT.get(kind, kind):{_KIND_WIDTH}}  ", KIND_ROLES.get(kind, "muted"))]
+        for change in changes[:_MAX_CASES]:
+            word: Line = [
+                (f"  {_SHORT_KINDS.get(kind, kind):{_KIND_WIDTH}}  ", KIND_ROLES.get(kind, "muted"))
+            ]
             yield cut([*word, *_case(change, pad(_name(change, comparison), ids))], width)
-        if len(changes) > _MOST_CASES:
-            yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(changes) - _MOST_CASES)} more", "muted")]
-    yield from _indented("  ", ", ".join(_sums(comparison)), width)
-    for words, cases in unfinished(base, candidate):
-        text = f"{words}: {visible(some_of([case.eval_id for case in cases]))}"
+        if len(changes) > _MAX_CASES:
+            yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(changes) - _MAX_CASES)} more", "muted")]
+    yield from _indented("  ", ", ".join(_sum_texts(comparison)), width)
+    for words, cases in unfinished_runs(base, candidate):
+        text = f"{words}: {visible(short_list([case.eval_id for case in cases]))}"
         yield from _indented("  ", text, width)
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
@@ -83,21 +85,21 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
     ):
         if changes:
-            some = some_of([_name(change, comparison) for change in changes])
+            some = short_list([_name(change, comparison) for change in changes])
             yield from _indented("  ", f"{what}: {some}", width)
     if spent := ", ".join(f"{row.name} {row.figures}" for row in spent_rows(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)
 
 
-def unfinished(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[str, Sequence[CaseId]]]:
-    """`base: 3 cases without a result`, and these cases, of each run that has any."""
+def unfinished_runs(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[str, Sequence[CaseId]]]:
+    """The cases without a result of each run, with a label: `base: 3 cases without a result`."""
     for run, name in ((base, "base"), (candidate, "candidate")):
         if missing := run.unfinished:
             yield f"{name}: {counted(len(missing), 'case')} without a result", missing
 
 
 class SpentRow(NamedTuple):
-    """A cost or time of the cases that are in both runs."""
+    """The totals of a cost or a time in both runs, over the cases that are in both."""
 
     name: str
     """`time`, `tokens` or `cost`"""
@@ -106,7 +108,7 @@ class SpentRow(NamedTuple):
 
 
 def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
-    """The costs and times that are known of both runs; for cases with repeats, the sums of the means."""
+    """The costs and times that are known of both runs; a case with repeats counts with its means."""
     for name, total, show in (
         ("time", comparison.seconds, show_duration),
         ("tokens", comparison.tokens, _show_tokens),
@@ -116,8 +118,8 @@ def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
             yield SpentRow(name, f"{show(total.base)} → {show(total.candidate)}{total.growth}")
 
 
-def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
-    if kind not in _LISTED:
+def _listed_changes(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
+    if kind not in _KIND_ORDER:
         return ()
     # Of many cases, regressions are in the rows that are shown.
     cases = sorted(comparison.of(kind), key=lambda change: not change.regression)
@@ -125,7 +127,7 @@ def _shown(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:
 
 
 class ScoreRow(NamedTuple):
-    """A score that is not the same in both runs."""
+    """A score that differs between the two runs."""
 
     metric: str
     figures: Line
@@ -133,16 +135,16 @@ class ScoreRow(NamedTuple):
 
 
 class ChangeRow(NamedTuple):
-    """A case in two runs."""
+    """A case in two runs, as text."""
 
     reasons: str
-    """Why its verdicts are not comparable; "" where they are."""
+    """Why its verdicts cannot be compared; "" where they can."""
     evidence: str
-    """`p = 0.5`, by its repeats; "" without any."""
+    """The p-value of a change in its repeats, `p = 0.5`; "" without repeats."""
     scores: Sequence[ScoreRow]
-    """The one that moved most first."""
+    """The scores that differ, the largest difference first."""
     time: str
-    """`1 s → 1.2 s`, `— → 1.2 s`; `—` where neither is known."""
+    """Times in both runs: `1 s → 1.2 s`, `— → 1.2 s`; `—` where neither is known."""
     tokens: str
     cost: str
 
@@ -153,9 +155,9 @@ def change_row(change: CaseChange) -> ChangeRow:
         visible("; ".join(change.reasons)),
         "" if change.p is None else show_p(change.p),
         [ScoreRow(visible(score.metric), _figures(score)) for score in scores],
-        _both(change, "seconds", show_duration),
-        _both(change, "tokens", _show_tokens),
-        _both(change, "usd", show_money),
+        _both_sides(change, "seconds", show_duration),
+        _both_sides(change, "tokens", _show_tokens),
+        _both_sides(change, "usd", show_money),
     )
 
 
@@ -165,7 +167,7 @@ def moves_scores(comparison: Comparison) -> bool:
 
 
 def _moved_scores(change: CaseChange) -> list[ScoreChange]:
-    """The scores that differ, in a case that both runs have."""
+    """The differing scores of a case that is in both runs, the largest difference first."""
     return [score for score in change.scores if change.base and change.candidate and _differs(score)]
 
 
@@ -180,7 +182,9 @@ def _figures(score: ScoreChange) -> Line:
     return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
 
 
-def _both(change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: Callable[[float], str]) -> str:
+def _both_sides(
+    change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: Callable[[float], str]
+) -> str:
     values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
     if values == [None, None]:
         return UNKNOWN
@@ -188,7 +192,7 @@ def _both(change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: C
 
 
 def _show_tokens(count: float) -> str:
-    """`1,412`: means over repeats are rounded."""
+    """A number of tokens as text, rounded: `1,412`."""
     return show_number(round(count))
 
 
@@ -197,15 +201,15 @@ def _name(change: CaseChange, comparison: Comparison) -> str:
 
 
 def _case(change: CaseChange, name: str) -> Line:
-    line: Line = [(f"{name}  ", ""), *verdicts(change)]
+    line: Line = [(f"{name}  ", ""), *verdicts_line(change)]
     for number, detail in enumerate(_details(change)):
         line += [("; " if number else "  ", "muted"), *detail]
     return line
 
 
-def verdicts(change: CaseChange) -> Line:
-    """`✓ → ✗`, `≈ 3/5 → ✗ 0/5`; of a case that one run has, its outcome there; `○` where both were ended
-    before it."""
+def verdicts_line(change: CaseChange) -> Line:
+    """The verdicts of a case in both runs: `✓ → ✗`, `≈ 3/5 → ✗ 0/5`; the outcome of a case that is in one run
+    only; `○` for a case without a result."""
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
     if not sides:
         return [glyph(NOT_RUN)]
@@ -213,7 +217,8 @@ def verdicts(change: CaseChange) -> Line:
 
 
 def side_line(summary: CaseSummary) -> Line:
-    """How a case came out in one of the runs: its glyph, of several repeats how many passed."""
+    """The outcome of a case in one of the runs: its glyph; with several repeats, also the number of passed
+    ones."""
     mark, role = glyph(summary.status)
     return [(f"{mark} {summary.passed}/{summary.runs}" if summary.runs > 1 else mark, role)]
 
@@ -224,19 +229,19 @@ def _details(change: CaseChange) -> Iterator[Line]:
     yield from ([(f"{score.metric} ", "muted"), *score.figures] for score in row.scores)
     if change.base and change.candidate:
         before, after = change.base, change.candidate
-        if _much_more(before.seconds, after.seconds, _SECONDS):
+        if _is_much_more(before.seconds, after.seconds, _MIN_SECONDS):
             yield [(row.time, "muted")]
-        if _much_more(before.tokens, after.tokens, 1.0):
+        if _is_much_more(before.tokens, after.tokens, 1.0):
             yield [(f"tokens {row.tokens}", "muted")]
 
 
-def _much_more(before: float | None, after: float | None, least: float) -> bool:
+def _is_much_more(before: float | None, after: float | None, least: float) -> bool:
     if before is None or after is None:
         return False
-    return abs(after - before) >= max(least, _MUCH * before)
+    return abs(after - before) >= max(least, _MUCH_MORE_SHARE * before)
 
 
-def _sums(comparison: Comparison) -> Iterator[str]:
+def _sum_texts(comparison: Comparison) -> Iterator[str]:
     for kind in KINDS:
         cases = comparison.of(kind)
         failing = sum(change.candidate is not None and not change.candidate.passes for change in cases)

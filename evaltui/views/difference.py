@@ -1,6 +1,6 @@
-"""Where a result differs from what is expected.
+"""The place of a difference in a result.
 
-Nothing heavy is imported, so that the screen can go to differences before any result is shown.
+No models are imported, so that a screen can move between differences before it shows a result.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from typing import Literal, NamedTuple
 
 
 class DifferenceAt(NamedTuple):
-    """Where, in its last result, a case did otherwise than expected."""
+    """A place in a result where the case differs from its expectation."""
 
     kind: Literal["argument", "call", "text", "answer", "state", "judgement"]
-    """A call differs as a whole, or in an `argument`; a `text` is one before the answer."""
+    """The kind of difference: a whole `call` or an `argument` of a call; `text` is a text before the answer.
+    """
     turn: int | None = None
-    """The turn, from 0; None for the final state and for what is of the whole conversation."""
+    """The turn, from 0; None for the final state and for the conversation as a whole."""
     row: int | None = None
     """The index of the call in `TurnResult.calls`."""
     path: str | None = None

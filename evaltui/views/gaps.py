@@ -10,10 +10,10 @@ from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
+    short_list,
     show_number,
     show_score,
     show_threshold,
-    some_of,
 )
 from evaltui.text.values import visible
 from evaltui.text.word_diff import WordOp
@@ -61,7 +61,7 @@ def still_gives(kind: KindOfChange) -> str:
         least, most = (show_score(end(values)) if values else UNKNOWN for end in (min, max))
         limit = "" if threshold is None else f" ≥ {show_threshold(threshold)}"
         texts.append(f"{visible(name)}{limit} still gives {least if least == most else f'{least} to {most}'}")
-    return some_of(texts) or "no metric looks at it"
+    return short_list(texts) or "no metric looks at it"
 
 
 class CoverageRow(NamedTuple):

@@ -1,4 +1,4 @@
-"""Judges' findings as rows: verdict, votes and reasons."""
+"""Findings of judges as rows: verdict, votes and reasons."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from evaltui.core.compare.judged import Finding, findings_in
 from evaltui.core.model.judgement import JudgedBy, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.text.figures import show_scores
-from evaltui.text.lines import Line, Span, cells, filled
+from evaltui.text.lines import Line, Span, cells, fill_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible, visible_block
 
 
-def answered(judge: JudgedBy) -> str:
-    """`4 of 5 answered, 2 replayed`"""
+def answers_text(judge: JudgedBy) -> str:
+    """The number of answered questions of a judge: `4 of 5 answered, 2 replayed`."""
     parts = [f"{judge.answered} of {judge.asked} answered"]
     if judge.replayed:
         parts.append("all replayed" if judge.replayed == judge.answered else f"{judge.replayed} replayed")
@@ -26,43 +26,44 @@ def answered(judge: JudgedBy) -> str:
     return ", ".join(parts)
 
 
-_STATUS_OF = {True: Status.PASSED, False: Status.FAILED, None: Status.NOT_EVALUATED}
-_LONGEST_WHY = 600
-_LONGEST_SUBJECT = 800
-_LONGEST_EXCERPT = 300
-_FULFILLED = {"rubric": "yes", "sentence": "supported"}
+_VERDICT_STATUSES = {True: Status.PASSED, False: Status.FAILED, None: Status.NOT_EVALUATED}
+_MAX_WHY_LENGTH = 600
+_MAX_SUBJECT_LENGTH = 800
+_MAX_EXCERPT_LENGTH = 300
+_POSITIVE_WORDS = {"rubric": "yes", "sentence": "supported"}
 
 
 class Row(NamedTuple):
-    """`head` is as wide as that of the other rows of its turn."""
+    """A row with a head, which has one width in all rows of a turn, and a text."""
 
     head: Line
     text: Line
 
 
 def mark(good: bool | None) -> Span:
-    """A glyph for yes, no, and not judged."""
-    return glyph(_STATUS_OF[good])
+    """The glyph for fulfilled, not fulfilled, and not judged."""
+    return glyph(_VERDICT_STATUSES[good])
 
 
 def judge_line(judge: JudgedBy) -> str:
-    """`judged by gemini-2.5-flash, 4 of 5 answered`"""
-    return f"judged by {visible(judge.model)}, {answered(judge)}"
+    """The judge of a metric, and its answers: `judged by gemini-2.5-flash, 4 of 5 answered`."""
+    return f"judged by {visible(judge.model)}, {answers_text(judge)}"
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A judge's findings on a turn, or on the whole conversation."""
+class JudgeFindings:
+    """The findings of a judge on a turn, or on the whole conversation."""
 
     metric: MetricResult
     scored: InvocationScore
     findings: Sequence[Finding]
     rows: Sequence[Sequence[Row]]
-    """The rows of each finding, as `judged` makes them."""
+    """The rows for each finding."""
 
     @property
     def head(self) -> Line:
-        """`✗ hallucinations_v1  0.67 < 0.80  2 of 3 supported`; of what passed without what it needs."""
+        """The line above the findings: `✗ hallucinations_v1 0.67 < 0.80 2 of 3 supported`; without the
+        threshold where the score passes."""
         metric, scored = self.metric, self.scored
         needs = None if scored.status is Status.PASSED else metric.threshold
         line: Line = [
@@ -74,59 +75,60 @@ class Judged:
 
     @property
     def count(self) -> str:
-        """`2 of 3 supported`; of an answer its votes, `votes 3/5`."""
+        """The number of positive findings, `2 of 3 supported`; the votes for an answer, `votes 3/5`."""
         findings = self.findings
-        if findings and (word := _FULFILLED.get(findings[0].subject)):
+        if findings and (word := _POSITIVE_WORDS.get(findings[0].subject)):
             return f"{sum(finding.good is True for finding in findings)} of {len(findings)} {word}"
         return f"votes {findings[0].tally}" if len(findings) == 1 and findings[0].tally else ""
 
     @property
     def failed(self) -> bool:
-        """Whether it speaks against the case."""
+        """Whether the metric failed here."""
         return self.scored.status in (Status.FAILED, Status.ERROR)
 
     @property
     def needs_attention(self) -> bool:
-        """Whether a finding is bad, disputed or not judged."""
+        """Whether a finding is negative, disputed or not judged."""
         return any(finding.needs_attention for finding in self.findings)
 
 
-def judged(metric: MetricResult, turn: int, *, every_vote: bool) -> Judged:
-    """`turn` is counted from 0.
+def judge_findings(metric: MetricResult, turn: int, *, every_vote: bool) -> JudgeFindings:
+    """The findings of a metric on a turn, counted from 0.
 
-    An answer, which is seen above them, has a row for each vote with `every_vote`; else, as all that has
-    several, for the one that decided and one that speaks against it."""
+    An answer, which is already shown above them, gets a row for each vote with `every_vote`; other findings
+    with several votes get the deciding one and one against it.
+    """
     findings = findings_in(metric, turn)
     rows = [list(_rows(finding, every_vote=every_vote)) for finding in findings]
     width = max((cells(row.head) for of_finding in rows for row in of_finding), default=0)
-    padded = [[Row(filled(head, width + 2), text) for head, text in of_finding] for of_finding in rows]
-    return Judged(metric, metric.per_invocation[turn], findings, padded)
+    padded = [[Row(fill_line(head, width + 2), text) for head, text in of_finding] for of_finding in rows]
+    return JudgeFindings(metric, metric.per_invocation[turn], findings, padded)
 
 
 def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
     votes = finding.judgement.votes
     against = vote_against(finding)
     if finding.subject not in ("answer", "score"):
-        yield Row(_verdict(finding), _about(finding))
+        yield Row(_verdict(finding), _subject_line(finding))
         if finding.needs_attention and finding.why:
-            yield Row([], _reason(finding.why))
+            yield Row([], _reason_line(finding.why))
         if against is not None:
-            yield Row([], [*_vote_head(finding, against), ("  ", ""), *_reason(against.rationale)])
+            yield Row([], [*_vote_head(finding, against), ("  ", ""), *_reason_line(against.rationale)])
     elif every_vote and len(votes) > 1:
         for vote, times in Counter(votes).items():
             often = f"{times}× " if times > 1 else ""
-            yield Row(_vote_head(finding, vote), [(often, ""), *_reason(vote.rationale or vote.problem)])
+            yield Row(_vote_head(finding, vote), [(often, ""), *_reason_line(vote.rationale or vote.problem)])
     else:
-        yield Row(_verdict(finding), _reason(finding.why))
+        yield Row(_verdict(finding), _reason_line(finding.why))
         if against is not None:
-            yield Row(_vote_head(finding, against), _reason(against.rationale))
+            yield Row(_vote_head(finding, against), _reason_line(against.rationale))
     for evidence in finding.judgement.evidence if finding.needs_attention else ():
-        excerpt = shown(evidence.text, _LONGEST_EXCERPT)
+        excerpt = cut_block(evidence.text, _MAX_EXCERPT_LENGTH)
         yield Row([], [(f"{visible(evidence.kind)}  ", "muted"), (excerpt, "")])
 
 
 def _verdict(finding: Finding) -> Line:
-    """`✗ no 1/5`; the votes on an answer stand above it."""
+    """The verdict of a finding: `✗ no 1/5`; without votes for an answer, which has them in the line above."""
     tally = "" if finding.subject in ("answer", "score") else f" {finding.tally}".rstrip()
     role = "warning" if finding.is_contradictory else "muted"
     return [mark(finding.good), (f" {finding.word}", ""), (tally, role)]
@@ -136,23 +138,23 @@ def _vote_head(finding: Finding, vote: Vote) -> Line:
     return [mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", "")]
 
 
-def _about(finding: Finding) -> Line:
+def _subject_line(finding: Finding) -> Line:
     judgement = finding.judgement
     name: Line = [(f"{finding.name}  ", "bold")] if judgement.id else []
-    return [*name, (shown(judgement.subject, _LONGEST_SUBJECT), "")]
+    return [*name, (cut_block(judgement.subject, _MAX_SUBJECT_LENGTH), "")]
 
 
-def _reason(text: str) -> Line:
-    return [(shown(text, _LONGEST_WHY), "muted")]
+def _reason_line(text: str) -> Line:
+    return [(cut_block(text, _MAX_WHY_LENGTH), "muted")]
 
 
 def vote_against(finding: Finding) -> Vote | None:
-    """The first vote that says the opposite of what came out."""
+    """The first vote that contradicts the verdict; None without one."""
     if not finding.is_contradictory:
         return None
     return next(vote for vote in finding.judgement.votes if finding.favours(vote.score) is (not finding.good))
 
 
-def shown(text: str, limit: int) -> str:
-    """A text of others, on as many lines as it has, cut to `limit` characters."""
+def cut_block(text: str, limit: int) -> str:
+    """A text from outside, cut to `limit` characters; its line ends stay."""
     return cut(visible_block(text.strip()), limit)

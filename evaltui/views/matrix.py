@@ -1,4 +1,4 @@
-"""A matrix as rows: the changes and totals of its variants, and the results of each case in them."""
+"""A matrix as rows: changes and totals of its variants, and the results of each case in them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from evaltui.text.figures import (
     UNKNOWN,
     counted,
     plural,
+    short_list,
     show_duration,
     show_interval,
     show_money,
@@ -20,7 +21,6 @@ from evaltui.text.figures import (
     show_p,
     show_rate,
     show_score,
-    some_of,
 )
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
@@ -30,8 +30,7 @@ from evaltui.text.values import show_value, visible
 
 
 def variant_changes(matrix: Matrix) -> dict[str, list[str]]:
-    """The model and the changes of the variants, by key: a value for each variant, `—` where it changes
-    nothing."""
+    """The models and changes of the variants, by key: a value for each variant, `—` for no change."""
     changes = {"model": [visible(run.circumstances.model) for run in matrix.columns]}
     for place, run in enumerate(matrix.columns):
         for change in run.variant.changes if run.variant else ():
@@ -41,7 +40,7 @@ def variant_changes(matrix: Matrix) -> dict[str, list[str]]:
 
 
 def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]:
-    """By label; what is not known, or says nothing, is left out. `seconds` is the wall time of all runs."""
+    """The facts about a matrix, by label, without unknown ones. `seconds` is the wall time of all runs."""
     counts = (
         counted(len(matrix.rows), "case"),
         counted(len(matrix.columns), "variant"),
@@ -51,54 +50,58 @@ def matrix_facts(matrix: Matrix, seconds: float | None = None) -> dict[str, str]
         "took": "" if seconds is None else show_duration(seconds),
         "size": ", ".join(counts),
         "differ": counted(sum(row.differs for row in matrix.rows), "case"),
-        "missing": _missing(matrix),
+        "missing": _missing_text(matrix),
     }
     return {label: text for label, text in facts.items() if text}
 
 
-def changed_between(matrix: Matrix) -> str:
-    """`agent.py changed between the variants`; "" where nothing did."""
+def changed_files_text(matrix: Matrix) -> str:
+    """The agent files that differ between variants: `agent.py changed between the variants`; "" for none."""
     changed = matrix.changed_files
-    return f"{some_of(list(changed))} changed between the variants" if changed else ""
+    return f"{short_list(list(changed))} changed between the variants" if changed else ""
 
 
-def _missing(matrix: Matrix) -> str:
-    """`3 results, variant pro`; "" for a matrix that is complete."""
+def _missing_text(matrix: Matrix) -> str:
+    """The missing results: `3 results, variant pro`; "" for a complete matrix."""
     missing = sum(totals.open_cases for totals in matrix.totals)
     results = counted(missing, "result") if missing else ""
     names = matrix.not_run
-    variants = f"{plural(len(names), 'variant')} {some_of(names)}" if names else ""
+    variants = f"{plural(len(names), 'variant')} {short_list(names)}" if names else ""
     return ", ".join(filter(None, (results, variants)))
 
 
 def change_text(change: Change) -> str:
-    """The value of a change: a text as it is, else JSON."""
+    """The value of a change as text: a string as it is, other values as JSON."""
     return change.value if isinstance(change.value, str) else show_value(change.value)
 
 
 def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
     """The totals of each variant, by title."""
-    sums = [_sums(totals, paired) for totals, paired in zip(matrix.totals, matrix.paired, strict=True)]
+    sums = [
+        _totals_texts(totals, paired) for totals, paired in zip(matrix.totals, matrix.paired, strict=True)
+    ]
     return {title: [texts[title] for texts in sums] for title in sums[0]}
 
 
 def rate_of(totals: Totals) -> str:
-    """` of 3/16 cases`: how many a pass rate is of, where some have no result yet; "" where all have."""
-    return _part(totals.cases, totals)
+    """The cases that a pass rate covers: ` of 3/16 cases`; "" where it covers all."""
+    return _case_part_text(totals.cases, totals)
 
 
-def _part(cases: int, totals: Totals) -> str:
-    """` of 3/16 cases`; "" for all cases of a variant."""
+def _case_part_text(cases: int, totals: Totals) -> str:
+    """The number of cases out of all cases of a variant: ` of 3/16 cases`; "" for all."""
     every = totals.cases + totals.open_cases
     return "" if cases == every else f" of {cases}/{counted(every, 'case')}"
 
 
-def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
+def _totals_texts(totals: Totals, paired: Paired | None) -> dict[str, str]:
     rate, per_passed = totals.rate, totals.cost_per_passed
     against = "base" if paired is None else UNKNOWN
     if paired and paired.cases:
         # Cases that pass here only, and in the base only.
-        against = f"+{paired.better} −{paired.worse}{_part(paired.cases, totals)}, {show_p(paired.p)}"
+        against = (
+            f"+{paired.better} −{paired.worse}{_case_part_text(paired.cases, totals)}, {show_p(paired.p)}"
+        )
     return {
         "pass rate": f"{show_rate(rate.mean)}{rate_of(totals)}" if rate else UNKNOWN,
         "95% interval": show_interval(*rate.interval) if rate and rate.interval else UNKNOWN,
@@ -116,26 +119,27 @@ def _sums(totals: Totals, paired: Paired | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class CellRow:
-    """A case in a variant that has a result."""
+    """The result of a case in a variant, as text."""
 
     outcome: Line
-    """`✓✗✓✗✓ 3/5`: the glyphs of its repeats, or of the case, and how many passed; `! error` without a
-    score."""
+    """Outcome of the case: `✓✗✓✗✓ 3/5` with the glyphs of its repeats and the number of passed ones; `!
+    error` without a score."""
     score: str
-    """`0.80`, the mean; "" without one."""
+    """The mean score, `0.80`; "" without a score."""
     cost: str
-    """The agent's cost in a run of it: `$0.0021 + 3 unpriced calls`; "" where it is unknown for all runs."""
+    """The agent's cost in a run of the case: `$0.0021 + 3 unpriced calls`; "" where it is unknown for all
+    runs."""
     time: str
-    """`3.1 s`; "" where nobody knows."""
+    """The time, `3.1 s`; "" where it is unknown."""
     direction: Line
-    """How it compares with the base: ▲, ▼, or ≠ where the two cannot be compared; empty for neither."""
+    """The comparison with the base: ▲ better, ▼ worse, ≠ not comparable; empty for equal."""
 
 
 _DIRECTIONS = {"better": ("▲", "success"), "worse": ("▼", "error")}
 
 
 def cell_row(cell: Cell, most: int) -> CellRow | None:
-    """None for a case without a result; the glyphs of up to `most` repeats are shown."""
+    """The row of a cell with the glyphs of up to `most` repeats; None for a case without a result."""
     case, cost = cell.case, cell.cost
     if case is None:
         return None
@@ -157,8 +161,8 @@ def cell_row(cell: Cell, most: int) -> CellRow | None:
 
 
 def cell_line(cell: Cell, most: int = 1) -> Line:
-    """`≈ 4/5 0.87 $0.0021 3.1 s ▲`; `○ not run` where a result is still to come, `—` where the case was not
-    selected."""
+    """The line of a cell: `≈ 4/5 0.87 $0.0021 3.1 s ▲`; `○ not run` for a missing result, `—` for a case that
+    was not selected."""
     row = cell_row(cell, most)
     if row is None:
         return [(f"{GLYPHS[NOT_RUN]} {WORDS[NOT_RUN]}" if cell.is_open else UNKNOWN, "muted")]
@@ -171,7 +175,7 @@ def cell_line(cell: Cell, most: int = 1) -> Line:
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A variant in the plot."""
+    """A variant in a plot."""
 
     x: float
     rate: float
@@ -181,16 +185,16 @@ class PlotPoint:
 
 @dataclass(frozen=True)
 class Plot:
-    """Pass rates against costs, or against times where no cost is known."""
+    """A plot of pass rates by cost; by time where no cost is known."""
 
     title: str
     points: list[PlotPoint]
     show: Callable[[float], str]
-    """Writes a cost or a time."""
+    """Formats a cost or a time."""
 
 
 def plot_of(matrix: Matrix) -> Plot:
-    """A cost that is known in part is no point."""
+    """The plot of a matrix; a variant whose cost is only partly known has no point."""
     costs = [totals.known_usd for totals in matrix.totals]
     has_costs = any(costs)
     against = costs if has_costs else [totals.p50 for totals in matrix.totals]

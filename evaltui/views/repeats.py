@@ -1,11 +1,11 @@
-"""The repeats of a case as rows: how they came out, what that says of the next ones, the calls they made."""
+"""The repeats of a case as rows: their outcomes, the estimate for further repeats, and their calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from evaltui.core.compare.repeats import in_words
+from evaltui.core.compare.repeats import trajectory_text
 from evaltui.core.model.outcome import WORST_FIRST, CaseResult, TrajectoryGroup
 from evaltui.text.figures import UNKNOWN, plural, show_number, show_score
 from evaltui.text.lines import Line
@@ -13,7 +13,7 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut
 
 # More kinds of trajectories than this are noise, and so are longer lines of one, and more numbers of repeats.
-_MOST_GROUPS, _LONGEST_CALLS, _MOST_NUMBERS = 8, 2_000, 6
+_MAX_GROUPS, _MAX_CALLS, _MAX_NUMBERS = 8, 2_000, 6
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class RepeatRow:
     label: str
     line: Line
     head: Line = field(default_factory=list)
-    """Stands before the line: how many repeats, and how they came out."""
+    """The number of repeats and their outcomes, before the line."""
     repeats: tuple[int, ...] = ()
     """The repeats that made the calls of the line, from 0; empty for other lines."""
 
 
 def repeat_rows(case: CaseResult) -> Iterator[RepeatRow]:
-    """Without the outcome of each repeat; nothing for a case that is run once."""
+    """The rows about the repeats of a case, without the outcome of each; none for a case with one run."""
     if len(case.repeats) < 2 and case.decision is None:
         return
     yield RepeatRow("pass rate", [(str(case.rate or UNKNOWN), "")])
@@ -42,32 +42,33 @@ def repeat_rows(case: CaseResult) -> Iterator[RepeatRow]:
         yield RepeatRow("calls", [("the same in every repeat", "")])
         return
     yield RepeatRow("calls", [(f"{len(groups)} distinct trajectories", "")])
-    yield from map(_group, groups[:_MOST_GROUPS])
-    if len(groups) > _MOST_GROUPS:
-        yield RepeatRow("", [(f"and {show_number(len(groups) - _MOST_GROUPS)} more", "muted")])
+    yield from map(_group, groups[:_MAX_GROUPS])
+    if len(groups) > _MAX_GROUPS:
+        yield RepeatRow("", [(f"and {show_number(len(groups) - _MAX_GROUPS)} more", "muted")])
 
 
 def _group(group: TrajectoryGroup) -> RepeatRow:
-    """` 2×  ✓✗ set_light, list_lights  repeats 1, 3`"""
+    """The row of a group: ` 2× ✓✗ set_light, list_lights repeats 1, 3`."""
     outcomes = [glyph(status) for status in dict.fromkeys(group.statuses)]
-    numbers = ", ".join(str(number + 1) for number in group.repeats[:_MOST_NUMBERS])
-    more = ", …" if len(group.repeats) > _MOST_NUMBERS else ""
+    numbers = ", ".join(str(number + 1) for number in group.repeats[:_MAX_NUMBERS])
+    more = ", …" if len(group.repeats) > _MAX_NUMBERS else ""
     head: Line = [(f"{len(group.repeats):>3}×  ", ""), *outcomes, (" " * (3 - len(outcomes)), "")]
     line: Line = [
-        (cut(in_words(group.calls), _LONGEST_CALLS), ""),
+        (cut(trajectory_text(group.calls), _MAX_CALLS), ""),
         (f"  {plural(len(group.repeats), 'repeat')} {numbers}{more}", "muted"),
     ]
     return RepeatRow("", line, head, tuple(group.repeats))
 
 
 def worst_repeat(case: CaseResult) -> int:
-    """The repeat whose outcome is that of the case, from 0."""
+    """The index of the repeat that decides the outcome of the case, from 0."""
     places = range(len(case.repeats))
     return min(places, key=lambda place: WORST_FIRST.index(case.repeats[place].status), default=0)
 
 
-def shown_repeat(case: CaseResult, shown: int | None = None) -> str:
-    """`repeat 1 of 10 (worst)`; `shown` is another one, from 0, that was chosen."""
+def repeat_title(case: CaseResult, shown: int | None = None) -> str:
+    """The title of a repeat: `repeat 1 of 10 (worst)`; `shown` is its index, from 0, None for the deciding
+    one."""
     worst = worst_repeat(case)
     differ = len({repeat.status for repeat in case.repeats}) > 1
     word = " (worst)" if differ and shown is None else ""

@@ -1,4 +1,4 @@
-"""A result as it is shown: its metrics, turns, judgements, state and errors."""
+"""A result as it is shown: metrics, turns, judgements, state and errors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from evaltui.core.compare.explain import error_text
 from evaltui.core.compare.judged import (
+    conversation_metrics,
     findings,
-    judged_as_a_whole,
-    judged_in,
+    judged_metrics,
     was_judged,
 )
 from evaltui.core.compare.turn_verdicts import turn_status
@@ -26,13 +26,13 @@ from evaltui.core.model.outcome import (
 from evaltui.text.figures import counted, score_figures, show_duration, show_number, show_score, show_scores
 from evaltui.text.outcomes import WORDS
 from evaltui.text.values import visible
-from evaltui.views.judged import Judged, judge_line, judged
+from evaltui.views.judged import JudgeFindings, judge_findings, judge_line
 from evaltui.views.rows import Group, Row, call_rows, score_of, scored_response, text_rows
 
 Result = CaseResult | RepeatResult
 
-_GRAVE = (Status.FAILED, Status.ERROR)
-_SECONDS = "invocation_duration_v1"
+_GRAVE_STATUSES = (Status.FAILED, Status.ERROR)
+_DURATION_METRIC = "invocation_duration_v1"
 _EXPECTATIONS: Mapping[Expectation, str] = {
     "these calls": "",
     "no calls": "no calls expected",
@@ -56,24 +56,25 @@ class MetricRow:
     score: float | None
     threshold: float | None
     scores: str
-    """`0.62 < 0.80`; the word for its status where it has no score."""
+    """Score and threshold, `0.62 < 0.80`; the word for its status where it has no score."""
     figure: str
-    """`0.62`; as `scores` without one."""
+    """The score, `0.62`; as `scores` without a score."""
     needs: str
-    """`≥ 0.80`; "" without a score or a threshold."""
+    """The threshold, `≥ 0.80`; "" without a score or a threshold."""
     why: str
-    """The reason for its status; "" where it passed, and where judgements say it turn by turn."""
+    """The reason for its status; "" for a passed metric, and where judgements give the reason for each turn.
+    """
     judge: str
-    """`judged by gemini-2.5-pro, 4 of 5 answered`; "" without a judge."""
+    """The judge, `judged by gemini-2.5-pro, 4 of 5 answered`; "" without a judge."""
 
 
-def gating(result: Result) -> list[MetricResult]:
+def gating_metrics(result: Result) -> list[MetricResult]:
     """The metrics that pass or fail a case."""
     return [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
 
 
 def metric_rows(result: Result) -> list[MetricRow]:
-    return [_metric_row(metric) for metric in gating(result)]
+    return [_metric_row(metric) for metric in gating_metrics(result)]
 
 
 def _metric_row(metric: MetricResult) -> MetricRow:
@@ -94,16 +95,16 @@ def _metric_row(metric: MetricResult) -> MetricRow:
 
 @dataclass(frozen=True)
 class InformationalRow:
-    """A metric without a verdict: the sum over the turns of calls, tokens and time, else the score."""
+    """A metric without a verdict: a sum over turns for calls, tokens and time, else the score."""
 
     metric: MetricResult
     name: str
-    """`tool calls`; the metric's own name where nothing is added up."""
+    """Name of the metric, in words for a sum: `tool calls`."""
     figure: str
 
     @property
     def is_time(self) -> bool:
-        return self.metric.name == _SECONDS
+        return self.metric.name == _DURATION_METRIC
 
 
 def informational_rows(result: Result) -> list[InformationalRow]:
@@ -120,7 +121,7 @@ def informational_rows(result: Result) -> list[InformationalRow]:
 def _sum_in_words(metric: MetricResult) -> str:
     turns = [turn.score for turn in metric.per_invocation if turn.score is not None]
     figure = sum(turns) if info_of(metric.name).summed_as and turns else metric.score
-    return show_duration(figure) if metric.name == _SECONDS else show_number(figure)
+    return show_duration(figure) if metric.name == _DURATION_METRIC else show_number(figure)
 
 
 # Turns
@@ -128,26 +129,27 @@ def _sum_in_words(metric: MetricResult) -> str:
 
 @dataclass(frozen=True)
 class TurnRows:
-    """A turn: the message of the user, the calls, the texts, what judges say."""
+    """A turn as rows: the user's message, the calls, the texts, and findings of judges."""
 
     number: int
-    """From 0."""
+    """Its index, from 0."""
     status: str | None
-    """None where no metric has a verdict on it."""
+    """The verdict on the turn; None where no metric gives one."""
     user: str
     facts: Sequence[str]
-    """`2/3 calls`, `response 0.93`, `1.2 s`."""
+    """Short facts: `2/3 calls`, `response 0.93`, `1.2 s`."""
     calls: Sequence[Group]
     texts: Sequence[Row]
     """The texts besides the response."""
     response: Row | None
-    judged: Sequence[Judged]
+    judged: Sequence[JudgeFindings]
     two_sided: bool
-    """Whether something is expected of it."""
+    """Whether the turn has expectations."""
 
 
 def turn_rows(result: Result, number: int, message: str, *, every_vote: bool) -> TurnRows:
-    """A turn, from 0; `message` is that of the user, where no simulated one wrote another."""
+    """The rows of a turn, from 0. `message` is the user's message in the case; a simulated user's message
+    replaces it."""
     turn = result.turns[number]
     return TurnRows(
         number=number,
@@ -158,25 +160,26 @@ def turn_rows(result: Result, number: int, message: str, *, every_vote: bool) ->
         texts=tuple(text_rows(result, number)),
         response=scored_response(result, number),
         judged=[
-            judged(metric, number, every_vote=every_vote) for metric in judged_in(result.metrics, number)
+            judge_findings(metric, number, every_vote=every_vote)
+            for metric in judged_metrics(result.metrics, number)
         ],
         two_sided=turn.expectation != "simulated",
     )
 
 
 def turn_facts(result: Result, number: int) -> Iterator[str]:
-    """`2/3 calls`, `response 0.93`, `1.2 s`: of a turn, from 0."""
+    """Short facts about a turn, from 0: `2/3 calls`, `response 0.93`, `1.2 s`."""
     turn = result.turns[number]
     yield from expectation_facts(turn)
     if turn.response.score is not None:
         yield f"response {show_score(turn.response.score)}"
-    seconds = score_of(result, _SECONDS, number)[0]
+    seconds = score_of(result, _DURATION_METRIC, number)[0]
     if seconds is not None:
         yield show_duration(seconds)
 
 
 def expectation_facts(turn: TurnResult) -> Iterator[str]:
-    """The expected calls in words, and how many match: `no calls expected`, `2/3 calls`."""
+    """The expectation of calls in words, and the number of matches: `no calls expected`, `2/3 calls`."""
     if expectation := _EXPECTATIONS[turn.expectation]:
         yield expectation
     if turn.expectation == "these calls" or (turn.checks_calls and turn.calls):
@@ -184,17 +187,15 @@ def expectation_facts(turn: TurnResult) -> Iterator[str]:
         yield f"{same}/{counted(len(turn.calls), 'call')}"
 
 
-def turns_in_detail(result: Result) -> set[int]:
-    """The turns that a metric failed, or a judge left open; where none says which, those that differ.
-
-    After a crash that is the first of these, and none where the agent did not get to say anything.
-    """
+def detailed_turns(result: Result) -> set[int]:
+    """The turns to show in detail: those that a metric failed or a judge left open; without such a turn,
+    those with differences. After an error, the first of these; none where the agent gave no answer."""
     failed = {
         number
         for metric in result.metrics
         if len(metric.per_invocation) == len(result.turns) and not info_of(metric.name).whole_conversation
         for number, scored in enumerate(metric.per_invocation)
-        if metric.status in _GRAVE and scored.status in _GRAVE
+        if metric.status in _GRAVE_STATUSES and scored.status in _GRAVE_STATUSES
     }
     if in_detail := failed | _unjudged_turns(result):
         return in_detail
@@ -210,7 +211,7 @@ def turns_in_detail(result: Result) -> set[int]:
 
 
 def _unjudged_turns(result: Result) -> set[int]:
-    """The turns that a judge left open, which is why the metric has no verdict."""
+    """The turns that a judge left open, so that its metric has no verdict."""
     return {
         finding.turn
         for metric in result.metrics
@@ -220,11 +221,11 @@ def _unjudged_turns(result: Result) -> set[int]:
     }
 
 
-def whole_conversation(result: Result, *, every_vote: bool) -> list[Judged]:
-    """The judges' findings on the whole conversation."""
+def conversation_findings(result: Result, *, every_vote: bool) -> list[JudgeFindings]:
+    """The findings of judges on the whole conversation."""
     return [
-        judged(metric, turn, every_vote=every_vote)
-        for metric in judged_as_a_whole(result.metrics)
+        judge_findings(metric, turn, every_vote=every_vote)
+        for metric in conversation_metrics(result.metrics)
         for turn in range(len(metric.per_invocation))
         if metric.per_invocation[turn].judgements
     ]
@@ -235,16 +236,16 @@ def whole_conversation(result: Result, *, every_vote: bool) -> list[Judged]:
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """An error of a result, once."""
+    """An error of a result; equal errors are listed once."""
 
     error: ErrorInfo
     title: str
-    """`safety_v1, rubric not judged`; "" for what ended the case."""
+    """The source of the error: `safety_v1, rubric not judged`; "" for the error that ended the case."""
 
 
 def error_rows(result: Result) -> list[ErrorRow]:
-    """The error that ended the case, then the errors of metrics; one that several share, such as a judge that
-    does not answer, is listed once."""
+    """The error that ended the case, then those of metrics; an error that several metrics share is listed
+    once."""
     by_error: dict[ErrorInfo, list[MetricResult]] = {}
     for metric in result.metrics:
         if metric.error and metric.error != result.error:

@@ -26,15 +26,15 @@ from evaltui.text.figures import counted, ordinal, show_score, show_scores
 from evaltui.text.lines import Line
 from evaltui.text.syntax import JSON
 from evaltui.text.values import show_change, show_value, type_names, visible
-from evaltui.text.word_diff import WordOp, much_in_common, words
+from evaltui.text.word_diff import WordOp, diff_words, shares_much
 from evaltui.views.difference import DifferenceAt
 
 # Up to so many equal calls in a row, or equal arguments of a call that differs, are shown one by one.
-_MOST_EQUAL = 6
+_MAX_EQUAL = 6
 
 
 class Absent(Enum):
-    """A side of a row that has nothing; null is a value."""
+    """The value of a side without a value; null is a value."""
 
     ABSENT = "absent"
 
@@ -44,10 +44,10 @@ ABSENT = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of two aligned sides, each the arguments of a call, a JSON value or a text."""
+    """A row of two aligned sides: arguments of a call, a JSON value, or a text."""
 
     kind: Literal["call", "argument", "state", "unscored", "text", "response"]
-    """An `unscored` text has no expected side; a `text` is one before the response."""
+    """Kind of the row. An `unscored` text has no expected side; a `text` comes before the response."""
     op: str
     """A key of `ROW_MARKS`."""
     label: str
@@ -55,39 +55,39 @@ class Row:
     expected: Any = ABSENT
     actual: Any = ABSENT
     note: str = ""
-    """Why it differs, or its score."""
+    """The reason for the difference, or the score."""
     differs: bool = False
     """Whether it counts as a difference."""
     at: DifferenceAt | None = None
     """The difference that the row is about; None for none."""
     instead: str = ""
-    """Stands for an actual text that is absent: `no response`."""
+    """The text shown for an absent actual text: `no response`."""
     place: str = ""
-    """Where a call out of order is expected: `2nd`."""
+    """The expected position of a call out of order: `2nd`."""
 
     @property
     def is_change(self) -> bool:
-        """Whether two values, or two texts, differ."""
+        """Whether both sides have a value and these differ."""
         sides = self.expected, self.actual
         return ABSENT not in sides and (type(sides[0]), sides[0]) != (type(sides[1]), sides[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that are shown, or folded under a title."""
+    """Rows that are visible, or folded under a title."""
 
     rows: Sequence[Row]
     title: str = ""
-    """`9 equal calls`; "" for rows that are shown."""
+    """The title of folded rows, `9 equal calls`; "" for visible rows."""
     key: str = ""
-    """Names the fold within the result; "" for rows that are shown."""
+    """The key of the fold within the result; "" for visible rows."""
 
 
 # Calls
 
 
 def call_rows(turn: TurnResult, number: int) -> Iterator[Group]:
-    """The aligned calls of a turn, from 0; many equal ones in a row are folded."""
+    """The aligned calls of a turn, from 0; long sequences of equal calls are folded."""
     if turn.expectation == "simulated":
         if turn.calls:
             yield Group([_whole_call(diff, "made") for diff in turn.calls])
@@ -97,7 +97,7 @@ def call_rows(turn: TurnResult, number: int) -> Iterator[Group]:
         diffs = list(group)
         if is_equal:
             rows = [_whole_call(diff, "same" if turn.checks_calls else "") for diff in diffs]
-            is_folded = len(diffs) > _MOST_EQUAL
+            is_folded = len(diffs) > _MAX_EQUAL
             title = counted(len(diffs), "equal call") if is_folded else ""
             yield Group(rows, title, f"calls {number} {place}" if is_folded else "")
         else:
@@ -107,7 +107,7 @@ def call_rows(turn: TurnResult, number: int) -> Iterator[Group]:
 
 
 def argument_rows(call: Row) -> Iterator[Row]:
-    """The arguments of a call that is the same on both sides, or on one only; nothing for other rows."""
+    """The arguments of a call that is equal on both sides, or on one side only; none for other rows."""
     if call.kind != "call":
         return
     sides = {side: getattr(call, side) for side in ("expected", "actual")}
@@ -132,9 +132,9 @@ def _differing_call(turn: TurnResult, diff: CallDiff, at: DifferenceAt) -> Itera
         note = call_note(diff) if turn.checks_calls else ""
         yield Group([_whole_call(diff, op, note, at if turn.checks_calls else None)])
         return
-    args = list(_outer(diff))
+    args = list(_outer_differences(diff))
     equal = [arg for arg in args if _is_equal(arg)]
-    shown = [arg for arg in args if not _is_equal(arg)] if len(equal) > _MOST_EQUAL else args
+    shown = [arg for arg in args if not _is_equal(arg)] if len(equal) > _MAX_EQUAL else args
     rows = [_argument(arg, at, checked=turn.checks_calls) for arg in shown]
     # Its arguments are the rows below.
     yield Group([Row("call", op, call_name(diff), {}, {}), *rows])
@@ -143,7 +143,7 @@ def _differing_call(turn: TurnResult, diff: CallDiff, at: DifferenceAt) -> Itera
     rest = [
         _argument(arg, at, checked=False)
         for arg in diff.args
-        if paths.isdisjoint((arg.path, outermost(arg.path, names)))
+        if paths.isdisjoint((arg.path, outermost_name(arg.path, names)))
     ]
     if rest:
         yield Group(rest, counted(len(rest), "equal value"), f"arguments {at.turn} {at.row}")
@@ -157,11 +157,11 @@ def _is_equal(arg: ArgDiff) -> bool:
     return arg.op == "same" and not arg.rule
 
 
-def _outer(diff: CallDiff) -> Iterator[ArgDiff]:
-    """The arguments, those that are equal as a whole, and in the others what differs."""
+def _outer_differences(diff: CallDiff) -> Iterator[ArgDiff]:
+    """The arguments that are equal as a whole, and the differing parts of the others."""
     sides = [_args(call) for call in (diff.expected, diff.actual)]
     names = {format_path((name,)): name for args in sides for name in args}
-    for name, group in groupby(diff.args, lambda arg: outermost(arg.path, names)):
+    for name, group in groupby(diff.args, lambda arg: outermost_name(arg.path, names)):
         args = list(group)
         if name is None or (len(args) == 1 and args[0].path == name):
             yield from args
@@ -171,8 +171,8 @@ def _outer(diff: CallDiff) -> Iterator[ArgDiff]:
             yield from (arg for arg in args if not _is_equal(arg))
 
 
-def outermost(path: str, names: Mapping[str, str]) -> str | None:
-    """The argument, or the key of a state, that a path leads into."""
+def outermost_name(path: str, names: Mapping[str, str]) -> str | None:
+    """The name of the argument or state key that contains a path; None where no name does."""
     if path in names:
         return path
     ends = (number for number, letter in enumerate(path) if number and letter in ".[")
@@ -193,12 +193,12 @@ def _argument(arg: ArgDiff, call: DifferenceAt, *, checked: bool) -> Row:
         case "extra":
             row = Row("argument", op, label, actual=arg.actual, note="unexpected")
         case _:
-            row = Row("argument", op, label, *both, _types(*both))
+            row = Row("argument", op, label, *both, _types_note(*both))
     return replace(row, differs=checked, at=at)
 
 
-def _types(expected: Any, actual: Any) -> str:
-    """`string, expected integer`; "" for values of one type."""
+def _types_note(expected: Any, actual: Any) -> str:
+    """The types of two values, `string, expected integer`; "" for equal types."""
     kinds = type_names(expected, actual)
     return f"{kinds[1]}, expected {kinds[0]}" if kinds else ""
 
@@ -207,7 +207,7 @@ def _types(expected: Any, actual: Any) -> str:
 
 
 def text_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:
-    """The texts of a turn, from 0, besides its response: what is not scored, then those before the response
+    """The texts of a turn, from 0, besides its response: unscored texts, then the texts before the response
     beside the expected ones."""
     turn = result.turns[number]
     aligned = {diff.actual for diff in turn.intermediate}
@@ -232,22 +232,23 @@ def text_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:
 
 
 def scored_response(result: CaseResult | RepeatResult, number: int) -> Row | None:
-    """The response of a turn, from 0, with its score: `0.93 ≥ 0.80`."""
+    """The response of a turn, from 0, with its score as the note: `0.93 ≥ 0.80`."""
     score, metric = score_of(result, "response_match_score", number)
     note = "" if score is None or metric is None else show_scores(score, metric.threshold)
     return response_row(result.turns[number], number, response_op(result, number), note)
 
 
 def response_row(turn: TurnResult, number: int, op: str, note: str = "") -> Row | None:
-    """The response of a turn, from 0, on both sides; None where there is none on either. `op` is "" where it
-    does not differ."""
+    """The row of the response of a turn, from 0; None where both sides have none. `op` is "" for equal
+    responses."""
     expected, actual = turn.response.expected or "", turn.response.actual or ""
     if not expected and not actual:
         return None
     if turn.expectation == "simulated":
         return Row("response", "made", "", actual=actual) if actual else None
+    unexpected = "response not checked" if turn.leaves_response else "no response expected"
     if not op:
-        note = note if expected else "no response expected"
+        note = note if expected else unexpected
         is_same = expected == actual
         return Row("response", "same" if is_same else "", "", actual if is_same else ABSENT, actual, note)
     at = DifferenceAt("answer", number)
@@ -256,7 +257,7 @@ def response_row(turn: TurnResult, number: int, op: str, note: str = "") -> Row 
         absent = turn.without_response
         return Row("response", op, "", expected, note=note, differs=differs, at=at, instead=absent)
     if not expected:
-        why = "   ".join(filter(None, ("no response expected", note)))
+        why = "   ".join(filter(None, (unexpected, note)))
         return Row("response", "extra", "", actual=actual, note=why, differs=differs, at=at)
     return Row("response", op, "", expected, actual, note, differs, at)
 
@@ -264,7 +265,7 @@ def response_row(turn: TurnResult, number: int, op: str, note: str = "") -> Row 
 def score_of(
     result: CaseResult | RepeatResult, name: str, number: int
 ) -> tuple[float | None, MetricResult | None]:
-    """The score that a metric gives a turn, from 0, and the metric; None where there is none."""
+    """The score of a turn, from 0, by a metric, and the metric's result; None where they are missing."""
     metric = next((metric for metric in result.metrics if metric.name == name), None)
     if metric is None or len(metric.per_invocation) != len(result.turns):
         return None, metric
@@ -272,9 +273,9 @@ def score_of(
 
 
 def common_words(expected: str, actual: str) -> Sequence[tuple[WordOp, str]]:
-    """Both texts word for word; empty where they have so little in common that each is to be shown whole."""
-    parts = words(expected, actual)
-    return parts if actual and much_in_common(parts) else ()
+    """The word diff of two texts; empty where they are too different, so that each is shown as a whole."""
+    parts = diff_words(expected, actual)
+    return parts if actual and shares_much(parts) else ()
 
 
 def compared_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:
@@ -290,19 +291,19 @@ def compared_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Ro
 
 
 def state_rows(state: Iterable[StateDiff]) -> Iterator[Row]:
-    """Where the final session state is not as expected."""
+    """The rows of keys that differ in the final session state."""
     for diff in state:
         at = DifferenceAt("state", path=diff.path)
         both = diff.expected, diff.actual
-        yield Row("state", "changed", visible(diff.path), *both, _types(*both), True, at)
+        yield Row("state", "changed", visible(diff.path), *both, _types_note(*both), True, at)
 
 
 # Painting
 
 
 def value_sides(row: Row, limit: int) -> tuple[str, str]:
-    """Both values of a row as JSON of up to `limit` characters, cut such that their first difference can be
-    seen; "" for an absent one."""
+    """Both values of a row as JSON of up to `limit` characters, cut so that their first difference is
+    visible; "" for an absent value."""
     if row.is_change:
         return show_change(row.expected, row.actual, limit)
     texts = ["" if value is ABSENT else show_value(value, limit) for value in (row.expected, row.actual)]
@@ -310,7 +311,8 @@ def value_sides(row: Row, limit: int) -> tuple[str, str]:
 
 
 def labelled_sides(row: Row, limit: int, label: str = "") -> tuple[Line | None, Line | None]:
-    """Both sides of a call or a value, None for an absent one; `label` is that of the row, padded."""
+    """Both sides of a row as lines with a label; None for an absent side. `label` is the padded label of the
+    row."""
     absent = row.expected is ABSENT, row.actual is ABSENT
     if row.kind == "call":
         name: Line = [(row.label, "bold")]
@@ -322,8 +324,9 @@ def labelled_sides(row: Row, limit: int, label: str = "") -> tuple[Line | None, 
     return None if absent[0] else lines[0], None if absent[1] else lines[1]
 
 
-def shown_text(text: str, most: int, where: str = "") -> str:
-    """A text of up to `most` characters; the middle of a longer one is left out, `where` says where it is."""
+def cut_middle(text: str, most: int, where: str = "") -> str:
+    """A text of up to `most` characters; a longer one without its middle. `where` names the place of the full
+    text."""
     if len(text) <= most:
         return text
     half = most // 2

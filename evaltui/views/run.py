@@ -1,4 +1,4 @@
-"""A run as rows: its facts, its sets and cases in a line, its tags."""
+"""A run as rows: its facts, its line in a list, its tags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from evaltui.core.compare.failure_groups import FailureGroup
 from evaltui.core.compare.totals import Totals
-from evaltui.core.cost.cost_lines import estimate, is_worth_telling
+from evaltui.core.cost.cost_lines import estimate_note, may_cost
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.spending import Cost
 from evaltui.core.statistics import wilson
@@ -21,13 +21,13 @@ from evaltui.text.columns import Column, Table
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
+    short_list,
     show_duration,
     show_elapsed,
     show_interval,
     show_moment,
     show_number,
     show_rate,
-    some_of,
 )
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import ROLES, RUNNING, glyph
@@ -35,32 +35,32 @@ from evaltui.text.plots import bar
 from evaltui.text.values import visible
 
 # Tags may be as many as tickets.
-MOST_TAGS = 40
+MAX_TAGS = 40
 # Cells of a reason, and of the cases beside it, where there is little room.
-_LEAST_REASON = 24
-_BAR = 10
+_MIN_REASON = 24
+_BAR_WIDTH = 10
 # Cells of a pass rate in a list of runs, and of its bar.
-_RATE, _RATE_BAR = 4, 8
-_NO_RATE = (f"{UNKNOWN:>{_RATE}}", "faint")
+_RATE_WIDTH, _RATE_BAR = 4, 8
+_UNKNOWN_RATE = (f"{UNKNOWN:>{_RATE_WIDTH}}", "faint")
 # Runs of cases from which on a rate says something.
-_LEAST = 2
+_MIN_RUNS = 2
 
 
 class Fact(NamedTuple):
-    """A fact on the run: a setting, or an outcome."""
+    """A labelled fact about a run, such as a setting or a figure."""
 
     label: str
     text: str
     note: str = ""
-    """Where a figure is from."""
+    """The source of the figure."""
 
 
 def run_facts(report: RunReport) -> dict[str, Fact]:
-    """By label; what is not known, or says nothing, is left out."""
+    """The facts about a run, by label, without unknown ones."""
     rates, spent = report.rates, report.spent
-    says_rates = rates is not None and (rates.runs or rates.cases).of >= _LEAST
+    says_rates = rates is not None and (rates.runs or rates.cases).of >= _MIN_RUNS
     has_calls = report.uses_recordings or any(vars(report.calls).values())
-    has_cost = spent is not None and is_worth_telling(spent)
+    has_cost = spent is not None and may_cost(spent)
     facts = (
         Fact("started", report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")),
         Fact("took", "" if report.seconds is None else show_duration(report.seconds)),
@@ -70,7 +70,7 @@ def run_facts(report: RunReport) -> dict[str, Fact]:
         Fact("python", report.python),
         Fact("recordings", report.settings.record if report.uses_recordings else ""),
         Fact("calls", str(report.calls) if has_calls else ""),
-        Fact("cost", str(spent.cost) if spent and has_cost else "", estimate(spent) if spent else ""),
+        Fact("cost", str(spent.cost) if spent and has_cost else "", estimate_note(spent) if spent else ""),
         Fact("log", report.log or ""),
     )
     return {fact.label: fact for fact in facts if fact.text}
@@ -95,43 +95,48 @@ class ListedRun(NamedTuple):
     row: RunRow
     now: datetime
     changed: Sequence[str] = ()
-    """The names of what is different from the run before it."""
+    """The names of the files that changed since the previous run."""
 
 
 def run_table(runs: Sequence[ListedRun], width: int) -> Table[ListedRun]:
-    """The columns of a list of runs. The cost of any of them goes before what has changed."""
+    """The table for a list of runs. The column of changes is dropped before that of costs."""
     has_costs = {run.row.totals.total_cost for run in runs} - {None, Cost(0.0)}
-    columns = [replace(column, order=2) if column.head == "cost" and has_costs else column for column in RUNS]
+    columns = [
+        replace(column, drop_rank=2) if column.head == "cost" and has_costs else column
+        for column in RUN_COLUMNS
+    ]
     return Table(columns, runs, width)
 
 
 def run_line(run: ListedRun, table: Table[ListedRun]) -> Line:
-    """A run in the columns of its list."""
+    """The line of a run in its table."""
     if run.row.problem:
-        return table.line(run, _OF_UNREADABLE, (f"unreadable: {visible(run.row.problem)}", "error"))
+        return table.line(run, _UNREADABLE_COLUMNS, (f"unreadable: {visible(run.row.problem)}", "error"))
     return table.line(run)
 
 
 def rate_figure(row: RunRow) -> Span:
-    """` 44%`; of a run that goes on how far it is."""
+    """The pass rate, ` 44%`; for a run in progress, the share of finished cases."""
     done, evaluated = row.totals.cases, row.totals.evaluated
     if row.ending == "going on":
         figures = f"{done}/{row.selected}"
-        shown = figures if len(figures) <= _RATE else show_rate(done / max(1, row.selected))
-        return f"{shown:>{_RATE}}", "muted"
-    return (f"{show_rate(row.totals.passed / evaluated):>{_RATE}}", "bold") if evaluated else _NO_RATE
+        shown = figures if len(figures) <= _RATE_WIDTH else show_rate(done / max(1, row.selected))
+        return f"{shown:>{_RATE_WIDTH}}", "muted"
+    return (
+        (f"{show_rate(row.totals.passed / evaluated):>{_RATE_WIDTH}}", "bold") if evaluated else _UNKNOWN_RATE
+    )
 
 
 def rate_bar(row: RunRow) -> Line:
-    """`━━━━─────`: the pass rate, or how far a run is that goes on."""
+    """The pass rate as a bar, `━━━━─────`; for a run in progress, the share of finished cases."""
     totals = row.totals
     if row.ending == "going on":
         return bar(totals.cases / max(1, row.selected), _RATE_BAR, "accent")
     return bar(totals.passed / totals.evaluated, _RATE_BAR, "success") if totals.evaluated else []
 
 
-def lasted(row: RunRow, now: datetime) -> str:
-    """How long a run took, or how much of it was run before it was interrupted."""
+def duration_text(row: RunRow, now: datetime) -> str:
+    """The duration of a run; for an interrupted run, the number of finished cases."""
     if row.ending == "going on":
         return show_elapsed(max(0.0, (now - row.started).total_seconds()))
     if row.ending == "interrupted":
@@ -139,64 +144,67 @@ def lasted(row: RunRow, now: datetime) -> str:
     return show_duration(row.seconds)
 
 
-def _number(run: ListedRun) -> str:
+def _number_text(run: ListedRun) -> str:
     return "adk" if run.row.is_of_adk else str(run.row.number or UNKNOWN)
 
 
-def _interval(run: ListedRun) -> str:
-    """`(74–90%)`"""
+def _interval_text(run: ListedRun) -> str:
+    """The interval of the pass rate: `(74–90%)`."""
     totals = run.row.totals
     if run.row.ending == "going on" or not totals.evaluated:
         return ""
     return f"({show_interval(*wilson(totals.passed, totals.evaluated))})"
 
 
-def _time(run: ListedRun) -> Line:
-    return [(lasted(run.row, run.now), "warning" if run.row.ending == "interrupted" else "muted")]
+def _time_line(run: ListedRun) -> Line:
+    return [(duration_text(run.row, run.now), "warning" if run.row.ending == "interrupted" else "muted")]
 
 
-def _cost(run: ListedRun) -> Line:
+def _cost_line(run: ListedRun) -> Line:
     cost = run.row.totals.total_cost
     is_known = cost is not None and cost.usd is not None
     return [(cost.short if cost else UNKNOWN, "muted" if is_known else "faint")]
 
 
-def _changed(run: ListedRun) -> Line:
+def _changes_line(run: ListedRun) -> Line:
     return [(", ".join(map(visible, run.changed)) or UNKNOWN, "" if run.changed else "faint")]
 
 
-def _count(status: str, gap: int) -> Column[ListedRun]:
+def _count_column(status: str, gap: int) -> Column[ListedRun]:
     def cell(run: ListedRun) -> Line:
         number = run.row.totals.counts.get(status, 0)
         return [(str(number), ROLES[status] if number else "faint")]
 
-    return Column(glyph(status)[0], cell, 2, 9, head_role=ROLES[status], gap=gap, right=True)
+    return Column(glyph(status)[0], cell, 2, 9, head_role=ROLES[status], gap=gap, align_right=True)
 
 
-RUNS: tuple[Column[ListedRun], ...] = (
+RUN_COLUMNS: tuple[Column[ListedRun], ...] = (
     Column("", lambda run: [run_mark(run.row)], 1, gap=0),
-    Column("run", _number, 4, role="bold", gap=1),
+    Column("run", _number_text, 4, role="bold", gap=1),
     Column("when", lambda run: show_moment(run.row.started, run.now), 12),
-    Column("name", lambda run: visible(run.row.name or run.row.kind.variant), 4, 20, order=1, role="bold"),
-    Column("what", lambda run: selected_in(run.row), 4, 12, 28, order=5, role="muted"),
-    _count("PASSED", 2),
-    _count("FAILED", 1),
-    _count("ERROR", 1),
-    _count("FLAKY", 1),
-    Column("pass rate", lambda run: [rate_figure(run.row)], _RATE, short="rate"),
-    Column("", _interval, len("(99–100%)"), order=4, role="muted", gap=1),
-    Column("", lambda run: rate_bar(run.row), _RATE_BAR, order=6, gap=1),
-    Column("time", _time, 10, right=True),
-    Column("cost", _cost, 8, order=7, right=True),
-    Column("changed since previous run", _changed, 10, grows=26, order=3, short="changed"),
+    Column(
+        "name", lambda run: visible(run.row.name or run.row.kind.variant), 4, 20, drop_rank=1, role="bold"
+    ),
+    Column("what", lambda run: selection_text(run.row), 4, 12, 28, drop_rank=5, role="muted"),
+    _count_column("PASSED", 2),
+    _count_column("FAILED", 1),
+    _count_column("ERROR", 1),
+    _count_column("FLAKY", 1),
+    Column("pass rate", lambda run: [rate_figure(run.row)], _RATE_WIDTH, short_head="rate"),
+    Column("", _interval_text, len("(99–100%)"), drop_rank=4, role="muted", gap=1),
+    Column("", lambda run: rate_bar(run.row), _RATE_BAR, drop_rank=6, gap=1),
+    Column("time", _time_line, 10, align_right=True),
+    Column("cost", _cost_line, 8, drop_rank=7, align_right=True),
+    Column("changed since previous run", _changes_line, 10, spare_max=26, drop_rank=3, short_head="changed"),
 )
 """The columns of a list of runs."""
 # Of a run that cannot be read, those until its moment.
-_OF_UNREADABLE = 3
+_UNREADABLE_COLUMNS = 3
 
 
-def selected_in(row: RunRow) -> str:
-    """`lights, thermostat:set_bedroom, garden (3 cases)`: its sets, and of one in part the cases."""
+def selection_text(row: RunRow) -> str:
+    """The sets of a run, and the selected cases of incomplete sets: `lights, thermostat:set_bedroom, garden
+    (3 cases)`."""
     shared = Counter(eval_set.eval_set_id for eval_set in row.sets)
     parts = []
     for eval_set in row.sets:
@@ -208,14 +216,14 @@ def selected_in(row: RunRow) -> str:
 
 
 def outcome_span(case: CaseResult) -> Span:
-    """`✗ 3/5`: the verdict, and of several repeats how many passed."""
+    """The outcome of a case, with the number of passed repeats if there are several: `✗ 3/5`."""
     mark, role = glyph(case.status)
     several = f" {case.passed_repeats}/{len(case.repeats)}" if len(case.repeats) > 1 else ""
     return f"{mark}{several}", role
 
 
 def config_text(eval_set: SelectedSet) -> str:
-    """The config of a set, and the criteria that it has by default: `defaults: response_match_score 0.8`."""
+    """The config of a set, and its default criteria: `defaults: response_match_score 0.8`."""
     criteria = (eval_set.config or {}).get("criteria", {})
     if eval_set.defaulted is None:
         logged = ", ".join(_criterion(name, criterion) for name, criterion in criteria.items())
@@ -243,38 +251,38 @@ def failure_lines(groups: Sequence[FailureGroup], width: int) -> Iterator[Line]:
         return
     yield [(f"{counted(failures, 'failure')}, {counted(len(groups), 'reason')}", "bold")]
     columns: Sequence[Column[FailureGroup]] = (
-        Column("", lambda group: show_number(len(group.cases)), 0, 12, right=True),
-        Column("", lambda group: visible(group.reason), 0, max(_LEAST_REASON, width - _LEAST_REASON)),
-        Column("", _cases_of_group, 0, grows=width, role="muted"),
+        Column("", lambda group: show_number(len(group.cases)), 0, 12, align_right=True),
+        Column("", lambda group: visible(group.reason), 0, max(_MIN_REASON, width - _MIN_REASON)),
+        Column("", _cases_of_group, 0, spare_max=width, role="muted"),
     )
-    rows = groups[:MOST_TAGS]
+    rows = groups[:MAX_TAGS]
     table = Table(columns, rows, width)
     yield from map(table.line, rows)
-    if len(groups) > MOST_TAGS:
-        yield [(f"  and {counted(len(groups) - MOST_TAGS, 'more reason')}", "muted")]
+    if len(groups) > MAX_TAGS:
+        yield [(f"  and {counted(len(groups) - MAX_TAGS, 'more reason')}", "muted")]
 
 
 def _cases_of_group(group: FailureGroup) -> str:
-    return visible(some_of([case.eval_id for case in group.cases]))
+    return visible(short_list([case.eval_id for case in group.cases]))
 
 
 def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
-    """A line for each tag: how many of its cases passed."""
+    """A line for each tag with the number of passed cases."""
     tags = report.tags
-    rows = [*tags.items()][:MOST_TAGS]
+    rows = [*tags.items()][:MAX_TAGS]
     columns: Sequence[Column[tuple[str, Totals]]] = (
         Column("", lambda row: "tag", 3, role="muted", gap=0),
         Column("", lambda row: visible(f"#{row[0]}"), 0, width // 3),
-        Column("", lambda row: f"{row[1].in_words} passed", 0, width, right=True),
+        Column("", lambda row: f"{row[1].in_words} passed", 0, width, align_right=True),
         Column("", lambda row: str(row[1].case_rate or UNKNOWN), 0, width),
-        Column("", lambda row: _tag_bar(row[1]), _BAR),
+        Column("", lambda row: _tag_bar(row[1]), _BAR_WIDTH),
     )
     table = Table(columns, rows, width)
     yield from map(table.line, rows)
-    if len(tags) > MOST_TAGS:
-        yield [(f"     and {counted(len(tags) - MOST_TAGS, 'more tag')}", "muted")]
+    if len(tags) > MAX_TAGS:
+        yield [(f"     and {counted(len(tags) - MAX_TAGS, 'more tag')}", "muted")]
 
 
 def _tag_bar(total: Totals) -> Line:
     role = ROLES[Status.PASSED if total.passed == total.cases + total.open_cases else Status.FAILED]
-    return bar(total.case_rate.rate, _BAR, role) if total.case_rate else []
+    return bar(total.case_rate.rate, _BAR_WIDTH, role) if total.case_rate else []

@@ -18,8 +18,8 @@ from typing import Any
 
 from evaltui.project.settings import read_toml
 from evaltui.text.keys import name_keys
-from evaltui.text.values import did_you_mean, in_words
-from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, actions_in
+from evaltui.text.values import did_you_mean, value_in_words
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, FOCUS_CHAINS, actions_in
 
 _NAMES = {
     "escape": "esc",
@@ -59,13 +59,13 @@ use_keys({})
 
 # The terminal's words for them, and what people write.
 _ALIASES = {"esc": "escape", "return": "enter", "del": "delete", "pgup": "pageup", "pgdn": "pagedown"}
-_NAMED = {
+_NAMED_KEYS = {
     *("escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end"),
     *("pageup", "pagedown", "up", "down", "left", "right"),
     *(f"f{number}" for number in range(1, 25)),
 }
 # Textual's names of punctuation are those of Unicode, but for these.
-_RENAMED = {
+_RENAMED_KEYS = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
     "commercial_at": "at",
@@ -125,11 +125,11 @@ def _line_of(name: str, lines: Sequence[str]) -> int:
 
 
 def _keys(action: str, value: Any) -> Keys:
-    if action not in BY_ID:
-        raise ValueError(f"unknown action {action!r}{did_you_mean(action, BY_ID)}")
+    if action not in ACTIONS_BY_ID:
+        raise ValueError(f"unknown action {action!r}{did_you_mean(action, ACTIONS_BY_ID)}")
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{action} must be a key or a list of keys, is {in_words(value)}")
+        raise ValueError(f"{action} must be a key or a list of keys, is {value_in_words(value)}")
     return tuple(dict.fromkeys(_key(action, name) for name in names))
 
 
@@ -139,11 +139,11 @@ def _key(action: str, name: str) -> str:
     last = _ALIASES.get(last.lower(), last)
     if len(last) == 1 and not last.isalnum():
         spelled = unicodedata.name(last, "").lower().replace("-", "_").replace(" ", "_")
-        last = "space" if last == " " else _RENAMED.get(spelled, spelled)
+        last = "space" if last == " " else _RENAMED_KEYS.get(spelled, spelled)
     elif len(last) > 1:
         last = last.lower()
-        if last not in _NAMED and not _is_punctuation(last):
-            raise ValueError(f"{action}: unknown key {name!r}{did_you_mean(last, _NAMED)}")
+        if last not in _NAMED_KEYS and not _is_punctuation(last):
+            raise ValueError(f"{action}: unknown key {name!r}{did_you_mean(last, _NAMED_KEYS)}")
     modifiers = [modifier.lower() for modifier in modifiers]
     if not last or not set(modifiers) <= {"ctrl", "shift", "alt"}:
         raise ValueError(f"{action}: unknown key {name!r}; an example is 'ctrl+r'")
@@ -155,7 +155,7 @@ def _key(action: str, name: str) -> str:
 
 
 def _is_punctuation(name: str) -> bool:
-    unicode = {value: key for key, value in _RENAMED.items()}.get(name, name)
+    unicode = {value: key for key, value in _RENAMED_KEYS.items()}.get(name, name)
     for spelled in (unicode.replace("_", " "), unicode.replace("_", "-")):
         try:
             return not unicodedata.lookup(spelled).isalnum()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evaltui.runs.resuming import Resumption
 
 # Seconds over which a rate is taken.
-_RATE = 60
+_RATE_SECONDS = 60
 _TOO_MANY_REQUESTS = 429
 
 
@@ -77,31 +77,31 @@ class Traffic:
         """Requests of the last minute before `now`, in seconds of the run; None before the first request."""
         if not self._requests:
             return None
-        return sum(count for second, count in self._requests.items() if second >= now - _RATE)
+        return sum(count for second, count in self._requests.items() if second >= now - _RATE_SECONDS)
 
     def latency(self, now: float) -> float | None:
         """Mean seconds of a response in the last minute; None where none came."""
-        recent = [second for second in self._responses if second >= now - _RATE]
+        recent = [second for second in self._responses if second >= now - _RATE_SECONDS]
         count = sum(self._responses[second] for second in recent)
         return sum(self._seconds[second] for second in recent) / count / 1e6 if count else None
 
     def requests_over_time(self, now: float, columns: int) -> list[float]:
         """Requests in each of so many equal parts of the run."""
-        return _in_columns(self._requests, now, columns)
+        return _sum_by_column(self._requests, now, columns)
 
     def tokens_over_time(self, now: float, columns: int) -> list[float]:
         """Tokens in each of so many equal parts of the run."""
-        return _in_columns(self._tokens, now, columns)
+        return _sum_by_column(self._tokens, now, columns)
 
     def latency_over_time(self, now: float, columns: int) -> list[float | None]:
         """Mean seconds of a response in each of so many equal parts of the run; None where none came."""
         sums, counts = (
-            _in_columns(by_second, now, columns) for by_second in (self._seconds, self._responses)
+            _sum_by_column(by_second, now, columns) for by_second in (self._seconds, self._responses)
         )
         return [total / count / 1e6 if count else None for total, count in zip(sums, counts, strict=True)]
 
 
-def _in_columns(by_second: Mapping[int, int], now: float, columns: int) -> list[float]:
+def _sum_by_column(by_second: Mapping[int, int], now: float, columns: int) -> list[float]:
     sums = [0.0] * max(0, min(columns, int(now) + 1))
     for second, number in by_second.items() if sums else ():
         place = int(second * len(sums) / (int(now) + 1))
@@ -114,7 +114,7 @@ def is_rate_limit(event: Event) -> bool:
     return event.kind == "error" and event.data.get("code") == _TOO_MANY_REQUESTS
 
 
-def as_shares(values: Sequence[float | None]) -> list[float | None]:
+def scale_to_shares(values: Sequence[float | None]) -> list[float | None]:
     """Values divided by the greatest one."""
     greatest = max((value for value in values if value is not None), default=0.0)
     return [None if value is None else value / greatest if greatest else 0.0 for value in values]
@@ -345,10 +345,10 @@ class Stage(StrEnum):
 
 
 # Fewer cases that are done say little of those to come.
-_ENOUGH = 3
+_MIN_FINISHED = 3
 
 
-class Repeated(NamedTuple):
+class RepeatChoice(NamedTuple):
     """How often each case is run."""
 
     runs: int
@@ -375,7 +375,7 @@ class Run:
     """The version of the agent's code in the run."""
     at: float = field(default_factory=time.time)
     """Start time in seconds since the epoch."""
-    repeated: Repeated | None = None
+    repeated: RepeatChoice | None = None
     """How often its cases are run; None where their configs say so."""
     resumes: Resumption | None = None
     """The run that this one resumes."""
@@ -452,7 +452,7 @@ class Run:
         """Estimated seconds left, from the finished cases; None for fewer than three of them, and at the
         end."""
         done, left = len(self.done), len(self.selected) - len(self.done)
-        if done < _ENOUGH or not left or self.working_since is None:
+        if done < _MIN_FINISHED or not left or self.working_since is None:
             return None
         return (time.monotonic() - self.working_since) / done * left
 

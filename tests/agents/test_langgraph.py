@@ -216,6 +216,30 @@ def test_a_replay_asks_no_model_and_calls_no_tool(made):
     assert stubbed[:2] == ["recording", "recording"]
 
 
+STRUCTURED = """
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    class Whole(MessagesState):
+        structured_response: dict
+
+    def answer(state):
+        is_passed_on = state["messages"][-1].text == "pass on"
+        return state if is_passed_on else {"structured_response": {"ok": True}}
+
+    root_agent = StateGraph(Whole).add_node(answer).add_edge(START, "answer").compile()
+"""
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+async def test_a_structured_response_that_equals_the_one_before_is_a_response(tmp_path):
+    async with talker(tmp_path, STRUCTURED) as graph:
+        talk = await graph.talk("first", "second", "pass on")
+    assert [(event.turn, event.data["output"]) for event in talk.of("text")] == [
+        (0, {"ok": True}),
+        (1, {"ok": True}),
+    ]
+
+
 def test_an_initial_state_that_the_graph_has_no_place_for_is_refused(made):
     assert "the initial state has the key 'looked'" in made.refused.error.message
     assert "the initial state has the key 'jump_to'" in made.dropped.error.message

@@ -56,6 +56,9 @@ def test_what_is_recorded_from_a_file_passes_whatever_ids_its_calls_have(tmp_pat
     assert "turn 6 responds to wire, but only approve waits for a response there" in str(
         other.repeats[0].error
     )
+    as_adk = asyncio.run(evaluate(folder, path, adk_verdicts=True)).cases[0]
+    assert as_adk.status is Status.FAILED
+    assert "turn 2 responds to a call of an earlier run" in str(as_adk.repeats[0].error)
 
 
 async def test_a_native_agent_that_waits_for_nothing_is_an_error(write_agent):

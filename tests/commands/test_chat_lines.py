@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from evaltui.commands.chat_lines import ChatLines
-from evaltui.core.model.events import Event, Step, split, tool_call, tool_result, transfer
+from evaltui.core.model.events import Event, Step, split_step, tool_call, tool_result, transfer
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.secrets import Secrets
 
@@ -80,7 +80,7 @@ def test_a_text_is_shown_once_however_it_streams(lines, capsys):
 
 def test_a_step_streams_past_its_calls(lines, capsys):
     parts = [{"text": "I look."}, tool_call("look").content["parts"][0], {"text": "Wait."}]
-    step = split(Step("house", {"role": "model", "parts": parts}, id="1"))
+    step = split_step(Step("house", {"role": "model", "parts": parts}, id="1"))
     assert shown(lines, capsys, piece("I look."), piece("Wait."), *step) == "I look.Wait.\n  → look\n"
 
 

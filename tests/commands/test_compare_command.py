@@ -5,6 +5,7 @@ import json
 import pytest
 from command_line import call
 
+from evaltui.core.model.variants import Change, Variant
 from tests.stored_runs import selected, store_run, summary
 
 
@@ -28,6 +29,25 @@ def test_paths_need_no_agent_and_the_current_folder_is_the_default(agent, monkey
     assert printed.count("1 unchanged") == printed.count("compared with run 1 (1 case, 1 pass)\n") == 3
     assert call("compare", "1", "3") == 2
     assert "has no run '3'" in capsys.readouterr().err
+
+
+def test_the_variants_of_two_runs_are_a_difference_between_them(agent, capsys):
+    loud, other = (Variant("loud", (Change("env.TONE", tone),)) for tone in ("loud", "louder"))
+    base, first, second = (
+        store_run(
+            agent, [selected("lights", "a", whole=True)], [summary("lights", "a", "PASSED")], variant=variant
+        )
+        for variant in (Variant("base"), loud, other)
+    )
+    for runs, change in (
+        ((base, first), "base → loud"),
+        ((first, second), "loud → loud"),
+        ((first, base), "loud → base"),
+    ):
+        assert call("compare", *runs) == 0
+        assert f"between them  variant {change} (env.TONE)\n" in capsys.readouterr().out
+    assert call("compare", first, first) == 0
+    assert "between them" not in capsys.readouterr().out
 
 
 def test_a_result_file_of_google_adk(agent, capsys):

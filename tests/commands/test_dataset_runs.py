@@ -28,6 +28,16 @@ custom_metrics:
       def evaluate(instance):
           return {'score': 1}
 """
+QUALITY = """
+def evaluate(instance):
+    text = instance["response"]["parts"][0]["text"]
+    return {"score": 5 if "Paris" in text else 2, "explanation": "good" if "Paris" in text else "vague"}
+"""
+THRESHOLD = """
+evaltui:
+  criteria:
+    custom_response_quality: 4
+"""
 GREETING, WEATHER, CAPITAL = "Hello, what can you help me with?", "How is the weather?", "The capital?"
 PARIS = {"response": {"role": "model", "parts": [{"text": "The capital of France is Paris."}]}}
 
@@ -48,7 +58,7 @@ def scaffold(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "pyproject.toml", PYPROJECT.format(name="app"))
     write(tmp_path / "app" / "agent.py", AGENT)
-    write(tmp_path / "tests" / "eval" / "response_quality.py", "raise ImportError\n")
+    write(tmp_path / "tests" / "eval" / "response_quality.py", QUALITY)
     write(tmp_path / "tests" / "eval" / "datasets" / "basic-dataset.json", json.dumps({"eval_cases": CASES}))
     return tmp_path
 
@@ -75,9 +85,13 @@ def test_a_scaffold_is_run_without_a_false_verdict(scaffold):
     code, cases = report("run", "app")
     assert code == 3
     assert set(statuses(cases).values()) == {"NOT_EVALUATED"}
-    metrics = [one for one in cases["capital_lookup"]["metrics"] if one["status"] != "INFORMATIONAL"]
-    assert [one["name"] for one in metrics] == ["custom_response_quality"]
-    assert "(custom_function_file), which evaltui does not run" in metrics[0]["reason"]
+    metric = cases["capital_lookup"]["metrics"][0]
+    assert (metric["name"], metric["score"]) == ("custom_response_quality", 5.0)
+    assert metric["reason"] == "good; no threshold: evaltui.criteria.custom_response_quality gives it one"
+    write(scaffold / "tests" / "eval" / "eval_config.yaml", CONFIG + THRESHOLD)
+    code, cases = report("run", "app")
+    assert code == 1
+    assert statuses(cases) == {"greeting": "FAILED", "weather_query": "FAILED", "capital_lookup": "PASSED"}
     assert call("compare", "app", "last", "last") == 0
     assert call("lint", ".") == 0
     assert dataset.read_bytes() == before

@@ -162,9 +162,14 @@ def test_shards_of_variants_are_merged_by_variant(agent, capsys, tmp_path):
 def test_a_matrix_is_kept_as_a_whole(agent, capsys):
     (agent.parent / "pyproject.toml").write_text("[tool.evaltui]\nkeep-runs = 1\n")
     assert call("run", agent, *VARIANTS) == 1
-    assert len(logs_of(agent)) == 2
+    first = logs_of(agent)
+    assert len(first) == 2
+    # The last run of each variant stays, and goes with its matrix.
     assert call("run", agent) == 0
-    assert len(logs_of(agent)) == 1
+    assert logs_of(agent)[:2] == first
+    assert call("run", agent, *VARIANTS) == 1
+    assert len(logs_of(agent)) == 2
+    assert not {*first} & {*logs_of(agent)}
 
 
 @pytest.mark.thorough

@@ -355,6 +355,31 @@ def test_a_resumed_run_that_regressed_is_no_baseline(agent, monkeypatch, capsys)
     assert f"--baseline last is {first}. Skipped: " in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_run_is_not_compared_with_its_own_results(agent, monkeypatch):
+    """A failure that is kept each time the run is resumed, or merged again, would excuse itself."""
+    write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "abc"))
+    fake = run_without_processes(monkeypatch, says("right"))
+    assert call("run", agent) == 0
+
+    def offline(*cases):
+        def act(case, repeat):
+            if case.eval_id in cases:
+                raise RuntimeError("offline")
+            return says("wrong" if case.eval_id == "a" else "right")(case, repeat)
+
+        return act
+
+    fake.act = offline("b", "c")
+    assert call("run", agent) == 1
+    started = RunStore(agent).latest()
+    for cases in ("b", ""):
+        fake.act = offline(*cases)
+        assert call("run", agent, "--resume", "last", "--only-new-failures") == 1
+    whole = RunStore(agent).latest()
+    assert call("merge", agent, started, whole) == 1
+    assert call("merge", agent, started, whole, "--only-new-failures") == 1
+
+
 def test_only_new_failures_is_the_short_name_of_a_baseline_and_its_gate(agent, monkeypatch, capsys):
     write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "ab"))
     fake = run_without_processes(monkeypatch, says("right"))

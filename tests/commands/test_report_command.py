@@ -206,7 +206,7 @@ def without_clocks(report: Path) -> str:
 
 
 def test_a_large_run_lists_cases_that_did_not_pass(agent, monkeypatch, capsys):
-    monkeypatch.setattr(console, "_MOST_LISTED", 1)
+    monkeypatch.setattr(console, "_MAX_LISTED", 1)
     call("run", agent)
     out = capsys.readouterr().out
     assert "✗ wrong" in out

@@ -139,6 +139,27 @@ def test_the_cases_that_are_named_are_run_after_every_save(agent, start):
     assert watch.interrupt() == 130
 
 
+def test_cases_of_renamed_and_new_sets_are_not_left_out_without_a_word(agent, start):
+    talk, chat = agent / "talk.evalset.json", agent / "chat.evalset.json"
+    watch = start("my_agent", folder=agent.parent)
+    watch.until("1 passed, 1 failed")
+    talk.rename(chat)
+    not_run = "2 not run (chat.evalset.json: agrees, chat.evalset.json: refuses)"
+    assert "nothing to run" not in watch.until(not_run)
+    (agent / "more.evalset.json").write_text(chat.read_text().replace('"talk"', '"more"'))
+    watch.until("4 not run (")
+
+
+@pytest.mark.parametrize("named", ["talk", "my_agent/talk.evalset.json", "talk:refuses"])
+def test_a_named_set_that_is_gone_is_told(named, agent, start):
+    watch = start("my_agent", named, folder=agent.parent)
+    watch.until("1 passed")
+    (agent / "talk.evalset.json").unlink()
+    watch.until("! talk.evalset.json does not exist")
+    (agent / "agent.py").write_text(AGENT.format("yes"))
+    watch.until("! talk.evalset.json does not exist")
+
+
 def test_it_runs_with_the_settings_of_the_moment(agent, start):
     project = agent.parent / "pyproject.toml"
     project.write_text('[tool.evaltui]\nresults-dir = "out"\n')

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.compare.run_comparison import KINDS, compare, config_of, what_changed
+from evaltui.core.compare.run_comparison import KINDS, circumstance_changes, compare, config_of
 from evaltui.core.compare.run_summary import (
     CaseSummary,
     Circumstances,
@@ -166,7 +166,7 @@ def test_a_run_against_itself_has_no_difference(one):
     assert {change.kind for change in comparison.cases} <= {"unchanged", "flaky", "unclear", "not run"}
     assert [change.case for change in comparison.of("not run")] == one.unfinished
     assert comparison.regressions == ()
-    assert what_changed(one, one) == ()
+    assert circumstance_changes(one, one) == ()
 
 
 def test_policies_matter_where_runs_differ_only():
@@ -218,7 +218,7 @@ def test_a_rule_for_one_case_does_not_change_another():
     base = run(summary("a", P), summary("b", P), circumstances=Circumstances(configs={"s": {}}))
     now = run(summary("a", P), summary("b", P), circumstances=Circumstances(configs={"s": config}))
     assert kinds(base, now) == {"a": "expectation changed", "b": "unchanged"}
-    assert what_changed(base, now) == ("s: config: evaltui.turns added",)
+    assert circumstance_changes(base, now) == ("s: config: evaltui.turns added",)
 
 
 def test_what_was_different_between_two_runs():
@@ -231,8 +231,8 @@ def test_what_was_different_between_two_runs():
         circumstances=Circumstances({"agent.py": "2", "new.py": "1", "t.py": "1"}, "root", "gemini-2"),
     )
     agent = ("agent: agent.py, new.py (new), old.py (gone)", "model gemini-1 → gemini-2")
-    assert what_changed(base, now) == agent
-    assert what_changed(base, now, CaseId("s", "a")) == (*agent, "case changed")
+    assert circumstance_changes(base, now) == agent
+    assert circumstance_changes(base, now, CaseId("s", "a")) == (*agent, "case changed")
 
 
 def test_a_case_that_is_judged_otherwise_has_another_expectation():

@@ -9,6 +9,7 @@ from evaltui.text.figures import (
     counted,
     plural,
     score_figures,
+    short_list,
     show_duration,
     show_elapsed,
     show_growth,
@@ -19,7 +20,6 @@ from evaltui.text.figures import (
     show_score,
     show_scores,
     show_size,
-    some_of,
 )
 
 # A local time, whatever the zone is in which the tests run.
@@ -36,10 +36,10 @@ def test_counts_and_plurals():
 
 
 def test_a_list_names_three():
-    assert some_of(["a", "b", "c"]) == "a, b, c"
-    assert some_of(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert some_of(["a", "b"], 1) == "a and 1 more"
-    assert some_of([]) == ""
+    assert short_list(["a", "b", "c"]) == "a, b, c"
+    assert short_list(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert short_list(["a", "b"], 1) == "a and 1 more"
+    assert short_list([]) == ""
 
 
 def test_an_unknown_number_is_no_zero():

@@ -1,6 +1,6 @@
 """Telling whether the agent gets to see something else in a case."""
 
-from evaltui.core.model.case_id import given_fingerprint
+from evaltui.core.model.case_id import input_fingerprint
 
 
 def case(said="hi", answer="hello", **more):
@@ -9,8 +9,8 @@ def case(said="hi", answer="hello", **more):
 
 
 def test_what_the_agent_gets_to_see_is_told_from_what_is_expected():
-    before = given_fingerprint(case())
+    before = input_fingerprint(case())
     for expected in (case(), case(answer="hey"), case(final_session_state={"a": 1})):
-        assert given_fingerprint(expected) == before
+        assert input_fingerprint(expected) == before
     for given in (case(said="ho"), case(session_input={"state": {"a": 1}}), {"conversation_scenario": {}}):
-        assert given_fingerprint(given) != before
+        assert input_fingerprint(given) != before

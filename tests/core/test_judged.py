@@ -18,15 +18,15 @@ from judged_metrics import (
 )
 
 from evaltui.core.compare.judged import (
+    conversation_metrics,
     findings,
     findings_in,
-    judged_as_a_whole,
-    judged_in,
+    judged_metrics,
     was_judged,
 )
 from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import MetricResult, Status
-from evaltui.views.judged import answered
+from evaltui.views.judged import answers_text
 
 
 def only(judgement, name=RUBRICS, threshold=0.8):
@@ -108,8 +108,8 @@ def test_metrics_of_a_turn_and_of_the_whole_conversation():
     whole = judged_metric(WHOLE, [], [judged("", "", 5, 0)])
     rubrics = judged_metric(RUBRICS, [SHORT], [POLITE])
     plain = MetricResult("response_match_score", 1.0, 0.8, Status.PASSED)
-    assert judged_in((plain, whole, rubrics), 1) == [rubrics]
-    assert judged_as_a_whole((plain, whole, rubrics)) == [whole]
+    assert judged_metrics((plain, whole, rubrics), 1) == [rubrics]
+    assert conversation_metrics((plain, whole, rubrics)) == [whole]
     assert not was_judged(plain)
 
 
@@ -122,4 +122,4 @@ def test_metrics_of_a_turn_and_of_the_whole_conversation():
     ],
 )
 def test_how_many_answered(judge, words):
-    assert answered(judge) == words
+    assert answers_text(judge) == words

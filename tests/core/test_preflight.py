@@ -12,9 +12,9 @@ from evaltui.core.metrics.preflight import (
     CaseOfSet,
     SetToCheck,
     check_metric,
-    in_short,
     preflight,
-    withheld,
+    problems_text,
+    withheld_metrics,
 )
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.requirements import Facts, Readiness
@@ -71,7 +71,7 @@ def test_nothing_is_said_of_what_runs():
     one = check("tool_trajectory_avg_score", facts=NO_KEY)
     assert one.is_fine
     assert (one.readiness, one.cases, one.reason) == (Readiness.RUNS, 1, "")
-    assert in_short([one]) == ""
+    assert problems_text([one]) == ""
 
 
 def test_a_judge_needs_a_key():
@@ -151,7 +151,7 @@ def test_a_criterion_that_cannot_be_used_is_left_to_the_metric(name, criterion, 
     assert one.readiness is Readiness.CANNOT
     assert says in one.why
     assert "\n" not in one.why
-    assert withheld([one], "s") == {}
+    assert withheld_metrics([one], "s") == {}
 
 
 def test_expected_turns_are_missing_where_a_user_is_simulated():
@@ -227,7 +227,7 @@ def test_a_user_who_cannot_be_played():
     one = checks[-1]
     assert (one.metric, one.cases) == (SCENARIO, 1)
     assert one.why == "GOOGLE_API_KEY is not set"
-    assert SCENARIO in withheld(checks, "s")
+    assert SCENARIO in withheld_metrics(checks, "s")
     spoken = to_check(cases, {"hallucinations_v1": 0.5}, user_simulator_config={"type": "llm_audio"})
     assert "evaltui does not support" in preflight([spoken], HERE)[-1].why
     mine = to_check(cases, {}, user_simulator_config={"model": "my_agent.users:ask"})
@@ -247,25 +247,25 @@ def test_what_differs_between_sets_names_them():
     assert (fine.is_fine, fine.sets, fine.in_all) == (True, ("first",), False)
     assert (other.readiness, other.sets) == (Readiness.CANNOT, ("second",))
     checks = (fine, other)
-    assert withheld(checks, "first") == {}
-    assert withheld(checks, "second") == {"safety_v1": other.reason}
-    assert in_short(checks) == "safety_v1 cannot run"
+    assert withheld_metrics(checks, "first") == {}
+    assert withheld_metrics(checks, "second") == {"safety_v1": other.reason}
+    assert problems_text(checks) == "safety_v1 cannot run"
 
 
 def test_optional_metrics_are_known_as_such():
     one = check("safety_v1", facts=NO_KEY, evaltui={"optional": ["safety_v1"]})
     assert one.optional
-    assert in_short([one]) == ""
+    assert problems_text([one]) == ""
 
 
 def test_in_short_names_few_and_counts_many():
     names = ["safety_v1", "hallucinations_v1"]
-    assert in_short(preflight([to_check([case("a")], dict.fromkeys(names, 0.5))], NO_KEY)) == (
+    assert problems_text(preflight([to_check([case("a")], dict.fromkeys(names, 0.5))], NO_KEY)) == (
         "safety_v1 and hallucinations_v1 cannot run"
     )
     names.append(MATCH)
     several = {**dict.fromkeys(names, 0.5), "response_match_score": 1}
-    assert in_short(preflight([to_check([case("a")], several)], NO_KEY)) == "3 metrics cannot run"
+    assert problems_text(preflight([to_check([case("a")], several)], NO_KEY)) == "3 metrics cannot run"
 
 
 def test_every_metric_alone():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.prompts import Prompt, fenced, prompt
+from evaltui.core.prompts import Prompt, fence, prompt
 
 
 def test_values_are_inserted_as_they_are():
@@ -47,16 +47,16 @@ def _placeholders(name):
 
 @given(st.text())
 def test_a_text_cannot_end_its_fence(text):
-    first, *inner, last = fenced(text).split("\n")
+    first, *inner, last = fence(text).split("\n")
 
     assert "\n".join(inner) == text
     assert first.startswith("<text ")
     assert last == first.replace("<text", "</text")
     assert last not in text
-    assert fenced(text) == fenced(text)
+    assert fence(text) == fence(text)
 
 
 def test_a_text_that_knows_its_mark_gets_another():
-    mark = fenced("x").split("\n")[0]
+    mark = fence("x").split("\n")[0]
 
-    assert fenced(f"{mark} x").split("\n")[0] != mark
+    assert fence(f"{mark} x").split("\n")[0] != mark

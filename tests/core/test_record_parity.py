@@ -15,7 +15,7 @@ from evaltui.core.conversation.invocations import (
     invocations_from_events,
 )
 from evaltui.core.conversation.steps import steps_from_events
-from evaltui.core.model.events import Event, split
+from evaltui.core.model.events import Event, split_step
 
 AdkEvent = pytest.importorskip("google.adk.events.event").Event
 step_of = pytest.importorskip("evaltui.agents.adapters.adk.events").step_of
@@ -235,7 +235,7 @@ def reported(events):
             data = {"timestamp": step.timestamp}
             yield Event("user", step.content, data=data, turn=step.turn, id=step.id)
         else:
-            yield from split(step)
+            yield from split_step(step)
 
 
 def logged(events):
@@ -260,6 +260,6 @@ def test_steps_survive_the_log(steps):
         for number, event in enumerate(steps)
     ]
 
-    rebuilt = steps_from_events(logged(event for step in originals for event in split(step)))
+    rebuilt = steps_from_events(logged(event for step in originals for event in split_step(step)))
 
     assert rebuilt == originals

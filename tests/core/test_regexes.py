@@ -23,7 +23,7 @@ def short_patience(monkeypatch):
     """Long enough to be asked, for the tests to be short."""
     monkeypatch.setattr(regexes, "_PROBE_PATIENCE", 0.02)
     monkeypatch.setattr(Patience, "__init__", lambda self, left=0.02: setattr(self, "left", left))
-    monkeypatch.setattr(regexes, "_slow", {})
+    monkeypatch.setattr(regexes, "_slow_matches", {})
 
 
 def config(*regexes, **criteria):

@@ -14,7 +14,7 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import Invocation
-from evaltui.core.model.events import Event, Step, is_made_id, split
+from evaltui.core.model.events import Event, Step, is_made_id, split_step
 
 
 def content(*parts, role="model"):
@@ -279,7 +279,7 @@ def recorded_turns(draw):
         answer = content(draw(TEXTS), *draw(st.lists(PARTS, max_size=1)))
         steps.append(Step("root", answer, final=True, id="last"))
         user = Event("user", content(draw(TEXTS), role="user"), turn=turn)
-        events = [replace(event, turn=turn) for step in steps for event in split(step)]
+        events = [replace(event, turn=turn) for step in steps for event in split_step(step)]
         noise = Event("model_request", turn=turn, data={"model": "m"})
         piece = Event("text", content("la"), turn=turn, data={"partial": True})
         nested = Event("text", content("within"), turn=turn, data={"nested": True, "step": "n"})

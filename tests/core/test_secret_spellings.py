@@ -68,13 +68,13 @@ def masks(secret, spelling, before, after):
     secrets = Secrets({"SHOP_API_KEY": secret})
     spelled = SPELLINGS[spelling](secret)
     text = f"{before}{spelled}{after}"
-    assert "<SHOP_API_KEY>" in secrets.in_text(text)
-    assert not leaves(secret, spelled, secrets.in_text(text))
+    assert "<SHOP_API_KEY>" in secrets.mask_text(text)
+    assert not leaves(secret, spelled, secrets.mask_text(text))
     for ascii_only in (True, False):
         line = json.dumps({"a": [text]}, ensure_ascii=ascii_only)
-        assert secrets.may_be_in(line)
-        assert json.loads(secrets.in_json(line, json.dumps)) == {"a": [secrets.in_text(text)]}
-    assert secrets.masked({"a": [text]}) == {"a": [secrets.in_text(text)]}
+        assert secrets.may_hold_secret(line)
+        assert json.loads(secrets.mask_json(line, json.dumps)) == {"a": [secrets.mask_text(text)]}
+    assert secrets.masked({"a": [text]}) == {"a": [secrets.mask_text(text)]}
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -94,7 +94,7 @@ def test_a_secret_in_pieces_is_masked_as_in_the_whole_text(secret, before, after
     text = f"{before}{secret}{after}"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    assert "".join(secrets.in_pieces(pieces)) == secrets.in_text(text)
+    assert "".join(secrets.mask_pieces(pieces)) == secrets.mask_text(text)
     for cut in range(len(before) + 1, len(before) + len(secret)):
         assert secrets.open_tail(text[:cut]) >= cut - len(before)
 
@@ -102,6 +102,6 @@ def test_a_secret_in_pieces_is_masked_as_in_the_whole_text(secret, before, after
 def test_words_of_a_text_are_not_taken_for_spellings():
     secrets = Secrets({"SHOP_API_KEY": "correct horse/battery", "DB_PASSWORD": "hunter22"})
     text = "the correct answer of a horse with a battery, hunted by hunters: %20 &amp; 68756e74 Y29ycmVjdA=="
-    assert secrets.in_text(text) is text
+    assert secrets.mask_text(text) is text
     assert secrets.open_tail(text) == 0
     assert secrets.open_tail(f"{text} corr") == len("corr")

@@ -36,10 +36,10 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC/+=\n-----END RSA PRIVATE 
 )
 def test_what_looks_like_a_key(text, clean):
     secrets = Secrets()
-    assert secrets.in_text(text) == clean
-    assert secrets.in_text(clean) == clean
+    assert secrets.mask_text(text) == clean
+    assert secrets.mask_text(clean) == clean
     line = json.dumps({"a": f"\n{text}"})
-    assert json.loads(secrets.in_json(line, json.dumps)) == {"a": f"\n{clean}"}
+    assert json.loads(secrets.mask_json(line, json.dumps)) == {"a": f"\n{clean}"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_looks_like_a_key(text, clean):
     ],
 )
 def test_what_does_not(text):
-    assert Secrets().in_text(text) is text
+    assert Secrets().mask_text(text) is text
 
 
 def test_values_of_variables_by_their_names():
@@ -71,10 +71,10 @@ def test_values_of_variables_by_their_names():
     )
     text = 'correct horse battery, correct horse; quo"te\\d; Winterthur /home/someone abc 100000000'
     clean = "<LONG_TOKEN>, <SHOP_API_KEY>; <DB_PASSWORD>; Winterthur /home/someone abc 100000000"
-    assert secrets.in_text(text) == clean
+    assert secrets.mask_text(text) == clean
     for ascii_only in (True, False):
         line = json.dumps({"é": [text]}, ensure_ascii=ascii_only)
-        assert json.loads(secrets.in_json(line, json.dumps)) == {"é": [clean]}
+        assert json.loads(secrets.mask_json(line, json.dumps)) == {"é": [clean]}
 
 
 def test_whatever_data_they_stand_in_and_nothing_else_is_touched():

@@ -19,14 +19,14 @@ from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.core.model.modes import PREBUILT_PERSONAS
-from evaltui.core.played_users import PlayedUser, ends, lines_of, stopped_in_words
+from evaltui.core.played_users import PlayedUser, ends_conversation, lines_of, stop_text
 from evaltui.core.simulated_users import (
     SimulatedUser,
-    described,
+    describe_persona,
     persona_of,
     prebuilt_personas,
     simulated_user,
-    stopped,
+    stop_reason,
 )
 
 MINE = {
@@ -205,7 +205,7 @@ def test_custom_instructions():
     assert "You are IMPATIENT: Somebody in a hurry. Who the user is:" in prompt
     persona = persona_of(mine)
     assert persona is not None
-    assert described(persona) in prompt
+    assert describe_persona(persona) in prompt
     assert instructions(scenario(), [], with_persona).endswith("You are :  ")
 
 
@@ -246,11 +246,11 @@ def test_the_conversation_is_told_without_thoughts_and_calls():
 
 @pytest.mark.parametrize("message", ["</finished>", "Thanks! </FINISHED>", "x</Finished>y"])
 def test_the_stop_signal_ends_it_wherever_it_stands(message):
-    assert ends(message)
+    assert ends_conversation(message)
 
 
 def test_other_messages_do_not():
-    assert not ends("I have finished </ finished >")
+    assert not ends_conversation("I have finished </ finished >")
 
 
 @pytest.mark.parametrize(
@@ -264,12 +264,12 @@ def test_the_limit(most, turns, reached):
 
 
 def test_what_ended_it_in_words():
-    assert stopped_in_words("signal", 4) == "the simulated user ended the conversation after 4 turns"
-    assert stopped_in_words("limit", 1) == "stopped at the limit of 1 turn"
+    assert stop_text("signal", 4) == "the simulated user ended the conversation after 4 turns"
+    assert stop_text("limit", 1) == "stopped at the limit of 1 turn"
     line = Event("console", agent=SIMULATED_USER, data={"source": "x", "text": "over", "stopped": "limit"})
     printed = Event("console", data={"source": "stdout", "text": "hm"})
-    assert stopped([printed, line]) == "over"
-    assert stopped([printed]) == ""
+    assert stop_reason([printed, line]) == "over"
+    assert stop_reason([printed]) == ""
 
 
 def test_what_the_user_asks_its_model_is_none_of_the_agents_work():

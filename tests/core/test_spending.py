@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from evaltui.core.compare.run_summary import summarize
-from evaltui.core.cost.metering import MeteredCall, calls_in, spent_on, tokens_of
-from evaltui.core.cost.prices import OWN, Prices
+from evaltui.core.cost.metering import MeteredCall, calls_in, spending_on, tokens_of
+from evaltui.core.cost.prices import OWN_PRICE_SOURCE, Prices
 from evaltui.core.model.config import EvaltuiBlock
 from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
@@ -51,7 +51,7 @@ def response(number=1, usage=USAGE, **data):
 
 def spent(*events, judged=()):
     calls, is_unseen = calls_in(events)
-    return spent_on([*calls, *judged], OWN_PRICES) + Spending(unseen=int(is_unseen))
+    return spending_on([*calls, *judged], OWN_PRICES) + Spending(unseen=int(is_unseen))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_tokens_are_read_from_genais_usage(usage, tokens):
 
 def test_a_call_is_metered_by_its_request_and_response():
     assert spent(request(), response()) == Spending(
-        (ModelSpending("agent", "m", 1, tokens=TOKENS, usd=COST, prices=OWN),)
+        (ModelSpending("agent", "m", 1, tokens=TOKENS, usd=COST, prices=OWN_PRICE_SOURCE),)
     )
 
 

@@ -114,8 +114,8 @@ def test_a_missing_key_is_named_in_the_spelling_around_it():
             'write {"parts": [{"text": "it\'s off"}]}',
         ),
         (
-            {"final_response": {"parts": [{"inline_data": {"data": "***"}}]}},
-            "final_response.parts[0].inline_data.data: must be base64 data, which this text is not",
+            {"user_content": {"parts": [{"inline_data": {"data": "***"}}]}},
+            "user_content.parts[0].inline_data.data: must be base64 data, which this text is not",
         ),
         ({"duration": "long"}, 'duration: must be a number, is the string "long"'),
         ({"rubrics": {}}, "rubrics: must be a list, is an object"),
@@ -318,6 +318,18 @@ def test_unknown_roles(role):
         assert of_turn(final_response=content) == [
             "warning final_response.role: unknown role 'assistant'; ADK knows user, model"
         ]
+
+
+@pytest.mark.parametrize("name", ["inline_data", "inlineData", "file_data", "fileData"])
+def test_an_attachment_of_an_expected_response_is_named_as_not_compared(name):
+    image = {name: {"mime_type": "image/png", "data": "iVBORw=="}}
+    parts = [{"text": "See the chart."}, image if "nline" in name else {name: {"file_uri": "gs://b/c.png"}}]
+
+    (problem,) = of_turn(final_response={"parts": parts})
+    assert problem.endswith(
+        f"final_response.parts[1].{name}: not compared: built-in metrics read the texts of a response"
+    )
+    assert of_turn(user_content={"parts": parts}) == []
 
 
 def test_case_warnings_stand_alone():

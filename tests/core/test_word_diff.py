@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.text import word_diff
-from evaltui.text.word_diff import words
+from evaltui.text.word_diff import diff_words
 
 sentences = st.lists(
     st.sampled_from(
@@ -33,12 +33,12 @@ sentences = st.lists(
     ],
 )
 def test_examples(expected, actual, parts):
-    assert list(words(expected, actual)) == parts
+    assert list(diff_words(expected, actual)) == parts
 
 
 @given(st.text() | sentences, st.text() | sentences)
 def test_both_texts_can_be_put_together_again(expected, actual):
-    parts = words(expected, actual)
+    parts = diff_words(expected, actual)
     assert "".join(text for op, text in parts if op != "added") == expected
     assert "".join(text for op, text in parts if op != "removed") == actual
     assert all(text for _, text in parts)
@@ -50,7 +50,7 @@ def test_both_texts_can_be_put_together_again(expected, actual):
 def test_long_texts_keep_their_common_ends(monkeypatch):
     monkeypatch.setattr(word_diff, "MAX_WORDS", 10)
     middle = " ".join(str(n) for n in range(20))
-    parts = words(f"start {middle} end", f"start {middle[::-1]} end")
+    parts = diff_words(f"start {middle} end", f"start {middle[::-1]} end")
     assert [op for op, _ in parts] == ["same", "removed", "added", "same"]
     assert parts[0][1].startswith("start ")
     assert parts[-1][1].endswith(" end")

@@ -226,10 +226,10 @@ def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
     link = tmp_path / "link.evalset.json"
     link.symlink_to(file)
     with files.locked([link]):
-        monkeypatch.setattr(files, "_LONGEST_WAIT", 0.0)
+        monkeypatch.setattr(files, "_MAX_WAIT", 0.0)
         with pytest.raises(TimeoutError, match="another process is saving"):
             save(file, "1", None)
-        monkeypatch.setattr(files, "_LONGEST_WAIT", 60.0)
+        monkeypatch.setattr(files, "_MAX_WAIT", 60.0)
         waiting = threading.Thread(target=save, args=(file, "1", None))
         waiting.start()
         assert not file.exists()

@@ -384,7 +384,7 @@ async def new_files(folder: Path) -> str:
     set_editing.new_case(editing)
     editor = Editor(workbench)
     editor.criterion("add", MetricRow, name="safety_v1")
-    converted, problems = set_editing.converted(agent / "older.test.json")
+    converted, problems = set_editing.convert_file(agent / "older.test.json")
     assert converted is not None, problems
     assert await set_editing.convert(editing, converted, agent / "newer.evalset.json", workbench.say)
     assert await editing.save_all()

@@ -20,8 +20,8 @@ from waiting import PATIENCE_WITH_PROCESSES, until
 
 from evaltui.project.templates import create_demo
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.start.view import STEPS, TourLine, TourStep
-from evaltui.tui.theme import DARK
+from evaltui.tui.start.view import TOUR_STEPS, TourLine, TourStep
+from evaltui.tui.theme import DARK_THEME
 from evaltui.workbench.workbench import Workbench
 
 SIZE = (100, 30)
@@ -41,13 +41,13 @@ async def frames() -> list[Frame]:
         captured = threading.Event()
         app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True, remember=captured.wait)
         async with app.run_test(size=SIZE) as pilot:
-            app.theme = DARK
+            app.theme = DARK_THEME
             try:
-                await _until(app, lambda: STEPS[0].text in "\n".join(_texts(app)))
+                await _until(app, lambda: TOUR_STEPS[0].text in "\n".join(_texts(app)))
                 await _capture(pilot, found)
             finally:
                 captured.set()
-            for number, step in enumerate(STEPS):
+            for number, step in enumerate(TOUR_STEPS):
                 async for _ in pressed(pilot, step):
                     await _capture(pilot, found)
                 tour = app.screen_stack[0].query_one(TourLine)

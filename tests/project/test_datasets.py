@@ -1,12 +1,14 @@
 """Google's EvaluationDataset, read as an eval set."""
 
 import json
+import re
 
 import pytest
 
 from evaltui.core.model.base_model import dump
 from evaltui.project.configs import find_config
 from evaltui.project.eval_sets import changes, load_eval_set, read_eval_set
+from evaltui.project.lint import lint
 from tests.project.layouts import write
 
 
@@ -165,21 +167,32 @@ custom_metrics:
 """
 
 
+def custom(definition, name="m"):
+    return f"metrics_to_run: [{name}]\ncustom_metrics: [{{name: {name}, {definition}}}]"
+
+
 def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tmp_path):
     path = read(tmp_path / "datasets", PROMPT)
     eval_set = write(tmp_path / "datasets" / "x.json", '{"eval_set_id": "x", "eval_cases": []}')
     write(tmp_path / "pyproject.toml")
     assert find_config(path).config.evaltui.optional == ["tool_trajectory_avg_score", "response_match_score"]
     yaml = write(tmp_path / "eval_config.yaml", CONFIG)
+    write(tmp_path / "mine.py")
     used = find_config(path)
     assert used.path == yaml
-    assert used.config.criteria == {"safety_v1": 1.0, "final_response_match_v2": 1.0}
-    reasons = {metric.metric_name: metric.not_evaluated for metric in used.config.metrics()[2:]}
-    assert list(reasons) == ["hallucination", "mine", "general_quality"]
-    assert "no threshold" in reasons["hallucination"]
-    assert "hallucinations_v1" in reasons["hallucination"]
-    assert "custom_function_file" in reasons["mine"]
-    assert "not of evaltui" in reasons["general_quality"]
+    assert {metric.metric_name: metric.threshold for metric in used.config.metrics()} == {
+        "safety_v1": 1.0,
+        "final_response_match_v2": 1.0,
+        "hallucinations_v1": None,
+        "mine": None,
+        "general_quality": None,
+    }
+    *_, mine, general = used.config.metrics()
+    assert mine.definition.file == str(tmp_path / "mine.py")
+    assert "that evaltui has no metric for. Instead, write rubrics" in general.not_evaluated
+    elsewhere = read(tmp_path / "more", PROMPT)
+    yaml.rename(write(tmp_path / "tests" / "eval" / "mine.py").with_name("eval_config.yaml"))
+    assert find_config(elsewhere).path == tmp_path / "tests" / "eval" / "eval_config.yaml"
     # It is not for eval sets of ADK, and a config of evaltui beside the dataset replaces it.
     assert find_config(eval_set).defaulted
     own = write(tmp_path / "datasets" / "test_config.json", '{"criteria": {"response_match_score": 0.5}}')
@@ -192,11 +205,22 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
         ("metrics_to_run: [a", "eval_config.yaml:1: not valid YAML"),
         ("metrics_to_run: a", "metrics_to_run: must be a list, is the string"),
         ("metrics_to_run: [1]", "metrics_to_run[0]: must be a string, is the number 1"),
+        ("metrics_to_run:", "metrics_to_run: must be a list, is null"),
+        (CONFIG, "eval_config.yaml:5: custom_metrics[0].custom_function_file: mine.py does not exist beside"),
+        (custom("rubric_group_name: g"), "agents-cli does not support it"),
+        (custom("judge_model: m"), "'m' is no managed metric, so its definition needs prompt_template"),
+        (custom("prompt_template: x", "safety_v1"), "'safety_v1' is a managed metric; choose another name"),
+        (custom("prompt_template: ''"), "prompt_template: must be a text that is not empty"),
+        (custom("custom_function: x, custom_function_file: y"), "stands beside custom_function"),
+        (custom("custom_function: x, execution: far"), 'must be "local" or "remote", is \'far\''),
+        (custom("prompt_template: x, judge_model_sampling_count: 33"), "must be a whole number from 1 to 32"),
+        ("metrics_to_run: [safety]\nevaltui: {criteria: {safety: 1}}", "unknown metric safety"),
+        ("metrics_to_run: [safety]\nevaltui: {x: 1}", "evaltui.x: not known to this version of evaltui"),
     ],
 )
 def test_a_broken_config_of_agents_cli_is_never_replaced_by_defaults(tmp_path, text, message):
     write(tmp_path / "eval_config.yaml", text)
-    with pytest.raises(ValueError, match=message.replace("[", r"\[")):
+    with pytest.raises(ValueError, match=re.escape(message)):
         find_config(read(tmp_path, PROMPT))
 
 
@@ -205,3 +229,12 @@ def test_a_user_of_a_history_has_a_name(tmp_path):
     case = {"conversation_history": history, "prompt": content("And now?")}
     turns_of_case = converted(tmp_path, case)["conversation"]
     assert turns_of_case == [ANSWERED, {"user_content": content("And now?")}]
+
+
+def test_rules_of_a_config_of_agents_cli_are_checked_at_their_lines(tmp_path):
+    read(tmp_path / "datasets", {**PROMPT, "eval_case_id": "a"})
+    write(tmp_path / "pyproject.toml")
+    rules = "  rules:\n    - {tool: f, arg: x, match: ignore, case: b}\n"
+    write(tmp_path / "eval_config.yaml", f"metrics_to_run: [safety]\n# ours\nevaltui:\n{rules}")
+    (problem,) = lint([tmp_path])
+    assert (problem.line, problem.message) == (5, "no case 'b' in the eval sets beside this config")

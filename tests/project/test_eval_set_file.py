@@ -8,7 +8,7 @@ from eval_data import make_turn
 
 from evaltui.project.eval_set_file import read_eval_set_file, stamp_of, validated
 from evaltui.project.eval_sets import read_eval_set
-from evaltui.workbench.cases.validating_apart import give_back
+from evaltui.workbench.cases.validating_apart import return_memory
 
 TURN = make_turn("hello")
 GOOD = {"conversation": [TURN]}
@@ -78,4 +78,4 @@ def test_cases_that_are_the_same_are_not_looked_at_again(tmp_path):
 
 
 def test_memory_can_be_given_back_wherever_this_runs():
-    give_back()
+    return_memory()

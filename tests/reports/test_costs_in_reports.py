@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from evaltui.core.cost.cost_lines import cost_lines
-from evaltui.core.cost.prices import OWN
+from evaltui.core.cost.prices import OWN_PRICE_SOURCE
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
 from evaltui.reports.console import render_console
 from evaltui.reports.csv_report import csv_report
@@ -73,7 +73,7 @@ def test_a_run_that_cost_nothing_that_is_known_says_nothing_of_it(spent):
 
 
 def test_own_prices_are_no_estimate_from_a_list():
-    own = Spending((replace(AGENT, prices=OWN),))
+    own = Spending((replace(AGENT, prices=OWN_PRICE_SOURCE),))
     assert "estimated from own prices" in "\n".join(console(costing(own)))
     both = costing(own, Spending((AGENT,)))
     assert "estimated from list prices of genai-prices 0.2.3 and own prices" in "\n".join(console(both))

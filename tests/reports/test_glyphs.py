@@ -15,8 +15,8 @@ from evaltui.text.glyphs import (
     SPARKS,
     THRESHOLD,
     ascii_only,
-    for_terminal,
     in_ascii,
+    line_for_terminal,
 )
 from evaltui.text.outcomes import GLYPHS, ROW_MARKS
 
@@ -55,6 +55,6 @@ def test_what_a_terminal_cannot_show_is_as_wide_as_before(monkeypatch, encoding,
     monkeypatch.setattr(sys, "__stdout__", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
     ascii_only.cache_clear()
     try:
-        assert for_terminal([("✓ 19 °C 你", "")]) == [(shown, "")]
+        assert line_for_terminal([("✓ 19 °C 你", "")]) == [(shown, "")]
     finally:
         ascii_only.cache_clear()

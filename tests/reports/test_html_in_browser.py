@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 def urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder: Path = tmp_path_factory.mktemp("reports")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "MOST_CASES", MOST_CASES)
+        patch.setattr(pages, "MAX_CASES", MOST_CASES)
         _write_reports(folder)
     return {path.stem: path.as_uri() for path in folder.iterdir()}
 

@@ -164,7 +164,7 @@ def test_what_did_not_pass_is_html_first_and_the_rest_is_data():
     found = Read(large())
     data = found.bodies()
     in_data = sum(map(len, data.values()))
-    assert 1_000 - pages.MOST_CASES <= in_data <= 900
+    assert 1_000 - pages.MAX_CASES <= in_data <= 900
     # All those that failed can be read without a script.
     assert found.text.count("unexpected call notify_user; final state kitchen.degrees is") >= 200
     assert not [body for block in data.values() for body in block if "unexpected call" in body]
@@ -212,7 +212,7 @@ def test_a_call_out_of_order_says_where_it_is_expected():
 
 
 def test_the_same_run_makes_the_same_report(monkeypatch):
-    monkeypatch.setattr(pages, "MOST_CASES", 20)
+    monkeypatch.setattr(pages, "MAX_CASES", 20)
     assert "".join(html_report(many(40, 30))) == "".join(html_report(many(40, 30)))
 
 

@@ -4,16 +4,17 @@ import pytest
 
 from evaltui.text import markdown as module
 from evaltui.text.lines import cells
-from evaltui.text.markdown import markdown
+from evaltui.text.markdown import markdown_lines
 
 
 def plain(text, width=40):
-    return ["".join(part for part, _ in line).rstrip() for line in markdown(text, width)]
+    return ["".join(part for part, _ in line).rstrip() for line in markdown_lines(text, width)]
 
 
 def dump(text, width=40):
     return [
-        "".join(f"{part}<{role}>" if role else part for part, role in line) for line in markdown(text, width)
+        "".join(f"{part}<{role}>" if role else part for part, role in line)
+        for line in markdown_lines(text, width)
     ]
 
 
@@ -39,7 +40,7 @@ def test_blocks():
 
 
 def test_code_is_coloured_on_a_surface_as_wide_as_the_text():
-    lines = markdown("```python\nx = 1\n\ny = 2\n```\nend", 20)
+    lines = markdown_lines("```python\nx = 1\n\ny = 2\n```\nend", 20)
     assert {cells(line) for line in lines[:-1]} == {20}
     assert all("surface" in role for line in lines[:-1] for _, role in line)
     assert ("1", "surface number") in lines[1]
@@ -50,7 +51,7 @@ def test_code_is_coloured_on_a_surface_as_wide_as_the_text():
 def test_tables():
     text = "| room | degrees |\n|---|---:|\n| Kitchen | **19** |\n| Hall | 7 |"
     assert plain(text) == ["room     degrees", "─" * 16, "Kitchen       19", "Hall           7"]
-    assert all(cells(line) <= 10 for line in markdown(text, 10))
+    assert all(cells(line) <= 10 for line in markdown_lines(text, 10))
     text = "| key | action |\n|---|---|\n| ctrl+s | saves every file |"
     assert plain(text, 18) == ["key     action", "─" * 18, "ctrl+s  saves", "        every file"]
 
@@ -61,8 +62,8 @@ def test_what_a_terminal_would_obey_is_spelt_out():
 
 
 def test_of_a_growing_text_only_the_last_paragraph_is_drawn_anew(monkeypatch):
-    module._drawn.cache_clear()
+    module._draw_paragraph.cache_clear()
     text = "".join(f"Paragraph {number} of **many**.\n\n" for number in range(50))
     for end in range(len(text) - 20, len(text)):
-        markdown(text[:end], 60)
-    assert module._drawn.cache_info().misses <= 50 + 20
+        markdown_lines(text[:end], 60)
+    assert module._draw_paragraph.cache_info().misses <= 50 + 20

@@ -16,7 +16,7 @@ from report_pages import HOSTILE, hostile_case
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
-from evaltui.reports.markdown_report import MOST_BYTES, markdown_report
+from evaltui.reports.markdown_report import MAX_BYTES, markdown_report
 from evaltui.text.values import visible
 
 MARKDOWN = (
@@ -96,7 +96,7 @@ def test_a_run_without_cases_has_not_passed():
 def test_it_is_short_enough_for_a_comment_and_says_what_is_left_out(number):
     run = report(*(failed(f"case_{n}") for n in range(number)))
     page = markdown_report(run)
-    assert len(page.encode()) <= MOST_BYTES
+    assert len(page.encode()) <= MAX_BYTES
     found = Rendered(page)
     # The first block has the reasons of the failures.
     rows, details = found.tags.count("tr") - 1, found.tags.count("details") - 1
@@ -106,7 +106,7 @@ def test_it_is_short_enough_for_a_comment_and_says_what_is_left_out(number):
     if details < number:
         assert f"details of {number - details:,} cases left out" in found.prose
     # It is filled, not cut to be safe.
-    assert number < 1_000 or len(page.encode()) > MOST_BYTES - 4_000
+    assert number < 1_000 or len(page.encode()) > MAX_BYTES - 4_000
 
 
 def test_one_huge_case_does_not_push_the_others_out():

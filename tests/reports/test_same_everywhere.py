@@ -12,7 +12,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.reports.console import render_console
 from evaltui.reports.html.page import html_report
 from evaltui.text.lines import draw
-from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.case_result import ShownCase, write_case_result
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
@@ -42,7 +42,7 @@ def on_screen(width):
     stored = StoredCase(make_case(CASE.eval_id))
     outcome = CaseOutcome(ResultInMemory.of(CASE), RunRef(1), stored, EvalConfig())
     page = Page(width, 180)
-    write_case_result(page, CaseShown(outcome, messages={}))
+    write_case_result(page, ShownCase(outcome, messages={}))
     return "\n".join(" ".join(draw(line, color=False).split()) for line in page.lines)
 
 

@@ -60,7 +60,7 @@ from evaltui.text.values import valid_json
 class Unmasked(Secrets):
     """Masks nothing, as a run of which nobody knew that something is a secret."""
 
-    def may_be_in(self, text):
+    def may_hold_secret(self, text):
         return False
 
 
@@ -71,7 +71,7 @@ CASES = 6
 @pytest.fixture
 def few(monkeypatch):
     """A run of more than two cases is one of many."""
-    monkeypatch.setattr(console, "_MOST_LISTED", 2)
+    monkeypatch.setattr(console, "_MAX_LISTED", 2)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -195,7 +195,7 @@ def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_pa
 
 
 def test_the_page_of_a_large_run_lists_what_did_not_pass_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "MOST_ROWS", 3)
+    monkeypatch.setattr(rows, "MAX_ROWS", 3)
     run = stored_report(open_run(write_run(tmp_path / "run.sqlite", 5, failed=2)), Secrets())
     page = "".join(html_report(run))
     assert page.count('<details class="case"') == 3
@@ -228,8 +228,8 @@ def test_lists_of_a_document_are_written_item_by_item():
 @pytest.mark.thorough
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, monkeypatch, format):
-    monkeypatch.setattr(console, "_MOST_LISTED", 10)
-    monkeypatch.setattr(bodies, "_IN_MEMORY", 1)
+    monkeypatch.setattr(console, "_MAX_LISTED", 10)
+    monkeypatch.setattr(bodies, "_MAX_BYTES_IN_MEMORY", 1)
 
     def peak(cases: int) -> int:
         run = stored_report(open_run(write_run(tmp_path / f"{cases}.sqlite", cases, failed=10)), Secrets())

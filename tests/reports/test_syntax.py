@@ -6,12 +6,12 @@ import pytest
 
 from evaltui.text.lines import with_role
 from evaltui.text.syntax import (
-    MOST_CHARACTERS,
-    MOST_LINES,
+    MAX_CHARACTERS,
+    MAX_LINES,
     arguments_line,
     change_lines,
-    code,
-    colored,
+    code_lines,
+    color_json,
     value_line,
 )
 
@@ -21,7 +21,7 @@ def dump(line):
 
 
 def dumps(text, lexer):
-    return [dump(line) for line in code(text, lexer)]
+    return [dump(line) for line in code_lines(text, lexer)]
 
 
 def plain(lines):
@@ -36,7 +36,7 @@ def test_json():
 
 
 def test_python_tracebacks_and_diffs():
-    assert dump(code("@once\ndef f(): return None  # why", "python")[0]) == "@once<keyword>"
+    assert dump(code_lines("@once\ndef f(): return None  # why", "python")[0]) == "@once<keyword>"
     assert "f<function>" in dumps("def f(): pass", "python")[0]
     trace = 'Traceback (most recent call last):\n  File "agent.py", line 12, in <module>\nNameError: x'
     head, place, error = dumps(trace, "pytb")
@@ -51,22 +51,22 @@ def test_python_tracebacks_and_diffs():
 @pytest.mark.parametrize("text", ["", "a", "a\n", "\na\n\nb", "a\r\nb", "\tx", "\x1b[31m\u202e"])
 @pytest.mark.parametrize("lexer", ["json", "python", "pytb", "markdown", "diff", "yaml", "cobol"])
 def test_every_text_keeps_its_lines_and_is_safe(text, lexer):
-    shown = plain(code(text, lexer))
+    shown = plain(code_lines(text, lexer))
     assert shown.count("\n") == text.count("\n")
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 
 
 def test_languages_of_fences_go_by_other_names_and_unknown_ones_stay_plain():
-    assert code("x = 1", "py") == code("x = 1", "python")
-    assert code("x = 1", "cobol") == [[("x = 1", "")]]
+    assert code_lines("x = 1", "py") == code_lines("x = 1", "python")
+    assert code_lines("x = 1", "cobol") == [[("x = 1", "")]]
 
 
 def test_long_texts_are_cut():
-    lines = code("\n".join(["1"] * 6_812), "json")
-    assert len(lines) == MOST_LINES + 1
+    lines = code_lines("\n".join(["1"] * 6_812), "json")
+    assert len(lines) == MAX_LINES + 1
     assert dump(lines[-1]) == "… 4,812 more lines<muted>"
-    wide = code(json.dumps("x" * MOST_CHARACTERS), "json")
+    wide = code_lines(json.dumps("x" * MAX_CHARACTERS), "json")
     assert [dump(line)[-30:] for line in wide][1:] == ["… 2 more characters<muted>"]
     assert {role for _, role in wide[0]} == {""}
 
@@ -74,7 +74,7 @@ def test_long_texts_are_cut():
 def test_values_arguments_and_changes():
     assert dump(value_line({"a": None})) == '{<comment>"a"<key>: <comment>null<number>}<comment>'
     assert dump(value_line("x" * 100, 10)) == '"xxxxxxx…"<string>'
-    assert dump(colored(arguments_line({"room": "Hall", "to": 5}, 50))) == (
+    assert dump(color_json(arguments_line({"room": "Hall", "to": 5}, 50))) == (
         '  room<key> "Hall"<string>  to<key> 5<number>'
     )
     assert arguments_line(None, 50) == []

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.recordings.entry import Shared, ToolCall, written
+from evaltui.core.recordings.entry import Shared, ToolCall, line_text
 from evaltui.runner.recording_files import read_recordings, recordings_path, save_recordings
 
 
@@ -33,7 +33,7 @@ def test_cases_and_runs_are_sorted_and_entries_are_not(path):
     save_recordings(path, {("b", 0): [call("b", 2), call("b", 1)], ("a", 1): [call("a", repeat=1)]}, {})
     save_recordings(path, {("a", 0): [call("a")]}, {})
     lines = [call("a"), call("a", repeat=1), call("b", 2), call("b", 1)]
-    assert path.read_text() == "".join(f"{written(line)}\n" for line in lines)
+    assert path.read_text() == "".join(f"{line_text(line)}\n" for line in lines)
     assert read_recordings(path).entries("b", 0) == [call("b", 2), call("b", 1)]
     assert read_recordings(path).cases == {"a", "b"}
 
@@ -57,7 +57,7 @@ def test_other_cases_keep_their_text(path):
     path.write_bytes(f"\ufeff{odd}\r\n\r\n".encode())
     assert read_recordings(path).entries("b", 0) == [ToolCall("b", 0, 0, "find", {})]
     save_recordings(path, {("a", 0): [call("a")]}, {})
-    assert path.read_text() == f"{written(call('a'))}\n{odd}\n"
+    assert path.read_text() == f"{line_text(call('a'))}\n{odd}\n"
 
 
 TOOL = '{"kind": "tool", "case": "a", "repeat": 0, "turn": 0, "tool": "t", "args": {}, "result": null}'
@@ -72,9 +72,12 @@ CUT = (
     [
         ("<<<<<<< ours", "conflict marker of git. Resolve the conflict, or delete the file and record again"),
         ("=======", "conflict marker of git. Resolve the conflict, or delete the file and record again"),
-        (written(call("a"))[:-9], CUT),
+        (line_text(call("a"))[:-9], CUT),
         ("[1]", "`kind` is missing"),
-        (written(call("a"))[:-1] + ', "case": "b"}', "no recording: a key is given more than once. Restore"),
+        (
+            line_text(call("a"))[:-1] + ', "case": "b"}',
+            "no recording: a key is given more than once. Restore",
+        ),
         (TOOL.replace('"args": {}', '"args": {"n": 1, "n": 2}'), "a key is given more than once"),
         (TOOL.replace('"repeat": 0', '"repeat": true'), "repeat has a value of the wrong type"),
         (TOOL.replace(', "result": null', ""), "neither result nor error"),
@@ -94,14 +97,14 @@ CUT = (
             "unknown kind 'format': recorded by a newer version of evaltui? Update it, or delete the line",
         ),
         (
-            written(call("a"))[:-1] + ', "encoding": "zip"}',
+            line_text(call("a"))[:-1] + ', "encoding": "zip"}',
             "unknown key 'encoding' in a tool line: recorded by a newer version of evaltui?",
         ),
     ],
 )
 def test_a_line_that_is_no_recording_of_this_version_refuses_the_file_which_stays(path, line, why):
     path.parent.mkdir()
-    path.write_text(f"{written(call('b'))}\n{line}\n")
+    path.write_text(f"{line_text(call('b'))}\n{line}\n")
     before = path.read_bytes()
     for read in (lambda: read_recordings(path), lambda: save_recordings(path, {("a", 0): [call("a")]}, {})):
         with pytest.raises(EvalSetError) as refused:

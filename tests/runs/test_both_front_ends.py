@@ -19,7 +19,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.runs.listing import names_by_run, stored_runs
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from evaltui.workbench.state import Repeated, Selection
+from evaltui.workbench.state import RepeatChoice, Selection
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
@@ -159,7 +159,7 @@ def a_set(workbench: Workbench) -> None:
 
 def several_times(workbench: Workbench) -> None:
     select(workbench, "other.evalset.json")
-    workbench.runs.run_case(Repeated(3, "majority"))
+    workbench.runs.run_case(RepeatChoice(3, "majority"))
 
 
 def some(workbench: Workbench) -> None:

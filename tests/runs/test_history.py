@@ -57,6 +57,14 @@ def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
     return path
 
 
+@pytest.mark.parametrize("number", ["2", "20", "202601"])
+def test_a_number_that_no_run_has_is_no_beginning_of_an_id(number, tmp_path):
+    """Else a run would be compared with the only one that there is, whichever that is."""
+    keep(tmp_path, {"a": P})
+    with pytest.raises(SelectionError, match=f"has no run '{number}'"):
+        find_run(RunStore(tmp_path), number)
+
+
 def test_finding_runs(tmp_path):
     with pytest.raises(SelectionError, match=r"no runs of .* yet"):
         find_run(RunStore(tmp_path), "last")

@@ -14,11 +14,11 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
-from evaltui.core.thresholds import Limit, judged_by, limits_of, scores_tell
+from evaltui.core.thresholds import Limit, limits_of, rejudge, scores_decide
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
-from evaltui.runs.score_table import CaseRow, ScoreTable, Side, TrialOf
+from evaltui.runs.score_table import CaseRow, ScoreTable, Side, TriedThreshold
 from evaltui.runs.store import RunStore
 
 SCORES = st.one_of(st.none(), st.sampled_from((0.0, 0.25, 0.5, 0.8, 1.0, 3.0)))
@@ -60,7 +60,7 @@ def results(draw, thresholds):
             metrics.append(MetricResult("final_session_state", 1.0 * (state == "PASSED"), 1.0, state))
         repeats.append(RepeatResult(Status.PASSED, tuple(metrics)))
     by = config(thresholds)
-    return judged_by(case_over_repeats("set", "case", repeats, "all", "set"), by, by)
+    return rejudge(case_over_repeats("set", "case", repeats, "all", "set"), by, by)
 
 
 def filled(cases, pass_if=None):
@@ -87,7 +87,9 @@ def by_score(scores):
 )
 def test_a_trial_says_what_each_case_says(of_cases, limits, pass_if, lower):
     table = filled([by_score(scores) for scores in of_cases])
-    trial = table.trial(TrialOf("response_match_score", *limits, pass_if, (0.0, 1.0), lower_is_better=lower))
+    trial = table.trial(
+        TriedThreshold("response_match_score", *limits, pass_if, (0.0, 1.0), lower_is_better=lower)
+    )
     scored = {
         number: scores for number, scores in enumerate(of_cases) if any(one is not None for one in scores)
     }
@@ -120,7 +122,7 @@ def test_verdicts_by_scores_are_those_of_each_result(data, count, pass_if, polic
     for name in data.draw(st.sets(st.sampled_from(NAMES), max_size=1)):
         del moved[name]
     saved, edited = config(thresholds), config(moved, pass_if)
-    assert scores_tell(saved, edited)
+    assert scores_decide(saved, edited)
     table = filled(cases, "all" if policy_of_run else None)
     sides = [
         Side(column, limits_of(one), one.evaltui.repeats.pass_if)
@@ -129,7 +131,7 @@ def test_verdicts_by_scores_are_those_of_each_result(data, count, pass_if, polic
     verdicts = table.verdicts(*sides), table.verdicts(*reversed(sides))
     assert verdicts[0].keys() == verdicts[1].keys()
     for number, result in enumerate(cases):
-        told = [judged_by(result, saved, one, "all" if policy_of_run else None) for one in (saved, edited)]
+        told = [rejudge(result, saved, one, "all" if policy_of_run else None) for one in (saved, edited)]
         expected = [(one.status, one.policy_met) for one in told]
         if case_at(number) in verdicts[0]:
             assert [tuple(one[case_at(number)]) for one in verdicts] == expected
@@ -144,7 +146,7 @@ def test_of_ten_thousand_cases_a_moved_threshold_asks_few_queries_and_gets_few_r
     table._db.set_trace_callback(asked.append)
     query = table._rows
     table._rows = lambda *question: rows.extend(found := query(*question)) or found
-    trial = table.trial(TrialOf(NAMES[0], 0.51, 0.5, "all", (0.0, 1.0), lower_is_better=False))
+    trial = table.trial(TriedThreshold(NAMES[0], 0.51, 0.5, "all", (0.0, 1.0), lower_is_better=False))
     assert (trial.scored, trial.passing, trial.cases[0]) == (10_000, 4_900, (case_at(0), 0.0))
     assert len(asked) <= 3
     assert len(rows) < 1_000
@@ -168,7 +170,7 @@ def test_results_of_a_run_s_file_are_as_those_in_memory(tmp_path):
     error = ErrorInfo("ValueError", "no", kind=ErrorKind.AGENT)
     broken = RepeatResult(Status.ERROR, error=error)
     cases = [
-        judged_by(case_over_repeats("set", f"case {number}", some, "all", "set"), saved, saved)
+        rejudge(case_over_repeats("set", f"case {number}", some, "all", "set"), saved, saved)
         for number, some in enumerate(([broken], *([one] for one in repeats), [*repeats, broken]))
     ]
     cases.append(case_over_repeats("set", "case 5", repeats[1:], "all", "set", Confidence(0.9, 5)))
@@ -186,7 +188,7 @@ def test_results_of_a_run_s_file_are_as_those_in_memory(tmp_path):
     sides = Side("saved", limits_of(saved), "all"), Side("edited", limits_of(edited), "majority")
     for side, other in (sides, reversed(sides)):
         assert stored.verdicts(side, other) == filled(cases).verdicts(side, other)
-    tried = TrialOf(NAMES[0], 0.9, 0.5, "all", (0.0, 1.0), lower_is_better=False)
+    tried = TriedThreshold(NAMES[0], 0.9, 0.5, "all", (0.0, 1.0), lower_is_better=False)
     assert stored.trial(tried) == filled(cases).trial(tried)
 
 

@@ -512,6 +512,19 @@ def test_a_failure_that_the_baseline_has_too_is_expected(pytester, project):
     assert "no run 'nope'" in unknown.stdout.str()
 
 
+def test_a_worker_of_xdist_excuses_no_failure_of_sets_whose_config_only_another_shard_has(pytester, project):
+    (project / "basics.evalset.json").unlink()
+    for word in ("hats", "coats"):
+        write(project, case(word, word, page=2), name=f"{word}.evalset.json")
+    config = project / "test_config.json"
+    config.write_text('{"criteria": {"tool_trajectory_avg_score": 0.9}}')
+    pytester.runpytest_inprocess("--evaltui")
+    options = ("--evaltui", "--evaltui-baseline", "1", "--evaltui-fail-on-regression", "-n", "2")
+    pytester.runpytest_subprocess(*options).assert_outcomes(xfailed=2)
+    config.write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    pytester.runpytest_subprocess(*options).assert_outcomes(failed=2)
+
+
 def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytester, project):
     messages = ("hats", "coats", "caps", "gloves", "shoes", "socks")
     write(project, *(case(message, message) for message in messages))

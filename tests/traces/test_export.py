@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
-from evaltui.core.model.events import Event, Step, split
+from evaltui.core.model.events import Event, Step, split_step
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.reading import read_document
 from evaltui.traces.writing.otlp import otlp_json
@@ -64,18 +64,18 @@ def events_of(turns, *, models):
             ]
             content = {"role": "model", "parts": parts}
             ask(content)
-            for event in split(Step("shop", content, id=f"s{number}")):
+            for event in split_step(Step("shop", content, id=f"s{number}")):
                 add(event)
         for at, (name, _, result) in enumerate(calls):
             response = {"name": name, "response": result, "id": f"c{number}.{at}"}
             content = {"role": "user", "parts": [{"function_response": response}]}
             said.append(content)
-            for event in split(Step("shop", content, id=f"r{number}.{at}")):
+            for event in split_step(Step("shop", content, id=f"r{number}.{at}")):
                 add(event)
         content = {"role": "model", "parts": [{"text": answer}]}
         ask(content)
         state = {"seen": answer} if has_state else None
-        for event in split(Step("shop", content, final=True, id=f"a{number}", state=state)):
+        for event in split_step(Step("shop", content, final=True, id=f"a{number}", state=state)):
             add(event)
     return events
 

@@ -130,9 +130,27 @@ def test_a_case_without_a_result_is_no_conversation(run, capsys):
         db.execute("UPDATE cases SET status = NULL, runs = NULL, policy_met = NULL WHERE eval_id = 'good'")
         db.execute("UPDATE run SET status = NULL")
     assert call("export", ".", "--run", "last", "-o", "run.json") == 0
-    assert "1 case without a result or events left out: good" in capsys.readouterr().err
+    assert "1 case without a result or turns left out: good" in capsys.readouterr().err
     assert call("score", "run.json", "--home", ".", "--report", "json=run.report.json") == 1
     assert verdicts("run.report.json")["good"][0] == "NOT_EVALUATED"
+
+
+def test_cases_and_repeats_that_ended_before_their_first_turn_are_named(run, capsys):
+    assert call("run", ".", "--runs", "2") == 1
+    capsys.readouterr()
+    failure = json.dumps({"kind": "error", "data": {"type": "AgentLoadError", "message": "no field"}})
+    of = "(SELECT id FROM cases WHERE eval_id = '{}')".format
+    with closing(sqlite3.connect(max(Path(".evaltui/runs").glob("*.sqlite")))) as db, db:
+        db.execute(f"DELETE FROM events WHERE case_id = {of('good')} AND repeat = 1")
+        db.execute(f"DELETE FROM events WHERE case_id = {of('bad')} AND kind != 'user'")
+        db.execute(
+            f"UPDATE events SET kind = 'error', event = ? WHERE case_id = {of('bad')}",
+            [failure],
+        )
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    printed = capsys.readouterr().err
+    assert "run.json: 3 conversations" in printed
+    assert "2 cases without a result or turns left out: good (repeat 2), bad" in printed
 
 
 def test_cases_of_one_id_and_message_are_told_apart_by_their_sets(run, capsys):
@@ -313,7 +331,7 @@ def test_a_file_gets_all_of_a_run_or_stays_as_it_was(run, monkeypatch, capsys):
     call("run", ".", "empty.evalset.json", "shop.evalset.json:good")
     capsys.readouterr()
     assert call("export", ".", "--run", "last", "-o", kept) == 0
-    assert "1 case without a result or events left out: empty" in capsys.readouterr().err
+    assert "1 case without a result or turns left out: empty" in capsys.readouterr().err
     assert len(json.loads(kept.read_text())["resourceSpans"]) == 1
 
 

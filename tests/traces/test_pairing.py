@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event
+from evaltui.core.model.events import EXPECTATION, TURN, USER_MESSAGE, Event
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
 from evaltui.traces.pairing import CaseToPair, aligned, aligned_events, pair
 
@@ -111,7 +111,7 @@ def test_missing_and_extra_turns_say_so():
     events, places = aligned_events(expected, conversation("Hello there", "A joke?", "Thanks a lot"))
     assert places == (0, None, 2)
     found = invocations_from_events(events)
-    assert [set(one.untold) for one in found] == [set(), {TURN}, set(), {UNEXPECTED}]
+    assert [set(one.untold) for one in found] == [set(), {TURN}, set(), {EXPECTATION}]
     assert found[1].user_content.parts[0].text == "Find a lamp"
     assert found[3].user_content.parts[0].text == "A joke?"
 

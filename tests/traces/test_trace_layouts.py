@@ -467,6 +467,63 @@ def test_the_span_of_a_tool_without_a_name_is_a_call_of_the_model():
     assert called([spans[0], spans[2]]) == ["weather"]
 
 
+OUTPUT_TOOL = {"name": "final_result", "outer_typed_dict_key": None}
+
+
+@pytest.mark.parametrize(
+    ("args", "key", "result", "response"),
+    [
+        ({"city": "Rome"}, None, '{"city":"Rome"}', '{"city":"Rome"}'),
+        ({"city": "Rome"}, None, None, '{"city":"Rome"}'),
+        ({"city": "Rome"}, None, '{"city":"Rome","people":0}', '{"city":"Rome","people":0}'),
+        ({"response": 5}, "response", "5", "5"),
+        ({"query": "sky"}, None, "The sky is clear.", "The sky is clear."),
+        (None, None, None, None),
+    ],
+)
+def test_the_output_of_pydantic_ai_is_its_response_and_no_call(args, key, result, response):
+    spans = genai()
+    root, *_, model = spans
+    parameters = {"output_tools": [{**OUTPUT_TOOL, "outer_typed_dict_key": key}]}
+    part = {"type": "tool_call", "id": "call_2", "name": "final_result"}
+    part |= {} if args is None else {"arguments": args}
+    outputs = [{"role": "assistant", "parts": [part]}]
+    for one in spans[1], model:
+        one.attributes["model_request_parameters"] = json.dumps(parameters)
+    model.attributes["gen_ai.output.messages"] = json.dumps(outputs)
+    if result is not None:
+        root.attributes = {**root.attributes, "final_result": result}
+    output = span(
+        5, 1, {**TOOL, "gen_ai.tool.name": "final_result", "gen_ai.tool.call.id": "call_2"}, begin=900
+    )
+    output.attributes["logfire.msg"] = "running output function: final_result"
+    inner = span(6, 5, {**TOOL, "gen_ai.tool.name": "inner"}, begin=910)
+    # Nobody tells what a function made of it where the agent's span does not.
+    for recorded, expected in ((spans, response), ([*spans, output, inner], result)):
+        (turn,) = conversation(recorded).turns
+        (one,) = invocations_from_events(turn.events)
+        assert [call.name for call in tool_calls(one.intermediate_data)] == ["weather"]
+        is_known = ANSWERS not in turn.untold
+        assert (scored_text(one, thoughts=False) if is_known else None) == expected
+
+
+def test_a_turn_after_an_output_of_pydantic_ai_has_its_own_message():
+    parameters = json.dumps({"output_tools": [OUTPUT_TOOL]})
+    call = {"type": "tool_call", "id": "call_1", "name": "final_result", "arguments": {"city": "Rome"}}
+    done = {"type": "tool_call_response", "id": "call_1", "name": "final_result", "result": "Done."}
+    asked = {"role": "user", "parts": [{"type": "text", "content": QUESTION}]}
+    said = {"role": "assistant", "parts": [call]}
+    thanks = {"role": "user", "parts": [done, {"type": "text", "content": "Thanks"}]}
+    spans = []
+    for number, inputs in enumerate(([asked], [asked, said, thanks])):
+        spans.append(span(2 * number + 1, 0, dict(AGENT), begin=1000 * number + 100, length=400))
+        messages = {"gen_ai.input.messages": json.dumps(inputs), "gen_ai.output.messages": json.dumps([said])}
+        model = {**MODEL, **messages, "model_request_parameters": parameters}
+        spans.append(span(2 * number + 2, 2 * number + 1, model, begin=1000 * number + 200))
+    turns = conversation(spans).turns
+    assert [(turn.user, dict(turn.untold)) for turn in turns] == [(QUESTION, {}), ("Thanks", {})]
+
+
 def test_arguments_without_names_are_unknown():
     """Of a text, a list, or what a function got by place."""
     by_place = {"args": ["Rome"], "kwargs": {}}

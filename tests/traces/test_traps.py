@@ -9,7 +9,7 @@ from google.genai import types
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE
-from evaltui.core.trace.span_lines import what_line
+from evaltui.core.trace.span_lines import span_body_line
 from evaltui.core.trace.spans import SpanTree
 from evaltui.text.lines import draw
 from evaltui.traces.conversations import conversations_in
@@ -80,7 +80,7 @@ def test_a_conversation_is_several_traces_and_history_is_no_user(environment):
 def models_of(found):
     """The calls of models as the trace pane shows them."""
     spans = SpanTree_of(found).spans
-    return [draw(what_line(span, 80), color=False) for span in spans if span.kind == "model"]
+    return [draw(span_body_line(span, 80), color=False) for span in spans if span.kind == "model"]
 
 
 def SpanTree_of(found):

@@ -20,7 +20,7 @@ from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.case.view import CaseView
 from evaltui.tui.widgets.lines import LineView
-from evaltui.workbench.actions import ACTIONS, BY_ID, Scope
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, Scope
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -194,7 +194,7 @@ def test_every_key_that_a_dialog_shows_does_something_there():
     dead = [
         f"{module.__name__}: {action}"
         for module, action in shown
-        if not any(hasattr(cls, BY_ID[action].method) for cls in classes[module])
+        if not any(hasattr(cls, ACTIONS_BY_ID[action].method) for cls in classes[module])
     ]
     assert not dead
 
@@ -203,4 +203,4 @@ def test_every_key_that_a_dialog_shows_does_something_there():
 def test_every_key_in_the_footer_of_a_field_does_something(scope):
     in_footer = [action.id for action in ACTIONS if scope in action.where and action.rank is not None]
     assert in_footer
-    assert not [one for one in in_footer if not hasattr(CaseView, BY_ID[one].method)]
+    assert not [one for one in in_footer if not hasattr(CaseView, ACTIONS_BY_ID[one].method)]

@@ -23,7 +23,7 @@ from evaltui.tui.dialogs.prompt import Dialog, DialogKeys, Hint, PromptScreen, R
 from evaltui.tui.dialogs.relax import RelaxScreen
 from evaltui.tui.dialogs.unsaved import Recovery, RecoveryScreen, UnsavedScreen
 from evaltui.tui.start.chooser import ChooserApp, StarterScreen
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -134,7 +134,7 @@ async def settled(app, pilot):
 def letters(screen):
     """The letters that are bound in a dialog and neither apply nor cancel it."""
     for key, one in screen.active_bindings.items():
-        if len(key) == 1 and one.binding.id in BY_ID and one.binding.id not in LEAVING | CANCELLING:
+        if len(key) == 1 and one.binding.id in ACTIONS_BY_ID and one.binding.id not in LEAVING | CANCELLING:
             yield key
 
 
@@ -150,11 +150,11 @@ def check_shown_keys(app, name):
     hints = shown_hints(screen)
     assert hints[-1].action in {*CANCELLING, "leave_field"}, f"{name}: esc is the last key"
     for hint in hints:
-        for key in PAIRS.get(hint.keys, BY_ID[hint.action].keys[:1]):
+        for key in PAIRS.get(hint.keys, ACTIONS_BY_ID[hint.action].keys[:1]):
             binding = screen.active_bindings.get(key)
             assert binding is not None, f"{name}: {key} is shown and not bound"
             nodes = (screen.focused or screen).ancestors_with_self
-            method = BY_ID[binding.binding.action].method
+            method = ACTIONS_BY_ID[binding.binding.action].method
             assert any(hasattr(node, method) for node in nodes), f"{name}: {key} does nothing"
 
 

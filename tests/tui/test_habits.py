@@ -10,7 +10,7 @@ from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, keys_he
 from evaltui.tui.dialogs.palette import PaletteScreen, PickRunScreen, ThemeScreen
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.start.chooser import ChooserApp
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -262,7 +262,7 @@ async def test_the_chooser_can_be_left():
 @pytest.mark.parametrize(("key", "action"), [("R", "run_all"), ("H", "runs"), ("ctrl+s", "save")])
 def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
     workbench = Workbench(Path("nowhere"))
-    here = keys_here(Scope.CASES, lambda name: BY_ID[name].refusal(workbench, Scope.CASES))
+    here = keys_here(Scope.CASES, lambda name: ACTIONS_BY_ID[name].refusal(workbench, Scope.CASES))
     assert matching_rows(here, key, 80).order[0][1].target == action
 
 

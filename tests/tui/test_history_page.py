@@ -13,7 +13,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.history import CaseHistory, CasePoint
 from evaltui.text.figures import show_clock
 from evaltui.text.lines import draw
-from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.case_result import ShownCase, write_case_result
 from evaltui.tui.widgets.writer import Folding, Page
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
@@ -48,7 +48,7 @@ def lines(status, known, width=110, **shown):
     result = CaseResult("off", status, eval_set_id="lights", repeats=(RepeatResult(status),))
     page = Page(width)
     scored = CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), EvalConfig.default())
-    write_case_result(page, CaseShown(scored, known, **shown))
+    write_case_result(page, ShownCase(scored, known, **shown))
     return [draw(line, color=False) for line in page.lines]
 
 

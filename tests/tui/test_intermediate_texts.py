@@ -24,7 +24,7 @@ from evaltui.reports.markdown_report import markdown_report
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.accept import AcceptScreen
-from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.case_result import ShownCase, write_case_result
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.cause import differences_of
 from evaltui.views.difference import DifferenceAt
@@ -62,7 +62,7 @@ def outcome(config, made=MADE):
 
 def page_of(scored, width):
     page = Page(width, 180)
-    write_case_result(page, CaseShown(scored, place="home.evalset.json:8"))
+    write_case_result(page, ShownCase(scored, place="home.evalset.json:8"))
     assert all(cells(line) <= page.width for line in page.lines)
     return page, [" ".join(draw(line, color=False).split()) for line in page.lines]
 

@@ -43,7 +43,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.result.case_result import CaseShown, write_all_findings, write_case_result
+from evaltui.tui.result.case_result import ShownCase, write_all_findings, write_case_result
 from evaltui.tui.widgets.writer import Folding, Page, fold_of
 from evaltui.views.cause import differences_of, judged_row
 from evaltui.views.difference import DifferenceAt
@@ -79,7 +79,7 @@ def scored(*metrics, case=CASE, **fields):
 
 def page_of(*metrics, width=78, unfolded=False, in_full=(), **fields):
     page = Page(width, unfolded=in_full)
-    write_case_result(page, CaseShown(scored(*metrics, **fields), folding=Folding(unfolded)))
+    write_case_result(page, ShownCase(scored(*metrics, **fields), folding=Folding(unfolded)))
     return page
 
 
@@ -179,7 +179,7 @@ def test_unfolded_shows_what_passed():
 def test_where_all_of_the_page_fits_what_passed_is_open():
     (metric,) = METRICS[1:2]
     page = Page(78)
-    write_case_result(page, CaseShown(scored(metric), height=40))
+    write_case_result(page, ShownCase(scored(metric), height=40))
     assert len(part_of(drawn(page), "final_response_match")) == 5
     assert len(page.lines) < 40
 

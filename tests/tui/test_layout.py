@@ -10,11 +10,11 @@ from textual.geometry import Offset, Size
 from evaltui.project.settings import last_sizes
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.dialogs.keys import JumpLabel
-from evaltui.tui.layout import CASE_WIDTH, CASES_WIDTH, DOCK_ROWS, DRAGGED, PANES, Layout
+from evaltui.tui.layout import CASE_WIDTH, CASES_WIDTH, DOCK_ROWS, DRAGGED_SIZES, PANES, Layout
 from evaltui.tui.main import bars
 from evaltui.tui.main.bars import is_too_small
 from evaltui.tui.main.panes import make_pane
-from evaltui.tui.pane import fitting
+from evaltui.tui.pane import fit_words
 from evaltui.workbench.workbench import Workbench
 
 # Terminals, and the columns of the two wide ones.
@@ -393,7 +393,7 @@ async def test_the_divider_beside_the_cases_is_dragged(agent, no_settings_of_the
         await pilot.mouse_up(offset=(before + 12, 9))
         await until(pilot, lambda: screen_lines(app)[1].index("╮") == before + 11)
         assert not app.screen.selections
-    assert last_sizes(DRAGGED) == {CASES_WIDTH: before + 12}
+    assert last_sizes(DRAGGED_SIZES) == {CASES_WIDTH: before + 12}
 
 
 async def test_the_border_above_the_dock_is_dragged_and_its_tabs_are_clicked(agent, no_settings_of_the_user):
@@ -410,7 +410,7 @@ async def test_the_border_above_the_dock_is_dragged_and_its_tabs_are_clicked(age
         lines = screen_lines(app)
         assert await pilot.click(offset=(lines[dock.y - 4].index("6 Console") + 2, dock.y - 4))
         await until(pilot, lambda: "Console" in focused_tab(app))
-    assert last_sizes(DRAGGED) == {DOCK_ROWS: dock.height + 4}
+    assert last_sizes(DRAGGED_SIZES) == {DOCK_ROWS: dock.height + 4}
 
 
 async def test_the_cases_keep_the_width_that_they_are_given(agent, no_settings_of_the_user):
@@ -543,7 +543,7 @@ def test_the_name_of_a_case_stays_where_not_all_of_a_heading_fits():
         ("   ", ""),
         ("run 1", "muted"),
     ]
-    shown = {width: "".join(text for text, _ in fitting(heading, width)) for width in (40, 24, 16, 12, 7)}
+    shown = {width: "".join(text for text, _ in fit_words(heading, width)) for width in (40, 24, 16, 12, 7)}
     assert shown == {
         40: "lights › thermostat_night   run 1",
         24: "thermostat_night   run 1",
@@ -552,4 +552,4 @@ def test_the_name_of_a_case_stays_where_not_all_of_a_heading_fits():
         7: "run 1",
     }
     number = [*heading, ("   ", ""), ("difference ", "muted"), ("1", "bold"), ("/2", "muted")]
-    assert "".join(text for text, _ in fitting(number, 20)) == "difference 1/2"
+    assert "".join(text for text, _ in fit_words(number, 20)) == "difference 1/2"

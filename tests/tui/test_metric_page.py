@@ -7,7 +7,7 @@ from pilots import turn
 from test_result_page import EXPECTED, MADE, lines_of, outcome, page_of
 
 from evaltui.core.model.config import EvalConfig
-from evaltui.tui.result.case_result import CaseShown, write_case_result, write_metric
+from evaltui.tui.result.case_result import ShownCase, write_case_result, write_metric
 from evaltui.tui.widgets.writer import Page, fold_of
 
 TRAJECTORY, RESPONSE = "tool_trajectory_avg_score", "response_match_score"
@@ -61,7 +61,7 @@ def test_a_metric_in_full_has_its_meaning_its_scores_and_its_criterion():
 def test_a_metric_is_unfolded_below_the_strip(width):
     scored = outcome(EXPECTED, MADE)
     page = Page(width, 180, unfolded={f"card {TRAJECTORY}"})
-    write_case_result(page, CaseShown(scored))
+    write_case_result(page, ShownCase(scored))
     lines = lines_of(page)
     assert page.links[0].last < next(n for n, line in enumerate(lines) if line.startswith(f"{TRAJECTORY} ──"))
     assert not any(line.startswith(f"{RESPONSE} ──") for line in lines)
@@ -73,7 +73,7 @@ def test_a_difference_is_unfolded_where_it_stands(width):
     scored = outcome([turn("go", "", *calls[0])], [turn("go", "", *calls[1])])
     at = page_of(scored, width).differences[0].at
     page = Page(width, 180, unfolded={fold_of(at)})
-    write_case_result(page, CaseShown(scored))
+    write_case_result(page, ShownCase(scored))
     first = page.differences[0]
     lines = [line.strip() for line in lines_of(page)[first.first : first.last]]
     assert lines[-4:] == ["expected  integer", "7", "actual  string", '"8"']

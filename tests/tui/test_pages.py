@@ -14,7 +14,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.scoring import Expected, failed_repeat, score_case
 from evaltui.text.lines import cells
-from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.case_result import ShownCase, write_case_result
 from evaltui.tui.widgets.writer import MIN_WIDTH, Folding, Page
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
@@ -51,7 +51,7 @@ def test_results_and_expectations_fit_their_width(turns, width):
     result = asyncio.run(score_case(case, [did for _, did in turns], EvalConfig.default()))
     page = Page(width)
     scored = CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), EvalConfig.default())
-    write_case_result(page, CaseShown(scored, folding=Folding(all_open=True)))
+    write_case_result(page, ShownCase(scored, folding=Folding(all_open=True)))
     check(page)
     assert sorted(page.turns) == list(range(len(turns)))
     page = Page(width)
@@ -67,7 +67,7 @@ def test_errors_fit_their_width(kind, message, traceback, width):
     result = case_over_repeats("set", "case", [repeat], "all")
     page = Page(width)
     scored = CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), EvalConfig.default())
-    write_case_result(page, CaseShown(scored, folding=Folding(all_open=True)))
+    write_case_result(page, ShownCase(scored, folding=Folding(all_open=True)))
     check(page)
 
 

@@ -221,8 +221,8 @@ async def test_what_is_painted_in_parts_is_what_is_painted_as_a_whole(
     """After each step the terminal, which gets changes alone, shows all of the screen, and each pane what it
     shows drawn anew."""
     monkeypatch.setattr("evaltui.tui.main.bars._MESSAGE_SECONDS", math.inf)
-    monkeypatch.setattr(outcomes, "_PAUSE", 0)
-    monkeypatch.setattr("evaltui.tui.cases.view._FLASH", 0)
+    monkeypatch.setattr(outcomes, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("evaltui.tui.cases.view._FLASH_SECONDS", 0)
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
     monkeypatch.setattr(TextArea, "_toggle_cursor_blink_visible", lambda _: None)
     folder = tmp_path / "home"

@@ -16,7 +16,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.matrix.screen import MatrixScreen
 from evaltui.tui.runs.screen import RunsScreen
-from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, chain_of
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, Scope, chain_of
 from evaltui.workbench.state import READ_ONLY, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -192,7 +192,7 @@ async def test_no_key_writes_or_starts_anything(ran, no_process, scope):
         for action in sorted(here):
             if pane in ("cases", "case", "result", "trace", "console", "chat"):
                 main.go_to(pane)
-            for key in BY_ID[action].keys:
+            for key in ACTIONS_BY_ID[action].keys:
                 await pilot.press(key)
                 await confirmed(pilot, MainScreen)
                 await pilot.pause()

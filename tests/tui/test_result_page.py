@@ -15,8 +15,8 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.scoring import score_case
 from evaltui.text.lines import cells, draw
 from evaltui.tui.result import rows as rows_page
-from evaltui.tui.result.case_result import CaseShown, write_case_result
-from evaltui.tui.result.running import InFlight, LiveCase, write_live
+from evaltui.tui.result.case_result import ShownCase, write_case_result
+from evaltui.tui.result.running import LiveCase, RunningCase, write_live
 from evaltui.tui.widgets.writer import Folding, Page
 from evaltui.views.cause import differences_of, failing_differences
 from evaltui.workbench.result.stored_results import ResultInMemory
@@ -43,7 +43,7 @@ def outcome(expected, made, **config):
 
 def page_of(scored, width, **shown):
     page = Page(width, 180)
-    write_case_result(page, CaseShown(scored, place="home.evalset.json:8", **shown))
+    write_case_result(page, ShownCase(scored, place="home.evalset.json:8", **shown))
     return page
 
 
@@ -183,7 +183,7 @@ def test_words_that_changed_are_tinted_within_markdown():
 def test_what_stands_above_a_result_stays_there_where_the_page_fits():
     page = Page(116, 180)
     page.row(("Cannot load agent", "bold"))
-    write_case_result(page, CaseShown(outcome(EXPECTED, MADE), height=60))
+    write_case_result(page, ShownCase(outcome(EXPECTED, MADE), height=60))
     lines = lines_of(page)
     assert lines[0] == "Cannot load agent"
     assert lines[page.turns[0]].startswith("▾ Turn 1")
@@ -222,7 +222,7 @@ def test_a_running_case_fills_in_beside_what_is_expected():
     ]
     asking = [event("model_request", 0, 0.2, model="gemini-2.5-flash")]
     page = Page(116, 180)
-    flying = [InFlight("night", 3, events), InFlight("other", 1, asking)]
+    flying = [RunningCase("night", 3, events), RunningCase("other", 1, asking)]
     write_live(page, LiveCase(case, events, Run(19, "all"), 30.0, "home.evalset.json:8", None, flying))
     lines = lines_of(page)
     assert lines[0].startswith(" ◐ RUNNING   Turn 2 of 3  streaming")

@@ -17,7 +17,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.cases.view import CaseTree
-from evaltui.tui.result.running import FailedCase, InFlight, waiting, write_running
+from evaltui.tui.result.running import FailedCase, RunningCase, waiting_line, write_running
 from evaltui.tui.result.selected import write_set_results
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.set_results import results_of_set
@@ -51,10 +51,10 @@ def test_a_run_says_how_far_it_is_and_what_each_case_waits_for():
     run = run_of(16, done=5)
     run.counts.update({"PASSED": 4, "FAILED": 1})
     flying = [
-        InFlight("night", 2, [called(0.2, 1, ASK)]),
-        InFlight("day", 1, []),
-        InFlight("late", 1, [asked(0.1)], (2, 5)),
-        InFlight("early", 1, [asked(0.1)], is_judged=True),
+        RunningCase("night", 2, [called(0.2, 1, ASK)]),
+        RunningCase("day", 1, []),
+        RunningCase("late", 1, [asked(0.1)], (2, 5)),
+        RunningCase("early", 1, [asked(0.1)], is_judged=True),
     ]
     page = Page(78)
     write_running(page, run, flying, [])
@@ -72,8 +72,8 @@ def test_a_run_says_how_far_it_is_and_what_each_case_waits_for():
 def test_a_request_that_came_too_soon_says_when_it_is_sent_again():
     refused = event("error", 0, 3.0, type="ClientError", retrying=True, wait=4.0, code=429)
     other = event("error", 0, 3.0, type="ServerError", retrying=True, wait=4.0, code=503)
-    assert text(waiting([asked(1.0), refused], 5.0)) == "rate limit, retry in 2 s"
-    assert text(waiting([asked(1.0), other], 5.0)) == "ServerError, retry in 2 s"
+    assert text(waiting_line([asked(1.0), refused], 5.0)) == "rate limit, retry in 2 s"
+    assert text(waiting_line([asked(1.0), other], 5.0)) == "ServerError, retry in 2 s"
 
 
 def test_requests_latency_and_tokens_over_time():
@@ -110,7 +110,7 @@ def test_a_run_fits_every_width(width):
     for one in (asked(0.0), answered(20.5, 0.5, 1200), event("error", 0, 21.6, code=429, retrying=True)):
         run.traffic.on_event(one)
     page = Page(width, 180)
-    write_running(page, run, [InFlight("night", 2, [asked(0.1)])], [])
+    write_running(page, run, [RunningCase("night", 2, [asked(0.1)])], [])
     text = " ".join(lines_of(page))
     assert width < 78 or "1 rate limit" in text
     assert "1,200" in text

@@ -11,7 +11,7 @@ import pytest
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
-from evaltui.runs.listing import RunRow, changed_between
+from evaltui.runs.listing import RunRow, run_differences
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
 from evaltui.tui.runs.page import FailedCase, RunPlot, pass_rate, write_plot, write_run_preview, write_side
@@ -224,11 +224,11 @@ def test_failures_give_room_to_what_the_run_was():
 
 
 def test_what_changed_between_two_runs():
-    assert changed_between(BASE, LAST) == ("agent.py",)
-    assert changed_between(replace(BASE, model="other"), LAST) == ("agent.py", "model")
+    assert run_differences(BASE, LAST) == ("agent.py",)
+    assert run_differences(replace(BASE, model="other"), LAST) == ("agent.py", "model")
     other = (replace(SETS[0], config={"criteria": {}}), replace(SETS[1], config=None))
-    assert changed_between(replace(LAST, sets=other), LAST) == ("config",)
-    assert changed_between(replace(BASE, files={}), LAST) == ()
+    assert run_differences(replace(LAST, sets=other), LAST) == ("config",)
+    assert run_differences(replace(BASE, files={}), LAST) == ()
 
 
 @pytest.mark.parametrize(

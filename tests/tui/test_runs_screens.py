@@ -182,6 +182,29 @@ async def test_what_did_not_change_is_open_where_there_is_nothing_else(coin):
         assert "good      ✓ → ✓" not in screen_text(app)
 
 
+async def test_a_comparison_follows_a_run_that_goes_on(coin):
+    waits = "while message == 'toss' and Path(__file__).with_name('wait').exists(): await asyncio.sleep(0.05)"
+    rewrite(coin, "import os", "import asyncio\nimport os")
+    rewrite(
+        coin, "def root_agent(message, session):", f"async def root_agent(message, session):\n    {waits}"
+    )
+    app = WorkbenchApp(Workbench(coin.parent))
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot, coin)
+        await run_all(app, pilot)
+        (coin.parent / "wait").touch()
+        app.workbench.runs.run_all()
+        # The list opens with the newest run selected.
+        await until_ran(pilot, lambda: len(app.workbench.runs.current.done) == 2)
+        await pilot.press("H")
+        await until(pilot, shows(app, "2/3", RunsScreen))
+        await pilot.press("equals_sign")
+        await until(pilot, shows(app, "Not run  1", ComparisonScreen))
+        (coin.parent / "wait").unlink()
+        await until(pilot, shows(app, "Fixed  1", ComparisonScreen))
+        assert "Not run" not in screen_text(app)
+
+
 async def test_without_a_run_it_is_said(coin):
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=NARROW) as pilot:
@@ -226,6 +249,10 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
         await pilot.press("H")
         await until(pilot, shows(app, "2/3 run", RunsScreen))
         assert "2 of 3 cases" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, shows(app, "run 1: 2 of 3 cases   esc back"))
+        await pilot.press("escape", "H")
+        await until(pilot, shows(app, "2/3 run", RunsScreen))
         await pilot.press("r")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.runs.current.remarks == []

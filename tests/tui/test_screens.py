@@ -131,7 +131,7 @@ async def test_a_timer_whose_time_has_passed_before_it_began_ticks_all_the_same(
     app = App()
     async with app.run_test() as pilot:
         ticked = []
-        textual_private.once(app, 1e-9, lambda: ticked.append("once"))
+        textual_private.call_later_once(app, 1e-9, lambda: ticked.append("once"))
         await until(pilot, lambda: ticked)
 
 

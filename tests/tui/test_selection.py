@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
 from evaltui.tui.pane import PagePane
-from evaltui.tui.result.rows import BESIDE, Sides, write_sides
+from evaltui.tui.result.rows import MIN_WIDTH_BESIDE, Sides, write_sides
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.messages import Messages
 
@@ -35,7 +35,7 @@ class TwoSides(PagePane, can_focus=True, inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__(SimpleNamespace(messages=Messages()), id="upper")
-        self.page.width = BESIDE
+        self.page.width = MIN_WIDTH_BESIDE
         for number in range(3):
             write_sides(self.page, Sides("changed", [(f"was {number}", "")], [(f"is {number}", "")]))
 
@@ -166,7 +166,7 @@ async def test_of_two_sides_the_mouse_selects_the_one_that_it_began_in():
 
     page = TwoSides()
     app = BothSides()
-    async with app.run_test(size=(BESIDE + 4, 12)) as pilot:
+    async with app.run_test(size=(MIN_WIDTH_BESIDE + 4, 12)) as pilot:
         await drag(pilot, (3, 0), (70, 2))
         assert app.screen.get_selected_text() == "was 0\n  was 1\n  was 2"
         await drag(pilot, (90, 2), (4, 0))

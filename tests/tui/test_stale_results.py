@@ -13,7 +13,7 @@ from evaltui.runs import execution
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.result.selected import View, write_page
-from evaltui.tui.widgets.writer import NOT_FOLDED, Page
+from evaltui.tui.widgets.writer import DEFAULT_FOLDING, Page
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -34,7 +34,7 @@ async def page_of(workbench):
     workbench.navigation.select(Selection("talk.evalset.json", "a"))
     await workbench.outcomes.rescored([])
     page = Page(120, 180)
-    write_page(page, workbench, View(NOT_FOLDED, 60, is_small=False))
+    write_page(page, workbench, View(DEFAULT_FOLDING, 60, is_small=False))
     return "\n".join(draw(line, color=False) for line in page.lines)
 
 
@@ -85,3 +85,28 @@ async def test_what_was_changed_elsewhere_is_stale_when_the_terminal_gets_the_fo
         app.workbench.navigation.select(Selection("talk.evalset.json", "a"))
         await until(pilot, lambda: f"stale: {reason} changed after run 1" in screen_text(app))
         assert not app.workbench.outcomes.counts()["PASSED"]
+
+
+@pytest.mark.parametrize("name", ["agent.py", "talk.evalset.json"])
+async def test_what_was_changed_elsewhere_during_a_run_is_stale_before_the_run_ends(name, tmp_path):
+    (tmp_path / "agent.py").write_text(
+        "import asyncio, pathlib\n\nasync def root_agent(message, session):\n"
+        "    while message == 'wait' and not pathlib.Path(__file__).with_name('go').exists():\n"
+        "        await asyncio.sleep(0.05)\n    return message\n"
+    )
+    cases = {"a": [turn(RAN, RAN)], "slow": [turn("wait", "wait")]}
+    set_path = write_cases(tmp_path, "talk", cases)
+    app = WorkbenchApp(Workbench(tmp_path))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: app.workbench.sets.is_read)
+        app.workbench.navigation.select(Selection("talk.evalset.json", "a"))
+        await pilot.press("R")
+        await until_ran(pilot, lambda: "✓ PASSED" in screen_text(app))
+        path = tmp_path / name
+        path.write_text(path.read_text().replace(RAN, NOW) + "\n")
+        app.post_message(events.AppFocus())
+        reason = "case" if path == set_path else name
+        await until(pilot, lambda: f"stale: {reason} changed after run 1" in screen_text(app))
+        assert app.workbench.is_running
+        (tmp_path / "go").touch()
+        await until_ran(pilot, lambda: app.workbench.runs.current.over)

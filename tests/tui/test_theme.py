@@ -11,7 +11,17 @@ from textual.style import Style
 from textual.theme import BUILTIN_THEMES
 
 import evaltui
-from evaltui.tui.theme import COLORS, DARK, FILLS, LIGHT, THEMES, Palette, ThemedApp, palette, role_variables
+from evaltui.tui.theme import (
+    COLORS,
+    DARK_THEME,
+    FILLS,
+    LIGHT_THEME,
+    THEMES,
+    Palette,
+    ThemedApp,
+    palette,
+    role_variables,
+)
 from evaltui.tui.widgets.choices import ChoiceList
 from evaltui.tui.widgets.fields import FieldText
 
@@ -37,7 +47,7 @@ def contrast(text, ground):
     return (lighter + 0.05) / (darker + 0.05)
 
 
-@pytest.mark.parametrize("name", [DARK, LIGHT])
+@pytest.mark.parametrize("name", [DARK_THEME, LIGHT_THEME])
 def test_every_role_can_be_read(name):
     known = variables_of(OURS[name])
     for word, variable in COLORS.items():
@@ -73,11 +83,11 @@ def test_every_theme_has_every_role(theme):
 
 def test_a_palette_is_that_of_the_theme_of_now():
     app: App[None] = ThemedApp()
-    assert app.theme == DARK
+    assert app.theme == DARK_THEME
     app.theme_variables = app.get_css_variables()
     before = palette(app)
     assert palette(app) is before
-    app.theme = LIGHT
+    app.theme = LIGHT_THEME
     app.get_css_variables()
     assert palette(app).style("error") != before.style("error")
     assert {theme.name for theme in THEMES} | BUILTIN_THEMES.keys() <= app.available_themes.keys()
@@ -119,7 +129,7 @@ async def test_json_is_coloured_while_it_is_typed():
         field = app.query_one(FieldText)
         field.show_text('{"a": 1}\n"\u200b"', selected=False, is_json=True)
         await pilot.pause()
-        key = Color.parse(variables_of(OURS[DARK])["key"]).rich_color
+        key = Color.parse(variables_of(OURS[DARK_THEME])["key"]).rich_color
         line = field.get_line(0)
         roles = {line.plain[span.start : span.end]: span.style.color for span in line.spans}
         assert roles['"a"'] == key
@@ -133,7 +143,7 @@ async def test_what_textual_draws_follows_the_theme():
 
     app = Choosing()
     async with app.run_test() as pilot:
-        for name in (DARK, LIGHT):
+        for name in (DARK_THEME, LIGHT_THEME):
             app.theme = name
             await pilot.pause()
             shown = app.query_one(ChoiceList).get_option_at_index(0).prompt

@@ -22,7 +22,7 @@ from evaltui.workbench.result.acceptable import (
     refuses_in_result,
 )
 from evaltui.workbench.result.accepting import accept, propose
-from evaltui.workbench.result.stored_results import RunResults, _last_read
+from evaltui.workbench.result.stored_results import RunResults, _cached_result
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -301,7 +301,7 @@ async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(
 
     monkeypatch.setattr(workbench.outcomes.traces, "events_of", held)
     choice = chosen(workbench, "All 40 failing in view")
-    _last_read.cache_clear()
+    _cached_result.cache_clear()
     readers, read_result, here = [], RunResults.read, threading.current_thread()
     monkeypatch.setattr(
         RunResults,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, Scope, actions_in, chain_of, hints
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, FOCUS_CHAINS, Scope, actions_in, chain_of, hints
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
 
 def refusal(workbench, scope, action):
-    return BY_ID[action].refusal(workbench, scope)
+    return ACTIONS_BY_ID[action].refusal(workbench, scope)
 
 
 @pytest.mark.parametrize("chain", FOCUS_CHAINS, ids=str)

@@ -11,7 +11,7 @@ from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.cases.case_list import line_of, tree_rows
-from evaltui.workbench.cases.navigation import CaseOrder, in_order
+from evaltui.workbench.cases.navigation import CaseOrder, sort_cases
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef, Selection
 from tests.listed_cases import listed_case
@@ -49,7 +49,7 @@ OUTCOMES = {
 )
 def test_cases_are_listed_in_order_and_found_again(order, expected):
     def ordered(eval_set, numbers):
-        return in_order(eval_set, numbers, order, lambda case: OUTCOMES.get(case.eval_id))
+        return sort_cases(eval_set, numbers, order, lambda case: OUTCOMES.get(case.eval_id))
 
     rows = tree_rows([SET], None, (), {CaseId(PATH, "dear")}, ordered)
     selections = [row.selection for row in rows]

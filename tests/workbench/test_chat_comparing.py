@@ -7,7 +7,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
 from evaltui.workbench.chat.conversation import ChatTurn, TurnStage
-from evaltui.workbench.chat.origins import MOST_CALLS, difference, origin, state_after
+from evaltui.workbench.chat.origins import MAX_CALLS, difference, origin, state_after
 
 KEY = CaseId("some.evalset.json", "late")
 
@@ -52,7 +52,7 @@ def test_what_differs_is_one_sentence():
 
 
 def test_an_agent_that_calls_without_end_is_not_compared():
-    calls = [heat(number) for number in range(MOST_CALLS + 1)]
+    calls = [heat(number) for number in range(MAX_CALLS + 1)]
     found = difference(turn(*calls, state={"a": 1}), turn(state={"a": 2}))
     assert found.sentence == "501 calls: too many to compare"
     assert [diff.path for diff in found.state] == ["a"]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.chat.controller import LOADING, NEW
+from evaltui.workbench.chat.controller import LOADING_NOTICE, NEW_CHAT_TITLE
 from evaltui.workbench.chat.conversation import SessionStart, TurnStage
 from evaltui.workbench.workbench import Workbench
 
@@ -82,7 +82,7 @@ def change(workbench, old, new):
 async def test_a_message_begins_a_conversation(chatting):
     turn = await chatting.talk("one")
     chat = chatting.chat
-    assert chat.transcript.title == NEW
+    assert chat.transcript.title == NEW_CHAT_TITLE
     assert (turn.stage, turn.source) == (TurnStage.DONE, "said")
     assert answer_of(turn) == "hello one after []"
     assert (turn.state_before, turn.state_after) == ({}, {"turns": 1})
@@ -336,7 +336,7 @@ async def test_a_conversation_is_shown_again_where_a_case_cannot_be_read(chattin
     for cancel in (False, True):
         chat.continue_from(CaseId(chatting.sets.listed[0].case_path, "nobody"), 0)
         assert (chat.loading, chat.transcript.turns) == (True, [])
-        assert chat.refuses_to_send() == chat.refuses_to_rewind() == LOADING
+        assert chat.refuses_to_send() == chat.refuses_to_rewind() == LOADING_NOTICE
         if cancel:
             chat.cancel()
         await until(lambda: not chat.busy)

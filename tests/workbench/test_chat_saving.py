@@ -46,7 +46,7 @@ async def chatted(write_agent, write_set, until):
 
 def save(workbench, **changes):
     """Saves the conversation as proposed but for some choices."""
-    choices = replace(saving.proposed(workbench.editing, workbench.chat.transcript), **changes)
+    choices = replace(saving.propose_choices(workbench.editing, workbench.chat.transcript), **changes)
     return saving.save(workbench.agent, workbench.editing, workbench.chat.transcript, choices)
 
 
@@ -63,7 +63,7 @@ async def run(workbench, until):
 
 
 def test_what_is_proposed(chatted):
-    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
+    choices = saving.propose_choices(chatted.editing, chatted.chat.transcript)
     assert choices.eval_id == "hi_there"
     assert (choices.target, choices.new_set) == (chatted.sets.listed[0].path, "conversations")
     assert [(turn.index, turn.text, turn.mode) for turn in choices.turns] == [
@@ -104,7 +104,7 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
 
 
 async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted, until):
-    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
+    choices = saving.propose_choices(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns
     turns = (replace(hi, mode="context"), look.toggled("calls"), bye.toggled("answer"))
     assert save(chatted, turns=turns, eval_id="marked", final_state=True)
@@ -124,7 +124,7 @@ async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted,
 
 
 async def test_turns_may_be_left_out_and_the_state_is_that_before_the_first(chatted, until):
-    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
+    choices = saving.propose_choices(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns
     turns = (replace(hi, mode="left out"), look, replace(bye, mode="left out"))
     assert save(chatted, turns=turns, final_state=True)
@@ -149,7 +149,7 @@ async def test_a_new_set_is_made_for_it(chatted, until):
 
 
 def test_what_cannot_be_saved_is_said(chatted):
-    choices = saving.proposed(chatted.editing, chatted.chat.transcript)
+    choices = saving.propose_choices(chatted.editing, chatted.chat.transcript)
     left_out = tuple(replace(turn, mode="left out") for turn in choices.turns)
     context = tuple(replace(turn, mode="context") for turn in choices.turns)
     problems = {

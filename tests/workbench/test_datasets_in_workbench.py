@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
 from evaltui.documents.recovery import recoverable
 from evaltui.tui.dialogs.unsaved import Recovery
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.state import Selection
@@ -30,13 +31,23 @@ TEXT = """\
   ]
 }
 """
+CONFIG = """\
+# of the project
+metrics_to_run: [mine, general_quality]  # both
+
+custom_metrics:
+  - name: mine
+    custom_function: |
+      def evaluate(instance):
+          return 3
+"""
 
 
 @pytest.fixture
 async def opened(tmp_path):
     write(tmp_path / "agent.py", AGENT)
     dataset = write(tmp_path / "eval" / "basic.json", TEXT)
-    write(tmp_path / "eval" / "eval_config.yaml", "metrics_to_run: [general_quality]")
+    write(tmp_path / "eval" / "eval_config.yaml", CONFIG)
     workbench = Workbench(tmp_path)
     await workbench.open()
     yield workbench, dataset
@@ -53,12 +64,18 @@ async def test_a_dataset_is_listed_with_its_metrics_and_can_be_migrated(opened):
     assert (shown.path, shown.format, shown.eval_set_id) == (dataset, "dataset", "basic")
     assert [case.eval_id for case in shown.cases] == ["light", "bye"]
     opened_set = workbench.sets.open(dataset)
-    assert [metric.metric_name for metric in opened_set.config.config.metrics()] == ["general_quality"]
+    names = ["mine", "general_quality"]
+    assert [metric.metric_name for metric in opened_set.config.config.metrics()] == names
     workbench.navigation.select(Selection(shown.case_path, "light"))
-    assert BY_ID["convert"].refusal(workbench) is None
-    assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "light"
+    assert ACTIONS_BY_ID["convert"].refusal(workbench) is None
+    assert set_editing.convert_file(dataset)[0].eval_cases[0].eval_id == "light"
     criteria = Criteria(workbench.editing, dataset)
-    assert criteria.unreadable().startswith("eval_config.yaml is a config of agents-cli, read-only")
+    assert criteria.unreadable() is None
+    used, *_ = criteria.sections()
+    assert [(row.name, row.threshold, row.meaning, row.why_not) for row in used.rows] == [
+        ("mine", None, "Function of agents-cli: custom_function.", None),
+        ("general_quality", None, "Metric of Google's evaluation service.", ANY),
+    ]
 
 
 async def test_a_case_is_edited_undone_and_saved_in_its_own_words(opened):
@@ -107,14 +124,95 @@ async def test_what_a_dataset_cannot_hold_is_refused_with_a_reason(opened):
     assert workbench.editing.document(path).text == TEXT
 
 
-async def test_the_config_of_agents_cli_is_not_edited(opened):
+MARK = """\
+evaltui:
+  turns:
+    - set: basic
+      case: light
+      turn: 0
+      mode: skip
+"""
+
+
+async def test_marks_and_thresholds_are_written_into_the_config_of_agents_cli(opened):
     workbench, path = opened
     config = path.parent / "eval_config.yaml"
-    before = config.read_text()
-    skip = lambda one: one.case(0).turn(0).set_expectation("unchecked")  # noqa: E731
-    assert not workbench.editing.do("skip", path, skip)
-    assert "eval_config.yaml is a config of agents-cli, read-only" in workbench.messages.notice.text
-    assert config.read_text() == before
+    assert workbench.editing.do("skip", path, lambda one: one.case(0).turn(0).set_expectation("unchecked"))
+    assert workbench.editing.document(config).text == CONFIG + MARK
+    assert workbench.editing.do("rename", path, lambda one: one.rename_case(0, "lamp"))
+    renamed = CONFIG + MARK.replace("light", "lamp")
+    assert workbench.editing.document(config).text == renamed
+    workbench.editing.undo()
+    assert workbench.editing.document(config).text == CONFIG + MARK
+    workbench.editing.redo()
+    criteria = Criteria(workbench.editing, path)
+    (mine, _), *_ = (section.rows for section in criteria.sections())
+    assert criteria.type(mine, "3")
+    assert await workbench.editing.save_all()
+    assert config.read_text() == renamed + "  criteria:\n    mine: 3.0\n"
+    mine, _ = workbench.sets.open(path).config.config.metrics()
+    assert (mine.threshold, mine.is_informational) == (3.0, False)
+
+
+async def test_a_threshold_gives_a_stored_score_its_verdict(opened, until):
+    workbench, path = opened
+    (path.parent / "eval_config.yaml").write_text(CONFIG.replace(", general_quality", ""))
+    await workbench.sets.read()
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    key, criteria = next(iter(workbench.sets.every_case())), Criteria(workbench.editing, path)
+
+    def shown() -> tuple[str, str]:
+        (metric, *_) = workbench.outcomes.get(key).result.metrics
+        return str(metric.status), metric.reason
+
+    hint = "no threshold: evaltui.criteria.mine gives it one"
+    assert shown() == ("INFORMATIONAL", hint)
+    for threshold, status in (("2", "PASSED"), ("4", "FAILED")):
+        assert criteria.type(criteria.sections()[0].rows[0], threshold)
+        criteria.end_move()
+        await until(lambda status=status: shown() == (status, ""))
+    workbench.editing.undo()
+    workbench.editing.undo()
+    await until(lambda: shown() == ("INFORMATIONAL", hint))
+
+
+async def test_changes_of_the_config_outside_are_merged_by_member(opened):
+    workbench, path = opened
+    config, criteria = path.parent / "eval_config.yaml", Criteria(workbench.editing, path)
+    assert criteria.set_threshold(criteria.sections()[0].rows[0], 3)
+    config.write_text(CONFIG + "# theirs\nevaltui:\n  repeats: {runs: 2}  # twice\n")
+    assert await workbench.editing.save_all()
+    merged = CONFIG + "# theirs\nevaltui:\n  repeats: {runs: 2}  # twice\n  criteria:\n    mine: 3\n"
+    assert config.read_text() == merged
+    assert criteria.set_threshold(criteria.sections()[0].rows[0], 4)
+    config.write_text(merged.replace("mine: 3", "mine: 5"))
+    assert not await workbench.editing.save_all()
+    (conflict,) = workbench.editing.conflicts
+    assert [clash.name for clash in conflict.conflict.members] == ["evaltui.criteria.mine"]
+
+
+async def test_unsaved_changes_of_the_config_come_back(opened):
+    workbench, path = opened
+    config, criteria = path.parent / "eval_config.yaml", Criteria(workbench.editing, path)
+    assert criteria.set_threshold(criteria.sections()[0].rows[0], 3)
+    workbench.editing.open_file(config).recovery.lock.release()
+    again = Workbench(path.parents[1])
+    await again.open()
+    recovery = Recovery(again, recoverable(path.parents[1]))
+    assert await recovery.apply()
+    assert again.editing.document(config).text == CONFIG + "evaltui:\n  criteria:\n    mine: 3\n"
+    await again.close()
+
+
+async def test_a_config_with_errors_is_not_edited_and_says_so(opened):
+    workbench, path = opened
+    config = path.parent / "eval_config.yaml"
+    config.write_text("metrics_to_run: [mine]\ncustom_metrics:\n  - name: mine\n    execution: far\n")
+    await workbench.sets.read()
+    why = Criteria(workbench.editing, path).unreadable()
+    assert why.startswith("eval_config.yaml is unreadable: ")
+    assert "needs prompt_template, custom_function or custom_function_file" in why
 
 
 async def test_a_dataset_with_errors_says_so(opened):

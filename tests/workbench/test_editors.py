@@ -14,7 +14,7 @@ from evaltui.project.agent_source import (
     root_place,
     source_lines,
 )
-from evaltui.workbench.case.editors import at_line, editor_of
+from evaltui.workbench.case.editors import command_at_line, editor_of
 
 PLACE = SourcePlace(Path("/x/agent.py"), 12)
 AGENT = """
@@ -48,7 +48,7 @@ root_agent = LlmAgent(name="desk", sub_agents=[helper])
     ],
 )
 def test_each_editor_is_told_the_line_in_its_own_way(editor, words, in_terminal):
-    assert at_line(editor.split(), PLACE) == (words, in_terminal)
+    assert command_at_line(editor.split(), PLACE) == (words, in_terminal)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from evaltui.runs.matrices import newest_runs
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -60,7 +60,7 @@ async def test_marked_cases_are_run(folder, until):
     service = FakeRuns()
     workbench = Workbench(folder, run_service=service)
     await workbench.open()
-    run = BY_ID["run"]
+    run = ACTIONS_BY_ID["run"]
     assert run.footer_word(workbench) == "run"
     await mark_failing(workbench)
     wanted = not_passed(BASE, PRO)

@@ -12,7 +12,7 @@ from evaltui.runs import execution
 from evaltui.runs.listing import newest_run
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.tui.main.status import run_line
-from evaltui.workbench.state import Repeated, Selection, Stage
+from evaltui.workbench.state import RepeatChoice, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 
@@ -60,7 +60,7 @@ async def test_errors_and_repeats(begin):
         return list(case.conversation)
 
     workbench = await begin(FakeRuns(act))
-    workbench.runs.run_case(Repeated(2, "all"))
+    workbench.runs.run_case(RepeatChoice(2, "all"))
     await workbench.runs.finished()
     scored = workbench.outcomes.get(next(workbench.sets.every_case()))
     assert [repeat.status for repeat in scored.result.repeats] == [Status.PASSED, Status.ERROR]
@@ -75,7 +75,7 @@ async def test_a_flaky_case_that_passes_by_its_policy_counts_as_passed(begin):
     workbench = await begin(FakeRuns(act))
     (eval_set,) = workbench.sets.listed
     for policy, passed in (("majority", 2), ("all", 0)):
-        workbench.runs.run_case(Repeated(3, policy))
+        workbench.runs.run_case(RepeatChoice(3, policy))
         await workbench.runs.finished()
         assert workbench.outcomes.counts_of() == {"FLAKY": 2}
         assert workbench.outcomes.passed(eval_set.case_path) == passed

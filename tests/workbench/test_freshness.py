@@ -14,8 +14,8 @@ from evaltui.documents.edits import Put, Remove
 from evaltui.runs import execution
 from evaltui.text.lines import draw
 from evaltui.tui.result.selected import View, write_page
-from evaltui.tui.widgets.writer import NOT_FOLDED, Page
-from evaltui.workbench.actions import BY_ID
+from evaltui.tui.widgets.writer import DEFAULT_FOLDING, Page
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -415,7 +415,7 @@ async def test_an_error_of_a_config_is_not_one_of_its_sets(folder, opened):
     (folder / CONFIG).write_text("{oops")
     workbench = await opened(folder)
     workbench.sets.open(workbench.sets.listed[0].path)
-    refusal = BY_ID["run"].refusal(workbench)
+    refusal = ACTIONS_BY_ID["run"].refusal(workbench)
     assert refusal.startswith(f"Cannot run: {CONFIG}:1: not valid JSON")
 
 
@@ -518,7 +518,7 @@ def page(workbench, *selected):
     """The lines of the result pane."""
     workbench.navigation.select(Selection(*selected))
     written = Page(110)
-    write_page(written, workbench, View(NOT_FOLDED, 50, is_small=False))
+    write_page(written, workbench, View(DEFAULT_FOLDING, 50, is_small=False))
     return [draw(line, color=False).rstrip() for line in written.lines]
 
 

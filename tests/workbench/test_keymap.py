@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, actions_in
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, FOCUS_CHAINS, actions_in
 from evaltui.workbench.keymap import read_keymap
 
 
@@ -89,7 +89,7 @@ def test_a_file_that_is_no_keymap_is_a_problem(keymap, text):
     assert len(read.problems) == 1
 
 
-words = st.sampled_from([*BY_ID, "rnu", "x"])
+words = st.sampled_from([*ACTIONS_BY_ID, "rnu", "x"])
 keys = st.sampled_from([key for action in ACTIONS for key in action.keys]) | st.text("ab+ ?\"'", max_size=4)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaltui.core.model.tool_schema import DeclaredTool, first_value, inlined, member_schema
+from evaltui.core.model.tool_schema import DeclaredTool, first_value, inline_references, member_schema
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.edits import EditError
@@ -153,7 +153,7 @@ def test_a_name_with_a_dot_that_the_tool_declares_stays_a_name():
 def test_a_schema_that_contains_itself_is_followed_a_few_times():
     root = {"$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}}
     root["$defs"]["Node"]["required"] = ["next"]
-    schema, depth = inlined({"$ref": "#/$defs/Node"}, root), 0
+    schema, depth = inline_references({"$ref": "#/$defs/Node"}, root), 0
     value = first_value(schema)
     while value:
         value, depth = value["next"], depth + 1

@@ -14,14 +14,14 @@ from evaltui.runs.listing import stored_runs
 from evaltui.runs.resuming import read_resumption
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.messages import Messages
 from evaltui.workbench.result.acceptable import choices_in_result
 from evaltui.workbench.result.accepting import propose
 from evaltui.workbench.runs.compared_runs import KindTitle, compare_runs, comparison_rows
 from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.runs.running import EditedSets
-from evaltui.workbench.state import Repeated, Selection
+from evaltui.workbench.state import RepeatChoice, Selection
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 
@@ -141,7 +141,7 @@ async def test_an_earlier_run_is_shown_until_one_leaves_it(greeter, open_workben
     assert not workbench.outcomes.is_stale(key)
     await until(lambda: workbench.outcomes.trace(key) is not None)
     assert "tool_call" in [event.kind for event in workbench.outcomes.trace(key).events]
-    assert BY_ID["step_back"].footer_word(workbench) == "close run"
+    assert ACTIONS_BY_ID["step_back"].footer_word(workbench) == "close run"
     workbench.step_back()
     assert workbench.outcomes.previous_run is None
     assert workbench.outcomes.get(key) is latest
@@ -202,7 +202,7 @@ async def test_a_new_run_leaves_the_earlier_one(greeter, open_workbench):
 async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
     first = await open_workbench()
     first.navigation.select(Selection(greeter.name, "bad"))
-    first.runs.run_case(Repeated(3, "majority"))
+    first.runs.run_case(RepeatChoice(3, "majority"))
     await first.runs.finished()
     workbench, key = await open_workbench(), CaseId(greeter.name, "bad")
     await workbench.outcomes.open_run(first.runs.current.log, "run of yesterday")

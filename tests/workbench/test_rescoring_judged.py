@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from eval_data import make_case, make_set, make_turn, write_test_config
+from judged_metrics import RUBRICS
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
 from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
+from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.effect import flips_of
 from evaltui.workbench.result.rescoring import score_again
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.workbench import Workbench
 
 METRIC = "final_response_match_v2"
 STALE = "stale score; run again"
@@ -98,8 +104,46 @@ async def test_another_threshold_needs_no_judge(scored):
     assert judged(await again(higher)).status is Status.PASSED
 
 
+async def test_a_metric_that_failed_with_open_judgements_is_open_by_a_lower_threshold(scored):
+    failed = replace(FOUND, score=None, status=Status.FAILED)
+    result = replace(scored.result, repeats=(RepeatResult(Status.FAILED, (failed,)),))
+    plain = replace(scored, ref=ResultInMemory.of(result))
+    for threshold, status in ((0.4, Status.NOT_EVALUATED), (0.5, Status.FAILED), (0.9, Status.FAILED)):
+        new = judged(await again(plain, with_config=config(threshold)))
+        assert (new.status, new.score, new.threshold) == (status, None, threshold)
+
+
 async def test_a_metric_that_was_not_judged_waits_for_a_run(scored):
     result = replace(scored.result, repeats=(RepeatResult(Status.PASSED),))
     plain = replace(scored, ref=ResultInMemory.of(result))
     new = judged(await again(plain))
     assert (new.status, new.reason) == (Status.NOT_EVALUATED, "is judged when the case is run")
+
+
+async def test_no_threshold_passes_a_case_with_a_rubric_that_was_not_judged(write_agent, until):
+    folder = write_agent("def root_agent(message, session):\n    return 'It is 21 degrees.'\n")
+    answer = {"rubrics": [{"id": "short", "rationale": "So it is.", "verdict": "yes"}]}
+    (folder / "judging.py").write_text(f"def judge(prompt):\n    return {json.dumps(answer)!r}\n")
+    rubrics = [{"rubric_id": name, "rubric_content": {"text_property": name}} for name in ("short", "polite")]
+    options = {"judge_model": "judging:judge", "num_samples": 1}
+    criterion = {"threshold": 0.9, "rubrics": rubrics, "judge_model_options": options}
+    write_test_config(folder, criteria={RUBRICS: criterion})
+    path = folder / "s.evalset.json"
+    path.write_text(json.dumps(make_set("s", make_case("one", make_turn("Do it", "It was done.")))))
+    bench = Workbench(folder)
+    await bench.open()
+    bench.runs.run_all()
+    await until(lambda: bench.runs.current and bench.runs.current.over)
+    ((case, _),) = bench.outcomes.results.of("s.evalset.json")
+    criteria = Criteria(bench.editing, path)
+    row = next(
+        row for section in criteria.sections() for row in section.rows if getattr(row, "name", "") == RUBRICS
+    )
+
+    assert bench.outcomes.status(case) == "NOT_EVALUATED"
+    assert criteria.set_threshold(row, 0.5)
+    assert flips_of(criteria).cases == ()
+    criteria.end_move()
+    await bench.outcomes.rescored([folder / "test_config.json"])
+    assert bench.outcomes.status(case) == "NOT_EVALUATED"
+    await bench.close()

@@ -336,7 +336,7 @@ async def test_a_merge_is_shown_before_anything_else_can_be_edited(talk, held):
 
 async def test_a_save_that_takes_long_is_said_to_run(talk, held, until, monkeypatch):
     workbench, path = talk
-    monkeypatch.setattr(background, "_NOTICEABLE", 0)
+    monkeypatch.setattr(background, "_NOTICEABLE_SECONDS", 0)
     say(workbench, path, "first")
     saving = workbench.editing.save_all()
     await until(lambda: workbench.messages.notice)

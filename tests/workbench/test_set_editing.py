@@ -1,14 +1,16 @@
 """Sets and cases as a whole: each action is one step, takes the config along, selects what one expects."""
 
+import asyncio
 import json
 
 import pytest
+from fake_runs import FakeRuns, as_expected
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.actions import BY_ID
-from evaltui.workbench.case.case_plan import gathered, moves
+from evaltui.workbench.actions import ACTIONS_BY_ID
+from evaltui.workbench.case.case_plan import gathering_moves, moves
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -154,6 +156,34 @@ async def test_the_id_of_a_case_is_checked(folder):
     assert check("b") is check("z") is None
 
 
+@pytest.mark.parametrize("edit", ["rename", "delete"])
+async def test_the_result_of_a_case_that_was_renamed_or_deleted_meanwhile_is_not_counted(folder, edit):
+    def act(case, repeat):
+        runs.go_on.clear()
+        return as_expected(case, repeat)
+
+    runs = FakeRuns(act)
+    runs.go_on.clear()
+    workbench = Workbench(folder, run_service=runs)
+    await workbench.open()
+    select(workbench, "first", "a")
+    workbench.runs.run_set()
+    # The run has read the set.
+    while workbench.agent.info is None:
+        await asyncio.sleep(0)
+    if edit == "rename":
+        assert set_editing.rename_case(workbench.editing, CaseId("first.evalset.json", "a"), 0, "new")
+    else:
+        set_editing.delete(workbench.editing)
+    runs.go_on.set()
+    while not workbench.runs.current.done:
+        await asyncio.sleep(0)
+    assert not workbench.outcomes.counts()["PASSED"]
+    workbench.editing.undo()
+    assert workbench.outcomes.counts()["PASSED"] == 1
+    await workbench.close()
+
+
 async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):
     path = folder / "first.evalset.json"
     path.write_text(path.read_text("utf-8").replace('"eval_id": "c"', '"eval_id": "b"'), encoding="utf-8")
@@ -185,7 +215,7 @@ async def test_the_mark_of_a_case_that_is_gone_goes_with_it(folder):
     path.write_text(path.read_text().replace('"eval_id": "z"', '"eval_id": "y"'))
     await workbench.open()
     marking = workbench.navigation.marking
-    marking.keep_only_in(workbench.sets.listed)
+    marking.keep_existing(workbench.sets.listed)
     assert list(marking.marked) == [CaseId(path.name, "a"), CaseId(path_of(workbench, "first").name, "b")]
 
 
@@ -317,7 +347,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
     assert workbench.navigation.selection == Selection(path_of(workbench, "third").name, "a")
-    assert BY_ID["paste_case"].refusal(workbench) == "No case copied or cut"
+    assert ACTIONS_BY_ID["paste_case"].refusal(workbench) == "No case copied or cut"
     workbench.editing.undo()
     assert workbench.navigation.selection == before
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
@@ -367,11 +397,11 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     (folder / "older.test.json").write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "first", "a", 0)
-    assert BY_ID["copy_case"].refusal(workbench) == "Turns are edited in the case pane"
+    assert ACTIONS_BY_ID["copy_case"].refusal(workbench) == "Turns are edited in the case pane"
     select(workbench, "first")
-    assert BY_ID["copy_case"].refusal(workbench) == "No case selected"
+    assert ACTIONS_BY_ID["copy_case"].refusal(workbench) == "No case selected"
     select(workbench, "older", "older")
-    assert "has an old format   M  Convert" in BY_ID["copy_case"].refusal(workbench)
+    assert "has an old format   M  Convert" in ACTIONS_BY_ID["copy_case"].refusal(workbench)
     assert "has an old format   M  Convert" in workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
@@ -404,9 +434,9 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "older", "older")
-    assert BY_ID["convert"].refusal(workbench) is None
+    assert ACTIONS_BY_ID["convert"].refusal(workbench) is None
     before = old.read_bytes()
-    eval_set, problems = set_editing.converted(old)
+    eval_set, problems = set_editing.convert_file(old)
     assert not problems
     new = folder / set_editing.name_for_converted(old)
     assert new.name == "older.evalset.json"
@@ -416,7 +446,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert workbench.navigation.selection == Selection(new.name)
     assert workbench.sets.by_path(new).format == "eval set"
     assert not workbench.editing.unsaved()
-    assert "nothing to convert" in BY_ID["convert"].refusal(workbench)
+    assert "nothing to convert" in ACTIONS_BY_ID["convert"].refusal(workbench)
     assert set_editing.name_for_converted(old) == "older_converted.evalset.json"
 
 
@@ -443,7 +473,7 @@ async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
     old = folder / "older.test.json"
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
-    eval_set, _ = set_editing.converted(old)
+    eval_set, _ = set_editing.convert_file(old)
     new = folder / "new.evalset.json"
     new.write_text("mine")
     assert not await set_editing.convert(workbench.editing, eval_set, new, workbench.say)
@@ -463,7 +493,7 @@ def performed(order, steps):
 
 @given(st.sets(st.integers(0, 7)), st.integers(0, 8))
 def test_gathering_keeps_the_order_of_both(numbers, index):
-    order = performed(range(8), gathered(sorted(numbers), index))
+    order = performed(range(8), gathering_moves(sorted(numbers), index))
     others = [number for number in range(8) if number not in numbers]
     place = sum(number < index for number in others)
     assert order == [*others[:place], *sorted(numbers), *others[place:]]

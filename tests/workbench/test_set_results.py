@@ -116,8 +116,8 @@ async def test_a_case_that_is_done_is_all_that_is_gone_through(opened, monkeypat
     def counted(function):
         return lambda *args, **options: looks.update(n=looks["n"] + 1) or function(*args, **options)
 
-    monkeypatch.setattr(rescoring, "_STEPS", 4)
-    monkeypatch.setattr(traces, "_KEPT_WITHOUT_LOG", 1000)
+    monkeypatch.setattr(rescoring, "_BATCH_SIZE", 4)
+    monkeypatch.setattr(traces, "_MAX_WITHOUT_LOG", 1000)
     monkeypatch.setattr(Results, "get", counted(Results.get))
     monkeypatch.setattr(outcomes_module, "freshness", counted(outcomes_module.freshness))
     looked = []

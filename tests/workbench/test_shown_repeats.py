@@ -8,11 +8,11 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.views.cause import differences_of
-from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.result.acceptable import choices_in_result
 from evaltui.workbench.result.accepting import propose
 from evaltui.workbench.runs.repeats import parse_repeated, repeat_problem, repeat_title, usual_repeat
-from evaltui.workbench.state import Repeated, Selection
+from evaltui.workbench.state import RepeatChoice, Selection
 from evaltui.workbench.workbench import Workbench
 
 # Every other time it calls a tool that nothing expects.
@@ -45,7 +45,7 @@ async def coin(write_agent, write_set):
 
 
 async def run(workbench):
-    workbench.runs.run_case(Repeated(5, "majority"))
+    workbench.runs.run_case(RepeatChoice(5, "majority"))
     await workbench.runs.finished()
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
     assert scored is not None, workbench.runs.current.remarks
@@ -91,7 +91,7 @@ async def test_differences_and_trace_are_those_of_the_run_that_is_shown(coin, un
     shown = coin.outcomes.get(key).shown
     assert list(differences_of(shown)) == []
     assert shown.status is Status.FLAKY
-    assert BY_ID["accept"].refusal(coin) == "No difference in calls, response or state"
+    assert ACTIONS_BY_ID["accept"].refusal(coin) == "No difference in calls, response or state"
 
 
 async def test_the_next_and_the_previous_run_go_around(coin):
@@ -139,7 +139,7 @@ async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
 async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
     coin.runs.run_case()
     await coin.runs.finished()
-    assert BY_ID["next_repeat"].refusal(coin) == "No repeats of this case"
+    assert ACTIONS_BY_ID["next_repeat"].refusal(coin) == "No repeats of this case"
     before = coin.outcomes.get(coin.navigation.selection.case)
     coin.navigation.step_repeat(1)
     assert coin.outcomes.get(coin.navigation.selection.case) is before
@@ -148,12 +148,12 @@ async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("5", Repeated(5, "all")),
-        (" 3  majority ", Repeated(3, "majority")),
-        ("10 0.6", Repeated(10, 0.6)),
-        ("1 1", Repeated(1, 1.0)),
-        ("50 all 0.95", Repeated(50, "all", 0.95)),
-        ("12  0.9  0.95", Repeated(12, 0.9, 0.95)),
+        ("5", RepeatChoice(5, "all")),
+        (" 3  majority ", RepeatChoice(3, "majority")),
+        ("10 0.6", RepeatChoice(10, 0.6)),
+        ("1 1", RepeatChoice(1, 1.0)),
+        ("50 all 0.95", RepeatChoice(50, "all", 0.95)),
+        ("12  0.9  0.95", RepeatChoice(12, 0.9, 0.95)),
     ],
 )
 def test_how_often_is_said_in_a_line(text, meant):
@@ -192,7 +192,7 @@ async def test_what_is_proposed(coin):
     await coin.open()
     await asyncio.to_thread(coin.sets.open, coin.navigation.file)
     assert usual_repeat(coin.sets, coin.navigation.selection, coin.runs.current) == "3 majority"
-    coin.runs.run_case(Repeated(2, 0.5))
+    coin.runs.run_case(RepeatChoice(2, 0.5))
     await coin.runs.finished()
     of_set = coin.outcomes.results.of(coin.navigation.selection.path)
     assert [len(scored.result.repeats) for _, scored in of_set] == [2, 2]

@@ -12,7 +12,7 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import SIMULATED_USER
 from evaltui.documents.values import put
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.chat import saving
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -62,7 +62,7 @@ async def test_what_came_of_them_also_when_they_are_scored_again(desk, until):
 
 
 async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
-    refusal = partial(BY_ID["save_as_case"].refusal, scope=Scope.RESULT)
+    refusal = partial(ACTIONS_BY_ID["save_as_case"].refusal, scope=Scope.RESULT)
     desk.navigation.select(Selection(desk.sets.listed[0].case_path))
     assert refusal(desk) == "Case not run"
     select(desk, "on_the_shelf")
@@ -70,7 +70,7 @@ async def test_a_conversation_becomes_a_case_that_passes_at_once(desk, until):
     select(desk, "reader_with_card")
     assert refusal(desk) is None
     transcript = (await desk.chat.origin(desk.navigation.selection.case)).last_run()
-    choices = saving.proposed(desk.editing, transcript)
+    choices = saving.propose_choices(desk.editing, transcript)
     assert [turn.text for turn in choices.turns] == ["Is Dracula here?", "Yes, please.", "It is 4711."]
     assert ["calls" in turn.has for turn in choices.turns] == [True, False, True]
     assert choices.target == desk.sets.listed[0].path

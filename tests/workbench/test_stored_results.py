@@ -7,7 +7,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
 from evaltui.runs.score_table import ScoreTable
-from evaltui.workbench.cases.navigation import CaseOrder, in_order
+from evaltui.workbench.cases.navigation import CaseOrder, sort_cases
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.effect import flips_of
 from evaltui.workbench.criteria.rows import MetricRow
@@ -88,7 +88,7 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
     outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
     assert outcomes.counts_of() == {"PASSED": 4, "FAILED": 2}
     assert outcomes.results.attention == {key(path, 0), key(path, 3)}
-    assert list(in_order(eval_set, range(6), CaseOrder.OUTCOME, outcomes.get)) == [0, 3, 1, 2, 4, 5]
+    assert list(sort_cases(eval_set, range(6), CaseOrder.OUTCOME, outcomes.get)) == [0, 3, 1, 2, 4, 5]
     workbench.navigation.set_filter("fail score<0.5 response_match<0.5")
     assert workbench.navigation.filtered.matching == {path.name: [0, 3]}
     totals = outcomes.results_of_set(eval_set)

@@ -10,7 +10,7 @@ from evaltui.documents.editing.set import SetEditor
 from evaltui.workbench.case.fields import RowSource
 from evaltui.workbench.case.selected_case import case_rows
 from evaltui.workbench.cases import set_editing
-from evaltui.workbench.cases.set_editing import change_tags, chosen_named, common_tags, tags_hint
+from evaltui.workbench.cases.set_editing import change_tags, common_tags, name_chosen, tags_hint
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -48,7 +48,7 @@ def tag(workbench, typed):
 
 async def test_marked_cases_of_several_sets_are_tagged_in_one_step(workbench):
     mark(workbench, "first:a", "first:c", "tests/second:z")
-    assert chosen_named(workbench.editing) == "3 cases"
+    assert name_chosen(workbench.editing) == "3 cases"
     tag(workbench, "#smoke, slow")
     assert tags(workbench) == {
         "first:a": "smoke slow",

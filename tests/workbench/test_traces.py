@@ -102,7 +102,7 @@ async def test_without_a_log_the_last_cases_are_kept_in_memory(talker, until, mo
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("evaltui.runs.execution.begin_run", refuse)
-    monkeypatch.setattr(traces_module, "_KEPT_WITHOUT_LOG", 2)
+    monkeypatch.setattr(traces_module, "_MAX_WITHOUT_LOG", 2)
     workbench = await ran(talker, until)
     found = [await trace_of(workbench, eval_id, until) for eval_id in ("first", "second", "third")]
     assert sum(bool(trace.events) for trace in found) == 2
@@ -118,7 +118,7 @@ async def test_a_log_that_was_deleted_is_said(talker, until):
 
 
 async def test_a_running_case_is_followed_within_bounds(write_agent, write_set, until, monkeypatch):
-    monkeypatch.setattr(traces_module, "MOST_EVENTS", 30)
+    monkeypatch.setattr(traces_module, "MAX_EVENTS", 30)
     folder = write_agent(TALKER)
     write_set(folder, endless=("forever", ""))
     workbench = await opened(folder)

@@ -10,7 +10,7 @@ from evaltui.core.compare.run_summary import RunSummary, selected_cases, summari
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
-from evaltui.runs.history import KeptRun
+from evaltui.runs.history import StoredRun
 from evaltui.text.lines import draw
 from evaltui.tui.compare.page import (
     spent_line,
@@ -19,7 +19,7 @@ from evaltui.tui.compare.page import (
 )
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.messages import Messages, RunsRead
-from evaltui.workbench.runs.compared_runs import Compared, Reasons, trajectories
+from evaltui.workbench.runs.compared_runs import ComparedRuns, Reasons, trajectories
 
 P, F = Status.PASSED, Status.FAILED
 PATH = "home.evalset.json"
@@ -50,13 +50,13 @@ def kept(name, *cases, by_label=False, unfinished=()):
         whole=frozenset({PATH}),
         by_label=by_label,
     )
-    return KeptRun(
+    return StoredRun(
         Path(name), datetime(2026, 1, 1, tzinfo=UTC), F, 1.0, summary, by_id.__getitem__, lambda _: {}
     )
 
 
 def compared(base, candidate):
-    return Compared(base, candidate, compare(base.summary, candidate.summary))
+    return ComparedRuns(base, candidate, compare(base.summary, candidate.summary))
 
 
 HELLO = invocation("hi", "Hello.")

@@ -8,7 +8,7 @@ from eval_data import make_case, make_turn
 
 from evaltui.project.eval_set_file import read_eval_set_file, validated
 from evaltui.workbench.cases import validating_apart
-from evaltui.workbench.cases.validating_apart import validated_apart
+from evaltui.workbench.cases.validating_apart import validate_apart
 
 TURN = make_turn("x" * 3000)
 LARGE = 500
@@ -44,7 +44,7 @@ def started(monkeypatch):
 def given_back(monkeypatch):
     """How often memory was given back."""
     times = []
-    monkeypatch.setattr(validating_apart, "give_back", lambda: times.append(True))
+    monkeypatch.setattr(validating_apart, "return_memory", lambda: times.append(True))
     return times
 
 
@@ -53,7 +53,7 @@ def given_back(monkeypatch):
 )
 def test_a_large_set_is_what_it_would_be_if_it_were_read_here(tmp_path, started, first):
     path = write(tmp_path, LARGE, **first)
-    there, here = validated_apart(read(path)), validated(read(path))
+    there, here = validate_apart(read(path)), validated(read(path))
     assert len(started) == 1
     assert there.eval_set == here.eval_set
     assert there.problems == here.problems
@@ -65,10 +65,10 @@ def test_a_large_set_is_what_it_would_be_if_it_were_read_here(tmp_path, started,
 
 
 def test_a_small_set_starts_no_process_and_leaves_no_memory_behind(tmp_path, started, given_back):
-    assert len(validated_apart(read(write(tmp_path, 2))).cases) == 2
+    assert len(validate_apart(read(write(tmp_path, 2))).cases) == 2
     assert not started
     assert not given_back
-    validated_apart(read(write(tmp_path, LARGE)))
+    validate_apart(read(write(tmp_path, LARGE)))
     assert len(given_back) == 1
 
 
@@ -81,17 +81,17 @@ def test_it_is_read_here_where_no_process_can(tmp_path, monkeypatch, code):
             super().__init__([command[0], "-c", code], **kwargs)
 
     monkeypatch.setattr(validating_apart.subprocess, "Popen", Failing)
-    assert validated_apart(read(path)).case("case 499")
+    assert validate_apart(read(path)).case("case 499")
 
 
 def test_it_is_read_here_where_no_process_can_be_started(tmp_path, monkeypatch):
     path = write(tmp_path, LARGE)
     monkeypatch.setattr(validating_apart.sys, "executable", str(tmp_path / "gone"))
-    assert validated_apart(read(path)).case("case 499")
+    assert validate_apart(read(path)).case("case 499")
 
 
 def test_a_file_that_is_not_there_is_a_problem(tmp_path):
-    gone = validated_apart(read(tmp_path / "gone.evalset.json"))
+    gone = validate_apart(read(tmp_path / "gone.evalset.json"))
     assert gone.eval_set is None
     assert "no such file" in str(gone.problems[0])
 
@@ -99,5 +99,5 @@ def test_a_file_that_is_not_there_is_a_problem(tmp_path):
 def test_what_was_read_is_validated_although_the_file_is_another_one_by_now(tmp_path):
     file = read(write(tmp_path, LARGE, conversation=1))
     write(tmp_path, LARGE)
-    assert len(validated_apart(file).errors) == 1
-    assert not validated_apart(read(file.path)).errors
+    assert len(validate_apart(file).errors) == 1
+    assert not validate_apart(read(file.path)).errors

@@ -154,7 +154,7 @@ UNFINISHED = """
 
 
 async def test_five_saves_in_a_row_are_one_finished_run(write_agent, write_set, until, monkeypatch):
-    monkeypatch.setattr(watch, "_IN_A_ROW", 60.0)
+    monkeypatch.setattr(watch, "_SERIES_SECONDS", 60.0)
     monkeypatch.setattr(watch, "_QUIET_AFTER_SEVERAL", 1.0)
     folder = write_agent(UNFINISHED)
     prompt = folder / "prompt.txt"
@@ -179,7 +179,7 @@ async def test_five_saves_in_a_row_are_one_finished_run(write_agent, write_set, 
 async def test_where_saves_came_in_a_row_the_next_ones_are_waited_for_and_the_last_one_gets_the_ready_host(
     write_agent, write_set, until, monkeypatch
 ):
-    monkeypatch.setattr(watch, "_IN_A_ROW", 60.0)
+    monkeypatch.setattr(watch, "_SERIES_SECONDS", 60.0)
     monkeypatch.setattr(watch, "_QUIET_AFTER_SEVERAL", 1.0)
     folder = write_agent(UNFINISHED)
     prompt = folder / "prompt.txt"
@@ -198,7 +198,7 @@ async def test_where_saves_came_in_a_row_the_next_ones_are_waited_for_and_the_la
         version = workbench.agent.code_version
         with monkeypatch.context() as quiet_before:
             # The first one of those that follow.
-            quiet_before.setattr(watch, "_IN_A_ROW", 0.0)
+            quiet_before.setattr(watch, "_SERIES_SECONDS", 0.0)
             quiet_before.setattr(watch, "_QUIET_AFTER_SEVERAL", 60.0)
             prompt.write_text("unfinished")
             await until(lambda: workbench.agent.code_version > version)

@@ -13,7 +13,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.views.cause import why
+from evaltui.views.cause import cause_text
 
 CALL = Call("tool", {})
 DIFFS = {
@@ -47,5 +47,5 @@ def result(status, *ops, metric="tool_trajectory_avg_score", score=0.0, error=No
     ],
 )
 def test_why(one, text):
-    assert why(one) == text
+    assert cause_text(one) == text
     assert len(text) <= 14

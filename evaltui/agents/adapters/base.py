@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from ...core.conversation.waiting import CONFIRMATION, REQUESTS
-from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
+from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split_step
 from ...core.model.problems import JsonPath, format_path
 from ..errors import message_of
 
@@ -199,7 +199,7 @@ class Reporter:
 
         The results of calls get their duration, and whether they were stubbed.
         """
-        for event in split(step):
+        for event in split_step(step):
             data, duration = event.data, None
             if event.kind == "tool_result":
                 duration = self.seconds.pop(event.parent, None)

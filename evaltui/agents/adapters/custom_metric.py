@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import inspect
 import json
@@ -17,6 +18,7 @@ from ...core.model.events import Json
 from ..errors import describe_error
 from ..functions import find_function
 from ..own_code import own_modules
+from ..own_modules import use_own_modules
 
 
 class _Types(NamedTuple):
@@ -34,12 +36,18 @@ class CustomMetricError(TypeError):
 async def import_function(request: Json) -> Json:
     """Imports a function and the types of its arguments. Returns the user's `files` that have been imported
     so far. Raises any error of the import."""
-    _imported_function(request)
+    if "source" in request:
+        _evaluate_of(request)
+    else:
+        _imported_function(request)
     return {"files": own_modules()}
 
 
 async def score(request: Json) -> Json:
-    """Scores a case: by `_scores` for a function that `scores_turns`, else by `_evaluation`."""
+    """Scores a case: by `_instance_score` for code, by `_scores` for a function that `scores_turns`, else by
+    `_evaluation`."""
+    if "source" in request:
+        return await _instance_score(request)
     return await (_scores(request) if request["scores_turns"] else _evaluation(request))
 
 
@@ -103,6 +111,75 @@ async def _scores(request: Json) -> Json:
             described = describe_error(error)
             turns.append({"error": {**described, "where": described["where"] or _where(function)}})
     return {"turns": turns}
+
+
+async def _instance_score(request: Json) -> Json:
+    """Calls the function `evaluate(instance)` of agents-cli. Returns as JSON its `score` and `explanation`,
+    and `where` the function is.
+
+    Raises any error of the code, and CustomMetricError where it returns anything else.
+    """
+    evaluate = _evaluate_of(request)
+    # As in agents-cli, a case is scored in a thread: such a function may wait for its own model.
+    returned, error = await asyncio.to_thread(_returned, evaluate, request["instance"])
+    if error is not None:
+        raise error
+    return {"result": _instance_data(returned, request["path"]), "where": _where(evaluate)}
+
+
+def _returned(function: Callable[..., Any], argument: Any) -> tuple[Any, Exception | None]:
+    """The value of a call, or its error, whose traceback then has no frames of threads."""
+    try:
+        return function(argument), None
+    except Exception as error:
+        return None, error
+
+
+_compiled: dict[tuple[str, str], Callable[..., Any]] = {}
+
+
+def _evaluate_of(request: Json) -> Callable[..., Any]:
+    """The function `evaluate` of a code, which is run once. Its lines are those of the user's file.
+
+    Raises any error of the code, and TypeError where it has no such function.
+    """
+    place, file = request["path"], request["file"]
+    source = request["source"] or Path(file).read_text(encoding="utf-8")
+    if (place, source) in _compiled:
+        return _compiled[place, source]
+    use_own_modules(Path(request["agent_folder"]).resolve())
+    # Lines of the file above the code are empty ones of the module.
+    text = "\n" * (request["first_line"] - 1) + source
+    namespace: dict[str, Any] = {"__file__": file} if file else {}
+    exec(compile(text, file or f"<{place}>", "exec"), namespace)
+    evaluate = namespace.get("evaluate")
+    if not callable(evaluate):
+        raise TypeError(f"{place} defines no function evaluate(instance)")
+    return _compiled.setdefault((place, source), evaluate)
+
+
+def _instance_data(returned: Any, place: str) -> Json:
+    """The score and the explanation; a number alone is a score, and so is a result of the evaluation SDK."""
+    if isinstance(returned, dict) and "score" in returned:
+        score, explanation = returned["score"], returned.get("explanation")
+    elif hasattr(returned, "metric_name") and hasattr(returned, "score"):
+        score, explanation = returned.score, getattr(returned, "explanation", None)
+        if problem := getattr(returned, "error_message", None):
+            raise CustomMetricError(f"{place}: {problem}")
+    elif isinstance(returned, Real):
+        score, explanation = returned, None
+    else:
+        raise CustomMetricError(
+            f"{place}: evaluate returned {_with_article(returned)}; it must return a number, or a dict with "
+            '"score" and "explanation"'
+        )
+    try:
+        number = None if score is None else float(score)
+    except (TypeError, ValueError):
+        raise CustomMetricError(f"{place}: the score {score!r} is not a number") from None
+    if number is not None and not math.isfinite(number):
+        raise CustomMetricError(f"{place}: the score is {number}")
+    return {"score": number, "explanation": None if explanation is None else str(explanation)}
 
 
 def _imported_function(request: Json) -> tuple[Callable[..., Any], _Types]:

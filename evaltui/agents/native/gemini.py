@@ -40,7 +40,7 @@ from .models import ModelRequest, ModelResponse, own_parts, size_of_request, usa
 LONGEST_WAIT = 60.0
 # The transient codes of google-genai's own HttpRetryOptions.
 _TRANSIENT_CODES = (408, 429, 500, 502, 503, 504)
-_MOST_OF_A_RESPONSE = 200
+_MAX_RESPONSE = 200
 
 
 class ModelError(RuntimeError):
@@ -169,7 +169,7 @@ def _own_address() -> str:
 
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _MOST_OF_A_RESPONSE else f"{line[:_MOST_OF_A_RESPONSE]}…"
+    return line if len(line) <= _MAX_RESPONSE else f"{line[:_MAX_RESPONSE]}…"
 
 
 ATTEMPTS = 5

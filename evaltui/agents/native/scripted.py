@@ -114,9 +114,9 @@ def example_of(pattern: str) -> str:
 
 
 # Rules that an error message lists, at most.
-_MOST_RULES = 5
+_MAX_RULES = 5
 # Characters of a user's message in an error message, at most.
-_MOST_CHARACTERS = 80
+_MAX_CHARACTERS = 80
 
 
 class ScriptedModel:
@@ -135,13 +135,13 @@ class ScriptedModel:
             situation = rule.applies(message, results)
             if situation is not None:
                 return ModelResponse(rule.answer(situation), model_version="scripted", finish_reason="STOP")
-        input_text = f'"{cut(message, _MOST_CHARACTERS)}"'
+        input_text = f'"{cut(message, _MAX_CHARACTERS)}"'
         if results:
             input_text = f"a result of {results[-1].name} after {input_text}"
         rules = [str(rule) for rule in self.rules if bool(rule.after_tool) is bool(results)]
         rules = list(dict.fromkeys(rules))
-        more = [f"{show_number(len(rules) - _MOST_RULES)} more"] if len(rules) > _MOST_RULES else []
-        *listed, last = [*rules[:_MOST_RULES], *more] or ["nothing"]
+        more = [f"{show_number(len(rules) - _MAX_RULES)} more"] if len(rules) > _MAX_RULES else []
+        *listed, last = [*rules[:_MAX_RULES], *more] or ["nothing"]
         answers = f"{', '.join(listed)} and {last}" if listed else last
         raise LookupError(f"the scripted model does not know {input_text}. It knows {answers}")
 

@@ -1,1 +1,1 @@
-"""Differences between expected and actual, and between one run and another."""
+"""Differences between expected and actual, and between two runs."""

@@ -1,4 +1,4 @@
-"""Differences between the expected and the actual side of a turn: calls, arguments and state."""
+"""Differences between expected and actual calls, arguments and state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from evaltui.core.matching.pairing import Side, align, most_pairs, numbered
+from evaltui.core.matching.pairing import Side, align, most_pairs, number_items
 from evaltui.core.matching.rules import (
     NO_RULES,
     CaseRules,
@@ -19,7 +19,7 @@ from evaltui.core.matching.rules import (
     same_args,
 )
 from evaltui.core.model.eval_set import Invocation, tool_calls
-from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side
+from evaltui.core.model.json_values import ABSENT, equal, hashable_value, side_by_side
 from evaltui.core.model.outcome import (
     ArgDiff,
     ArgOp,
@@ -39,7 +39,7 @@ _SAME_BY_RULE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A call on one side. Two of them are equal when their names and arguments are."""
+    """A call on one side; two sides are equal if name and arguments are equal."""
 
     name: str
     args: Hashable
@@ -47,7 +47,7 @@ class _Side:
 
 
 def expectation_of(invocation: Invocation) -> Literal["these calls", "no calls", "unspecified"]:
-    """The kind of expectation that a turn has of its tool calls."""
+    """The kind of expectation that a turn has about its calls."""
     if invocation.intermediate_data is None:
         return "unspecified"
     return "these calls" if tool_calls(invocation.intermediate_data) else "no calls"
@@ -65,11 +65,11 @@ def turn_result(
     intermediate: Sequence[IntermediateDiff] = (),
     ignore_args: bool = False,
     rules: CaseRules = NO_RULES,
+    leaves_response: bool = False,
 ) -> TurnResult:
-    """One turn side by side; a side that has no such turn is None.
+    """A turn with both sides; None for a side without the turn.
 
-    Calls are aligned whether the expectation of the turn says that they are checked or not; where those made
-    are unknown, there are none.
+    Calls are aligned also where the expectation is not checked. Unknown actual calls count as none.
     """
     return TurnResult(
         expectation=expectation,
@@ -82,6 +82,7 @@ def turn_result(
         response=ResponseDiff(expected_text, actual_text, response_score),
         unscored=tuple(unscored),
         intermediate=tuple(intermediate),
+        leaves_response=leaves_response,
     )
 
 
@@ -92,15 +93,13 @@ def align_calls(
     ignore_args: bool = False,
     rules: CaseRules = NO_RULES,
 ) -> tuple[CallDiff, ...]:
-    """The two trajectories as rows, every call in exactly one of them.
+    """Two trajectories as aligned rows with the fewest changes; every call is in exactly one row.
 
-    The rows are those that need the fewest changes: equal calls are `same`, calls of one name `changed` (with
-    their argument differences), and what is left is `missing` or `extra`. A missing call that was made
-    elsewhere is one `moved` row at the place where it was made. Calls are equal as in google-adk: names and
-    decoded arguments by `==`, so `1 == 1.0 == True`, and `None` is not `{}`. Calls that rules make the same
-    count as equal, too; equal ones are paired before them.
-
-    Without rules, swapping the sides gives the same rows with their sides swapped.
+    Equal calls are `same`, calls of one name are `changed` with their argument differences, others are
+    `missing` or `extra`. A missing call that was made elsewhere is one `moved` row at its actual place. Calls
+    are equal as in google-adk: names and decoded arguments by `==`, so `1 == 1.0 == True`, and `None` is not
+    `{}`. Calls that are equal because of rules are paired after those. Without rules, swapped arguments give
+    the same rows with swapped sides.
     """
     expected, actual = tuple(expected), tuple(actual)
     mine = [_side(call, ignore_args) for call in expected]
@@ -110,7 +109,7 @@ def align_calls(
     if ignore_args:
         rules = NO_RULES
 
-    my_keys, their_keys = numbered(mine, theirs)
+    my_keys, their_keys = number_items(mine, theirs)
     side_of = dict(zip([*their_keys, *my_keys], [*theirs, *mine], strict=True))
     left, right = (
         Side(keys, [call_keys(item.name, item.call.args, rules)[0] for item in side] if rules else keys)
@@ -125,7 +124,7 @@ def align_calls(
         pairs = align(left, right, cost)
     else:
         pairs = [(i, j) for j, i in align(right, left, lambda item, other: cost(other, item))]
-    elsewhere = _moved(mine, theirs, pairs, rules)
+    elsewhere = _moved_calls(mine, theirs, pairs, rules)
     moved_from = set(elsewhere.values())
 
     rows: list[CallDiff] = []
@@ -145,7 +144,7 @@ def align_calls(
 
 
 def _pair_row(op: Literal["same", "moved"], mine: _Side, theirs: _Side, rules: CaseRules) -> CallDiff:
-    """Two calls of one name; `op` is what they are unless their arguments differ."""
+    """The row of two calls with one name; `changed` instead of `op` where their arguments differ."""
     expected, actual = mine.call, theirs.call
     if mine == theirs:
         return CallDiff(op, expected, actual)
@@ -154,11 +153,12 @@ def _pair_row(op: Literal["same", "moved"], mine: _Side, theirs: _Side, rules: C
 
 
 def _side(call: Call, ignore_args: bool) -> _Side:
-    return _Side(call.name, None if ignore_args else frozen(call.args), call)
+    return _Side(call.name, None if ignore_args else hashable_value(call.args), call)
 
 
 def _change_cost(expected: _Side, actual: _Side, rules: CaseRules) -> float:
-    """Less than removing and adding together; the more arguments are equal, the cheaper."""
+    """The cost of pairing two calls, less than that of one missing and one extra call; lower for more equal
+    arguments."""
     if expected.name != actual.name:
         return float("inf")
     if expected.name in rules and rules[expected.name].match(expected.call.args, actual.call.args):
@@ -170,13 +170,13 @@ def _change_cost(expected: _Side, actual: _Side, rules: CaseRules) -> float:
     return 1 + 0.5 * len(mine ^ theirs) / max(1, len(mine) + len(theirs))
 
 
-def _moved(
+def _moved_calls(
     expected: Sequence[_Side],
     actual: Sequence[_Side],
     pairs: Sequence[tuple[int, int]],
     rules: CaseRules,
 ) -> dict[int, int]:
-    """Positions of actual calls without a partner -> the position at which the same call was expected."""
+    """Unpaired actual calls that are expected at another place: actual position to expected position."""
     paired_expected = {i for i, _ in pairs}
     paired_actual = {j for _, j in pairs}
     left_expected = [i for i in range(len(expected)) if i not in paired_expected]
@@ -202,15 +202,15 @@ def _moved(
 def diff_args(
     expected: dict[str, Any] | None, actual: dict[str, Any] | None, rules: ToolRules | None = None
 ) -> tuple[ArgDiff, ...]:
-    """The arguments of two calls, by path, in the order of the expected ones and then the extra ones.
+    """The argument differences of two calls by path, in the order of the expected ones, then the extra ones.
 
-    Objects and lists that both sides have are compared item by item; anything else is one row. `None` and
-    `{}` differ as a whole: one `changed` row with the path "". What the rules let pass is `same`.
+    Objects and lists on both sides are compared item by item. `None` and `{}` differ as a whole, in one
+    `changed` row with the path "". A difference that rules allow is `same`.
     """
     rows: list[ArgDiff] = []
     for path, mine, theirs in arg_places(expected, actual) if expected or expected != actual else ():
         sides = None if mine is ABSENT else mine, None if theirs is ABSENT else theirs
-        op = _op(mine, theirs)
+        op = _arg_op(mine, theirs)
         rule = rules.passing(expected, actual, path) if rules and op != "same" else None
         if rule is None:
             rows.append(ArgDiff(format_path(path), op, *sides))
@@ -221,7 +221,7 @@ def diff_args(
     return tuple(rows)
 
 
-def _op(expected: Any, actual: Any) -> ArgOp:
+def _arg_op(expected: Any, actual: Any) -> ArgOp:
     if expected is ABSENT:
         return "extra"
     if actual is ABSENT:
@@ -230,9 +230,9 @@ def _op(expected: Any, actual: Any) -> ArgOp:
 
 
 def diff_state(expected: dict[str, Any], actual: dict[str, Any]) -> tuple[StateDiff, ...]:
-    """Where the final state is not what the expected keys say, by path; keys that nobody named may be there.
+    """The keys of the final state that differ from the expected ones, by path; other keys are ignored.
 
-    A key that is absent, at any depth, counts as None, as it does for a tool that reads it with `get`.
+    An absent key, at any depth, equals None, as for a tool that reads it with `get`.
     """
     return tuple(
         StateDiff(format_path(path), None if mine is ABSENT else mine, None if theirs is ABSENT else theirs)

@@ -1,4 +1,4 @@
-"""Why a case came out as it did, in words."""
+"""Reasons for the outcome of a case, in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from evaltui.core.compare.judged import Finding, findings_in, was_judged
+from evaltui.core.metrics.metric import threshold_hint
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -41,12 +42,12 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Reason:
-    """One cause of an outcome."""
+    """One reason for an outcome."""
 
     text: Line
-    """The reason in full, with its values as JSON."""
+    """The reason with values as JSON."""
     short: str
-    """The same in a few words."""
+    """The reason in a few words."""
     turn: int | None = None
     """The turn, from 1; None for the whole case."""
     general: str = ""
@@ -54,53 +55,52 @@ class Reason:
 
 
 def sentence(result: CaseResult | RepeatResult) -> str:
-    """The reasons of `why` as plain text."""
-    return draw(why(result), color=False)
+    """The reasons of `reason_line` as plain text."""
+    return draw(reason_line(result), color=False)
 
 
-def why(result: CaseResult | RepeatResult) -> Line:
-    """Why, without a full stop: the first three reasons, their values as JSON, and how many more there are.
+def reason_line(result: CaseResult | RepeatResult) -> Line:
+    """The first three reasons for an outcome and the number of others, without a full stop.
 
-    Of a case that passed, which differences rules allow; empty where there is nothing to say, as for one
-    that passed its only metric.
+    For a passed case, the differences that rules allow; empty for a case that passed its only metric.
     """
     if result.status is Status.PASSED:
         metrics = [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
         passed = sum(metric.status is Status.PASSED for metric in metrics)
         of_metrics = f"{passed}/{counted(len(metrics), 'metric')} passed" if len(metrics) > 1 else ""
-        repeats = _repeats(result) if isinstance(result, CaseResult) and result.decision else ""
+        repeats = _repeats_text(result) if isinstance(result, CaseResult) and result.decision else ""
         text = "; ".join(filter(None, (repeats, of_metrics, summary(result))))
         return [(text, "")] if text else []
     shown, more = first_reasons(result)
-    reasons = _by_turn([(reason.turn, reason.text) for reason in shown], more, result)
+    reasons = _join_by_turn([(reason.turn, reason.text) for reason in shown], more, result)
     if not isinstance(result, CaseResult) or (result.decision is None and len(result.repeats) < 2):
         return reasons
-    return [(_repeats(result), ""), *([(": ", ""), *reasons] if reasons else [])]
+    return [(_repeats_text(result), ""), *([(": ", ""), *reasons] if reasons else [])]
 
 
 def policy_in_words(case: CaseResult) -> str:
-    """The rule that decides over the repeats: `policy majority met`, or the words of a sequential test."""
+    """The policy that decides over repeats, `policy majority met`, or the decision of a sequential test."""
     if case.decision is not None:
         return case.decision.in_words
     return f"policy {case.policy} {'met' if case.policy_met else 'not met'}"
 
 
-def _repeats(case: CaseResult) -> str:
+def _repeats_text(case: CaseResult) -> str:
     passed = f"{case.passed_repeats}/{counted(len(case.repeats), 'repeat')} passed"
     return f"{passed}, {policy_in_words(case)}"
 
 
 def summary(result: CaseResult | RepeatResult) -> str:
-    """The reasons for the outcome, short enough for a list; "" for a case that passed without rules.
+    """The reasons for an outcome, short enough for a list; "" for a case that passed without rules.
 
-    How many repeats passed is left to the line, which has a column for it.
+    The number of passed repeats is left out, because lists have a column for it.
     """
     if result.status is Status.PASSED:
-        allowed, more = _first(allowed_by_rules(result))
-        return f"allowed by rules: {', '.join([*allowed, *_more(more)])}" if allowed else ""
+        allowed, more = _first_items(allowed_by_rules(result))
+        return f"allowed by rules: {', '.join([*allowed, *_more_text(more)])}" if allowed else ""
     shown, more = first_reasons(result)
     shorts: list[tuple[int | None, Line]] = [(reason.turn, [(reason.short, "")]) for reason in shown]
-    text = draw(_by_turn(shorts, more, result), color=False)
+    text = draw(_join_by_turn(shorts, more, result), color=False)
     if isinstance(result, CaseResult) and result.decision and result.decision.answer == "undecided":
         return ": ".join(filter(None, ("undecided", text)))
     if isinstance(result, CaseResult) and result.status is Status.FLAKY:
@@ -108,25 +108,27 @@ def summary(result: CaseResult | RepeatResult) -> str:
     return text
 
 
-def _by_turn(texts: Sequence[tuple[int | None, Line]], more: int, result: CaseResult | RepeatResult) -> Line:
-    """`turn 1: a; b; turn 2: c; 2 more`"""
+def _join_by_turn(
+    texts: Sequence[tuple[int | None, Line]], more: int, result: CaseResult | RepeatResult
+) -> Line:
+    """Reasons joined by turn: `turn 1: a; b; turn 2: c; 2 more`."""
     parts: list[Line] = []
     last: int | None = None
     for turn, text in texts:
         is_named = turn and turn != last and len(result.turns) > 1
         parts.append([*([(f"turn {turn}: ", "bold")] if is_named else []), *text])
         last = turn
-    rest: list[Line] = [[(text, "")] for text in _more(more)]
-    return list(_joined([*parts, *rest]))
+    rest: list[Line] = [[(text, "")] for text in _more_text(more)]
+    return list(_join_lines([*parts, *rest]))
 
 
-def _more(count: int) -> list[str]:
+def _more_text(count: int) -> list[str]:
     return [f"{show_number(count)} more"] if count else []
 
 
 def first_reasons(result: CaseResult | RepeatResult) -> tuple[list[Reason], int]:
-    """The first three reasons for an outcome that is not a pass, and how many more there are."""
-    return _first(list(_reasons(result)))
+    """The first three reasons for an outcome other than passed, and the number of other reasons."""
+    return _first_items(list(_reasons(result)))
 
 
 def general_reason(result: CaseResult | RepeatResult) -> str:
@@ -136,19 +138,19 @@ def general_reason(result: CaseResult | RepeatResult) -> str:
 
 
 def describe_call(diff: CallDiff) -> str:
-    """One row of an aligned trajectory: `set_temperature: degrees is "19" (string), expected 19`."""
+    """A row of aligned calls in words: `set_temperature: degrees is "19" (string), expected 19`."""
     return draw(_call_text(call_name(diff), diff), color=False)
 
 
 def call_note(diff: CallDiff) -> str:
-    """Why a call that is on one side, or at another place, differs: `out of order, expected 2nd`; "" else."""
+    """The reason why a call without a partner differs: `out of order, expected 2nd`; "" for other calls."""
     if diff.op == "moved":
         return "out of order" if diff.place is None else f"out of order, expected {ordinal(diff.place + 1)}"
     return {"extra": "unexpected call", "missing": "missing"}.get(diff.op, "")
 
 
 def allowed_by_rules(result: CaseResult | RepeatResult) -> list[str]:
-    """The arguments whose differences rules allow, as `degrees of set_temperature`."""
+    """The arguments whose differences rules allow: `degrees of set_temperature`."""
     names = {
         f"{visible(arg.path) or 'args'} of {call_name(diff)}": None
         for turn in result.turns
@@ -161,31 +163,32 @@ def allowed_by_rules(result: CaseResult | RepeatResult) -> list[str]:
 
 
 def call_name(diff: CallDiff) -> str:
-    """The name that both sides of a row share."""
+    """The tool name of a row."""
     call = diff.actual or diff.expected
     return visible(call.name) if call else ""
 
 
 def call_args(diff: CallDiff) -> str:
-    """The arguments of a row whose sides do not differ, or has only one: `location "Kitchen", degrees 19`."""
+    """The arguments of a row with equal sides, or with one side: `location "Kitchen", degrees 19`."""
     call = diff.actual or diff.expected
     return args_in_words(call.args if call else None)
 
 
 def args_in_words(args: Mapping[str, Any] | None) -> str:
-    """`location "Kitchen", degrees 19`"""
+    """Arguments as text: `location "Kitchen", degrees 19`."""
     return ", ".join(f"{visible(name)} {show_value(value)}" for name, value in (args or {}).items())
 
 
-def _first(items: list[_Item]) -> tuple[list[_Item], int]:
-    """The first three and how many are left out; "and 1 more" would take the room of the fourth itself."""
+def _first_items(items: list[_Item]) -> tuple[list[_Item], int]:
+    """The first three items and the number of others; all four of four, because a note would take the same
+    space."""
     count = MAX_REASONS if len(items) > MAX_REASONS + 1 else len(items)
     return items[:count], len(items) - count
 
 
 def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
     if isinstance(result, CaseResult) and result.reason:
-        yield _same(result.reason)
+        yield _plain_reason(result.reason)
         return
     failed = [metric for metric in result.metrics if metric.status is Status.FAILED]
     about_calls = [metric for metric in failed if info_of(metric.name).call_differences]
@@ -222,11 +225,13 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
         is_undecided = result.status is Status.NOT_EVALUATED and all(metric.is_optional for metric in missing)
         yield from (_metric_reason(metric) for metric in missing if is_undecided or not metric.is_optional)
         if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
-            yield _same("no metric evaluated")
+            hints = (hint for metric in result.metrics if (hint := threshold_hint(metric)))
+            yield _plain_reason(next(hints, "no metric evaluated"))
 
 
 def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[Reason]:
-    """Reasons in the calls of each turn; those beyond MAX_REASONS are only counted and have no text."""
+    """Reasons in the calls of each turn; those after the first `MAX_REASONS` are only counted and have no
+    text."""
     for index, turn in enumerate(turns):
         if not turn.checks_calls:
             continue
@@ -234,7 +239,7 @@ def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) 
         minded = {
             op
             for metric in metrics
-            if _failed_in(metric, index, turns)
+            if _may_fail_in(metric, index, turns)
             for op in info_of(metric.name).call_differences
         }
         calls = [
@@ -249,7 +254,7 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
     if len(metric.per_invocation) != len(turns):
         return
     for index, turn in enumerate(turns):
-        if not _failed_in(metric, index, turns):
+        if not _may_fail_in(metric, index, turns):
             continue
         needs = show_scores(metric.per_invocation[index].score, metric.threshold)
         text = f"response {needs}" if turn.response.actual else turn.without_response
@@ -257,44 +262,44 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
 
 
 def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
-    """The faults that the judge found in the turns that failed."""
+    """The negative findings of a judge in failed turns."""
     whole = info_of(metric.name).whole_conversation
     failed = [number for number, turn in enumerate(metric.per_invocation) if turn.status is Status.FAILED]
     for number in failed or range(len(metric.per_invocation)):
         at = None if whole else number + 1
         findings = findings_in(metric, number)
         if number in failed and not findings:
-            name, why = visible(metric.name), _why(metric.per_invocation[number].reason)
+            name, why = visible(metric.name), _because(metric.per_invocation[number].reason)
             yield Reason([(f"{name} failed{why}", "")], f"{name}{why}", at, _score_kind(metric))
         for finding in findings:
             if finding.good is False:
-                what, votes = _finding_text(finding, metric), _votes(finding)
-                text = f"{what}{votes}{_why(finding.why)}"
+                what, votes = _finding_text(finding, metric), _votes_text(finding)
+                text = f"{what}{votes}{_because(finding.why)}"
                 yield Reason([(text, "")], what, at, _finding_kind(finding, metric))
 
 
-def _why(text: str) -> str:
-    """`: the reason`, without the full stop of a sentence; "" where none is given."""
+def _because(text: str) -> str:
+    """A rationale as an appendix, `: the reason`, without its full stop; "" for none."""
     shown = visible(" ".join(text.split())).rstrip(".")
     return f": {cut(shown, MAX_MESSAGE)}" if shown else ""
 
 
-def _votes(finding: Finding) -> str:
+def _votes_text(finding: Finding) -> str:
     return f" ({finding.votes_in_words})" if finding.votes_in_words else ""
 
 
 def _finding_text(finding: Finding, metric: MetricResult) -> str:
-    """A judge's finding in words: `rubric polite: no`."""
+    """A finding in words: `rubric polite: no`."""
     match finding.subject:
         case "rubric":
             return f"rubric {finding.name}: no"
         case "sentence":
             label = "" if finding.word in ("no", "unsupported") else f" ({finding.word})"
-            return f"not supported{label}: {_quoted(finding)}"
+            return f"not supported{label}: {_quoted_subject(finding)}"
         case "answer":
             return "response does not match the expected one"
         case "user":
-            return f"simulated user leaves its scenario: {_quoted(finding)}"
+            return f"simulated user leaves its scenario: {_quoted_subject(finding)}"
         case _:
             figure = show_scores(finding.judgement.score, metric.threshold)
             return f"{visible(metric.name)} {figure}"
@@ -335,22 +340,22 @@ def _call_kind(diff: CallDiff) -> str:
     return f"{call_name(diff)}: argument {path} {kind}"
 
 
-def _quoted(finding: Finding) -> str:
+def _quoted_subject(finding: Finding) -> str:
     return f'"{cut(visible(" ".join(finding.judgement.subject.split())), _MAX_SUBJECT)}"'
 
 
-def _failed_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
-    """Whether a failed metric may have failed because of this turn; it does not always say which."""
+def _may_fail_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) -> bool:
+    """Whether a turn may be the reason why a metric failed; metrics without turn scores do not tell."""
     scored = metric.per_invocation
     return len(scored) != len(turns) or scored[index].status is Status.FAILED
 
 
-def _same(text: str, turn: int | None = None) -> Reason:
+def _plain_reason(text: str, turn: int | None = None) -> Reason:
     return Reason([(text, "")], text, turn)
 
 
 def _name_among(names: Mapping[str, int], diff: CallDiff) -> str:
-    """The name, with the arguments where several calls of the turn have it."""
+    """The tool name, with arguments where several calls of the turn have this name."""
     name = call_name(diff)
     args = call_args(diff) if names[name] > 1 and diff.op != "changed" else ""
     return f"{name} ({args})" if args else name
@@ -367,12 +372,12 @@ def _call_text(name: str, diff: CallDiff) -> Line:
         case "extra":
             return [(f"unexpected call {name}", "")]
         case "changed":
-            shown, more = _first([arg for arg in diff.args if arg.op != "same"])
-            texts = [*map(_arg_text, shown), *([(text, "")] for text in _more(more))]
-            return [(f"{name}: ", ""), *_joined(texts)]
+            shown, more = _first_items([arg for arg in diff.args if arg.op != "same"])
+            texts = [*map(_arg_text, shown), *([(text, "")] for text in _more_text(more))]
+            return [(f"{name}: ", ""), *_join_lines(texts)]
 
 
-def _joined(texts: Sequence[Line]) -> Iterator[Span]:
+def _join_lines(texts: Sequence[Line]) -> Iterator[Span]:
     for number, text in enumerate(texts):
         yield from [("; ", ""), *text] if number else text
 
@@ -385,11 +390,11 @@ def _arg_text(arg: ArgDiff) -> Line:
         case "extra":
             return [("unexpected ", ""), path, (" ", ""), (show_value(arg.actual), JSON)]
         case _:
-            return [path, *_instead(arg.expected, arg.actual)]
+            return [path, *_difference_line(arg.expected, arg.actual)]
 
 
-def _instead(expected: Any, actual: Any) -> Line:
-    """` is "19" (string), expected 19`"""
+def _difference_line(expected: Any, actual: Any) -> Line:
+    """The difference of two values: ` is "19" (string), expected 19`."""
     before, after = show_change(expected, actual)
     kind = type_change(expected, actual)
     return [
@@ -401,13 +406,16 @@ def _instead(expected: Any, actual: Any) -> Line:
 
 
 def _state_reason(diff: StateDiff) -> Reason:
-    text: Line = [("final state ", ""), (visible(diff.path), "key"), *_instead(diff.expected, diff.actual)]
+    text: Line = [
+        ("final state ", ""),
+        (visible(diff.path), "key"),
+        *_difference_line(diff.expected, diff.actual),
+    ]
     return Reason(text, draw(text, color=False), general=f"final state {visible(diff.path)} differs")
 
 
 def _error_reasons(metrics: Sequence[MetricResult]) -> Iterator[Reason]:
-    """Reasons of metrics with an error; metrics that one judge could not judge for one cause share a
-    reason."""
+    """Reasons of metrics with an error; metrics that fail for the same cause share a reason."""
     unjudged: dict[tuple[str, str], list[str]] = {}
     for metric in metrics:
         if metric.judge is None:
@@ -446,21 +454,22 @@ def _metric_reason(metric: MetricResult) -> Reason:
 
 
 def metric_reason(metric: MetricResult) -> str:
-    """The reason of a metric's verdict on one line: the case's, else that of the first turn of its status."""
+    """The reason of a metric's verdict in one line: that of the case, else that of its first turn with this
+    status."""
     per_turn = (turn.reason for turn in metric.per_invocation if turn.status is metric.status and turn.reason)
     return cut(visible((metric.reason or next(per_turn, "")).strip()), MAX_MESSAGE)
 
 
 def error_text(error: ErrorInfo) -> str:
-    """Place, type and the first line of the message: `agent.py:12: NameError: name 'tols' is not defined`."""
+    """An error in one line: `agent.py:12: NameError: name 'tols' is not defined`."""
     message = next((line.strip() for line in error.message.splitlines() if line.strip()), "")
     shown = cut(visible(message), MAX_MESSAGE)
     return str(replace(error, type=visible(error.type), message=shown, where=visible(error.where)))
 
 
 def crash_text(error: ErrorInfo) -> str:
-    """The error that ended a case: `no response within 30 s (tools.py:41 in wait). Raise --timeout or fix
-    the tool`."""
+    """The error that ended a case: `no response within 30 s (tools.py:41 in wait). Raise --timeout or fix the
+    tool`."""
     message = error.message.partition("\n")[0]
     if error.type != "TimeoutError" or not message.startswith("no response within"):
         return error_text(error)

@@ -12,14 +12,14 @@ from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import cut, visible
 
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A judgement and where it is: the `number`-th of a turn, both counted from 0.
+    """A judgement with its place: turn, and number in the turn, both from 0.
 
-    Scores from `bar` on speak for the agent; they are yes and no, or ratings where it is `rated`.
+    A score of at least `bar` is positive. Scores are yes or no, or ratings where it is `rated`.
     """
 
     metric: str
@@ -35,7 +35,7 @@ class Finding:
 
     @property
     def good(self) -> bool | None:
-        """Whether it speaks for the agent; None where it was not judged."""
+        """Whether the judgement is positive; None where it is missing."""
         return self.favours(self.judgement.score)
 
     def favours(self, score: float | None) -> bool | None:
@@ -43,7 +43,7 @@ class Finding:
 
     @property
     def is_contradictory(self) -> bool:
-        """Whether some votes speak for the agent and some against it."""
+        """Whether some votes are positive and some negative."""
         return {True, False} <= {self.favours(vote.score) for vote in self.judgement.votes}
 
     @property
@@ -52,14 +52,14 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """A few words that tell it from others."""
+        """A few words that identify the finding among others."""
         of_answer = {"answer": "answer", "score": self.metric}.get(self.subject)
         shown = self.judgement.id or of_answer or self.judgement.subject or self.metric
-        return cut(visible(" ".join(shown.split())), _LONGEST_NAME)
+        return cut(visible(" ".join(shown.split())), _MAX_NAME_LENGTH)
 
     @property
     def word(self) -> str:
-        """`yes`, `contradictory`, `4.2`, `not judged`"""
+        """The verdict in a word: `yes`, `contradictory`, `4.2`, `not judged`."""
         deciding = deciding_vote(self.judgement)
         return self._word(self.judgement.score, deciding.label if deciding else "") or "not judged"
 
@@ -77,7 +77,8 @@ class Finding:
 
     @property
     def tally(self) -> str:
-        """The votes for it, `4/5`, or the ratings, `4 4 5`; "" where there is but one, or none counts."""
+        """The share of votes for the verdict, `4/5`, or the ratings, `4 4 5`; "" for a single vote and for no
+        votes."""
         votes = self.judgement.votes
         scores = [vote.score for vote in votes if vote.score is not None]
         if len(votes) < 2 or not scores:
@@ -89,7 +90,7 @@ class Finding:
 
     @property
     def votes_in_words(self) -> str:
-        """`4 of 5 votes`: those that say so, of those that gave a verdict; "" where that says nothing."""
+        """The votes for the verdict among those that count: `4 of 5 votes`; "" where this adds nothing."""
         valid = [vote for vote in self.judgement.votes if vote.score is not None]
         if self.rated or len(self.judgement.votes) < 2 or not valid:
             return ""
@@ -100,7 +101,7 @@ class Finding:
 
     @property
     def why(self) -> str:
-        """The rationale of the vote that decided; of what was not judged, why it was not. As it was given."""
+        """The rationale of the deciding vote; the problem of a missing judgement."""
         deciding = deciding_vote(self.judgement)
         problems = (vote.problem for vote in self.judgement.votes if vote.problem)
         rationale = self.judgement.rationale or (deciding.rationale if deciding else "")
@@ -108,7 +109,7 @@ class Finding:
 
 
 def deciding_vote(judgement: Judgement) -> Vote | None:
-    """The first vote that says what came out; None where none does, as of a mean of ratings."""
+    """The first vote with the verdict; None without one, as for a mean of ratings."""
     same = (vote for vote in judgement.votes if vote.score == judgement.score)
     return next(same, None)
 
@@ -118,13 +119,13 @@ def was_judged(metric: MetricResult) -> bool:
 
 
 def findings(metric: MetricResult) -> Iterator[Finding]:
-    """Everything that was found, turn by turn."""
+    """The findings of a metric, turn by turn."""
     for turn in range(len(metric.per_invocation)):
         yield from findings_in(metric, turn)
 
 
 def findings_in(metric: MetricResult, turn: int) -> list[Finding]:
-    """The findings on a turn, counted from 0; empty where the turn was not judged or does not exist."""
+    """The findings on a turn, counted from 0; empty for a turn without judgement."""
     judgements = metric.per_invocation[turn].judgements if turn < len(metric.per_invocation) else ()
     if not judgements:
         return []
@@ -136,9 +137,9 @@ def findings_in(metric: MetricResult, turn: int) -> list[Finding]:
     ]
 
 
-def judged_in(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
-    """The metrics by which something of a turn was judged, or that a judge's metric failed without asking;
-    not those that judge the whole conversation."""
+def judged_metrics(metrics: Iterable[MetricResult], turn: int) -> list[MetricResult]:
+    """The metrics with findings on a turn, or with a judge's failure there, without metrics of the whole
+    conversation."""
     return [
         metric
         for metric in metrics
@@ -153,5 +154,5 @@ def _has_judgement(metric: MetricResult, scored: InvocationScore) -> bool:
     return bool(scored.judgements) or failed
 
 
-def judged_as_a_whole(metrics: Iterable[MetricResult]) -> list[MetricResult]:
+def conversation_metrics(metrics: Iterable[MetricResult]) -> list[MetricResult]:
     return [metric for metric in metrics if info_of(metric.name).whole_conversation and was_judged(metric)]

@@ -1,4 +1,4 @@
-"""Several variants of an agent over the same cases: a table of outcomes, and what each variant comes to."""
+"""A matrix: several variants of an agent with the same cases, their outcomes and totals."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Cell:
     """A case in one variant."""
 
     case: CaseSummary | None
-    """None where it has no result."""
+    """The summary of the case; None without a result."""
     is_open: bool = False
-    """Whether it was selected and has no result yet."""
+    """Whether the case was selected and has no result yet."""
     direction: Direction = ""
-    """How often it passes compared with the base; "" in the base, and where the two cannot be compared."""
+    """The change of the pass rate from the base; "" in the base, and for incomparable results."""
     reasons: tuple[str, ...] = ()
-    """Why they cannot."""
+    """Reasons why the results are incomparable."""
 
     @property
     def rate(self) -> float | None:
-        """The share of its evaluated runs that passed; None without one."""
+        """The share of evaluated runs that passed; None without an evaluated run."""
         return self.case.passed / self.case.evaluated if self.case and self.case.evaluated else None
 
     @property
@@ -44,7 +44,7 @@ class Cell:
 
     @property
     def score(self) -> float | None:
-        """Mean of its scores; None without one."""
+        """Mean of the scores; None without a score."""
         scores = list(self.case.scores.values()) if self.case else []
         return fsum(scores) / len(scores) if scores else None
 
@@ -59,13 +59,13 @@ class Row:
 
     @property
     def differs(self) -> bool:
-        """Whether its results are not the same in all variants."""
+        """Whether the results differ between variants."""
         return len({(cell.rate, cell.case and cell.case.verdict) for cell in self.cells}) > 1
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Variants as columns, cases as rows, those of a set together."""
+    """Variants as columns and cases as rows; the rows of a set are together."""
 
     columns: tuple[RunSummary, ...]
     """The run of each variant."""
@@ -73,15 +73,15 @@ class Matrix:
     totals: tuple[Totals, ...]
     """Totals by column."""
     paired: tuple[Paired | None, ...]
-    """Paired comparison with the base, by column; None for the base."""
+    """Paired comparisons with the base by column; None for the base."""
     base: int
-    """Place of the base column, from 0."""
+    """Index of the base column."""
     not_run: tuple[str, ...] = ()
-    """Names of the variants that have no run."""
+    """Names of the variants without a run."""
 
     @cached_property
     def sets(self) -> Mapping[str, tuple[Row, ...]]:
-        """The rows by the path of their set."""
+        """The rows by path of their set."""
         rows_by_path: dict[str, list[Row]] = {}
         for row in self.rows:
             rows_by_path.setdefault(row.case.path, []).append(row)
@@ -94,7 +94,7 @@ class Matrix:
 
     @property
     def changed_files(self) -> tuple[str, ...]:
-        """The files of the agent that changed between the runs of variants with the same code."""
+        """The agent's files that changed between the runs of variants with the same code."""
         contents: dict[str, set[str]] = {}
         for run in self.columns:
             if not (run.variant and run.variant.has_other_code):
@@ -108,13 +108,15 @@ class Matrix:
         return run.variant.name if run.variant else run.id
 
     def with_base(self, base: int) -> Matrix:
-        """The same matrix, compared with another column."""
+        """The matrix compared with another base column."""
         return matrix_of(self.columns, base, self.not_run)
 
 
 def matrix_of(columns: Sequence[RunSummary], base: int = 0, not_run: Sequence[str] = ()) -> Matrix:
-    """Puts the runs of variants side by side; `base` is the place of the column that others are compared
-    with, `not_run` are the names of variants without a run."""
+    """The matrix of the runs of variants.
+
+    `base` is the index of the base column, `not_run` are the names of variants without a run.
+    """
     columns = tuple(columns)
     compared = [
         None if place == base else compare(columns[base], column) for place, column in enumerate(columns)
@@ -130,7 +132,7 @@ def matrix_of(columns: Sequence[RunSummary], base: int = 0, not_run: Sequence[st
 
 
 def _cases(runs: Sequence[RunSummary]) -> list[CaseId]:
-    """Every case of any variant, those of a set together."""
+    """The cases of all variants; those of a set are together."""
     cases = dict.fromkeys(case for run in runs for case in run.cases)
     places = {path: place for place, path in enumerate(dict.fromkeys(case.path for case in cases))}
     return sorted(cases, key=lambda case: places[case.path])

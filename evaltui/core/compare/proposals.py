@@ -1,8 +1,7 @@
-r"""Rules that would let a difference pass, made from its two values.
+r"""Rules that allow a difference, proposed from its two values.
 
-A regex keeps what both texts have in common: dates, times and uuids become their form, other digits `\d+`,
-other words `\w+`; of texts that are built differently, what is between their common beginning and end becomes
-`.+`.
+A regex keeps the common parts of both texts: dates, times and uuids become their formats, other digits `\d+`,
+other words `\w+`. Between the common start and end of dissimilar texts it has `.+`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaltui.core.matching.rules import exactly, is_number, lets_pass, match_in_words
+from evaltui.core.matching.rules import exact_decimal, is_number, lets_pass, match_in_words
 from evaltui.core.model.arg_rule import ALL_ARGS, ANY_INDEX, ArgPath, ArgRule, arg_path_text
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.problems import JsonPath
@@ -25,16 +24,16 @@ from evaltui.core.model.regexes import SlowRegexError
 
 @dataclass(frozen=True)
 class Proposal:
-    """A match as it is written in a rule, `"ignore"` or `{"regex": ...}`, and in words."""
+    """A match value of a rule, `"ignore"` or `{"regex": ...}`, with a description."""
 
     match: Any
     words: str
 
 
 def proposals(expected: Any, actual: Any) -> list[Proposal]:
-    """The ways in which two differing values can count as the same, the most specific one first.
+    """The matches under which two different values count as equal, the most specific first.
 
-    Each of them lets these two pass. A side that has no such argument is ABSENT.
+    ABSENT stands for a side without the argument.
     """
     return [
         Proposal(match, match_in_words(match))
@@ -44,7 +43,8 @@ def proposals(expected: Any, actual: Any) -> list[Proposal]:
 
 
 def arg_paths(path: JsonPath) -> list[str]:
-    """Where a rule for a difference can be put, as its `arg`: there, at any index, then ever further out."""
+    """The possible `arg` paths of a rule for a difference: its own path, with any index, then each path
+    around it."""
     anywhere: ArgPath = tuple(ANY_INDEX if isinstance(step, int) else step for step in path)
     around = [anywhere[:length] for length in range(len(path) - 1, 0, -1)]
     return list(dict.fromkeys(arg_path_text(place) for place in (path, anywhere, *around))) + (
@@ -78,8 +78,8 @@ def _candidates(expected: Any, actual: Any) -> Iterator[Any]:
 
 
 def _tolerance(expected: float, actual: float) -> float:
-    """The difference rounded up to 1, 2 or 5 and zeros: 0.3 to 0.5, 1 to 1, 1733 to 2000."""
-    difference = abs(exactly(expected) - exactly(actual))
+    """The difference of two numbers rounded up to 1, 2 or 5 with zeros: 0.3 to 0.5, 1733 to 2000."""
+    difference = abs(exact_decimal(expected) - exact_decimal(actual))
     unit = Decimal(1).scaleb(difference.adjusted())
     tolerance = next(step * unit for step in (1, 2, 5, 10) if step * unit >= difference)
     return int(tolerance) if tolerance == int(tolerance) else float(tolerance)
@@ -94,26 +94,28 @@ _FORMS = {
     "time": r"\d\d:\d\d(:\d\d(\.\d+)?)?",
     "digits": r"\d+",
 }
-_KNOWN = "|".join(
+_KNOWN_FORMS = "|".join(
     rf"(?P<{kind}>(?<![^\W_]){form}(?![^\W_]))" for kind, form in _FORMS.items() if kind != "digits"
 )
 # Digits and letters apart: `order17` and `order8` have `order` in common.
-_FINE = re.compile(rf"{_KNOWN}|(?P<digits>\d+)|(?P<other>[^\W\d_]+|.)", re.DOTALL)
+_FINE_TOKENS = re.compile(rf"{_KNOWN_FORMS}|(?P<digits>\d+)|(?P<other>[^\W\d_]+|.)", re.DOTALL)
 # Digits and letters together: `a1f` and `07c` are words.
-_COARSE = re.compile(rf"{_KNOWN}|(?P<digits>\d+(?![^\W_]))|(?P<word>[^\W_]+)|(?P<other>.)", re.DOTALL)
-_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+_COARSE_TOKENS = re.compile(
+    rf"{_KNOWN_FORMS}|(?P<digits>\d+(?![^\W_]))|(?P<word>[^\W_]+)|(?P<other>.)", re.DOTALL
+)
+_SPECIAL_CHARACTERS = re.compile(r"[\\.^$*+?{}\[\]|()]")
 # Less in common says nothing.
-_LEAST_IN_COMMON = 3
+_MIN_COMMON = 3
 
 
 def _regex(expected: Any, actual: Any) -> str | None:
-    """A form that both values have, None where they have nothing in common."""
+    """A regex that both values match; None for values without common parts."""
     if is_number(expected) and is_number(actual):
         return None
     before, after = _as_text(expected), _as_text(actual)
     if before is None or after is None:
         return None
-    return _by_parts(before, after) or _by_ends(before, after)
+    return _regex_by_parts(before, after) or _regex_by_ends(before, after)
 
 
 def _as_text(value: Any) -> str | None:
@@ -122,20 +124,20 @@ def _as_text(value: Any) -> str | None:
     return json.dumps(value) if is_number(value) else None
 
 
-def _by_parts(before: str, after: str) -> str | None:
-    for tokens in (_FINE, _COARSE):
-        if (regex := _generalised(_parts(tokens, before), _parts(tokens, after))) is not None:
+def _regex_by_parts(before: str, after: str) -> str | None:
+    for tokens in (_FINE_TOKENS, _COARSE_TOKENS):
+        if (regex := _generalise(_parts(tokens, before), _parts(tokens, after))) is not None:
             return regex
     return None
 
 
 def _parts(tokens: re.Pattern[str], text: str) -> list[tuple[str, str]]:
-    """The kind and the text of each part."""
+    """The parts of a text, each with its kind."""
     return [(str(match.lastgroup), match[0]) for match in tokens.finditer(text)]
 
 
-def _generalised(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> str | None:
-    """A regex for both, None where the texts are not built alike."""
+def _generalise(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> str | None:
+    """A regex for two lists of parts; None for lists of different structure."""
     if len(before) != len(after):
         return None
     regex = ""
@@ -143,7 +145,7 @@ def _generalised(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, s
     word = r"[^\W_]+" if ("other", "_") in before else r"\w+"
     for (kind, mine), (other_kind, theirs) in zip(before, after, strict=True):
         if mine == theirs:
-            regex += _literal(mine)
+            regex += _escape(mine)
             continue
         if {kind, other_kind} == {"digits", "word"}:
             kind = other_kind = "word"
@@ -153,23 +155,23 @@ def _generalised(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, s
     return regex
 
 
-def _by_ends(before: str, after: str) -> str | None:
-    start = before[: _common(before, after)]
+def _regex_by_ends(before: str, after: str) -> str | None:
+    start = before[: _common_length(before, after)]
     rest = [text[len(start) :] for text in (before, after)]
-    end = rest[0][len(rest[0]) - _common(rest[0][::-1], rest[1][::-1]) :]
-    if len(start) + len(end) < _LEAST_IN_COMMON:
+    end = rest[0][len(rest[0]) - _common_length(rest[0][::-1], rest[1][::-1]) :]
+    if len(start) + len(end) < _MIN_COMMON:
         return None
     inner = [text[: len(text) - len(end)] for text in rest]
     between = ".+" if all(inner) else ".*"
     lines = "(?s)" if any("\n" in text for text in inner) else ""
-    return f"{lines}{_literal(start)}{between}{_literal(end)}"
+    return f"{lines}{_escape(start)}{between}{_escape(end)}"
 
 
-def _common(text: str, other: str) -> int:
-    """How many characters both begin with."""
+def _common_length(text: str, other: str) -> int:
+    """The number of equal characters at the start of both texts."""
     pairs = enumerate(zip(text, other, strict=False))
     return next((count for count, (mine, theirs) in pairs if mine != theirs), min(len(text), len(other)))
 
 
-def _literal(text: str) -> str:
-    return _SPECIAL.sub(r"\\\g<0>", text)
+def _escape(text: str) -> str:
+    return _SPECIAL_CHARACTERS.sub(r"\\\g<0>", text)

@@ -1,4 +1,4 @@
-"""Several runs of one case to one verdict, and what they say of how far it can be relied on."""
+"""The repeats of a case: their verdict together, and how many repeats are needed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _Outcome = Literal["passes", "does not pass", "open"]
 
 @dataclass(frozen=True)
 class SequentialTest:
-    """Whether runs pass at a rate of at least `high`, or of at most `low`; in between, either will do.
+    """Wald's sequential probability ratio test: do runs pass at a rate of at least `high`, or of at most
+    `low`?
 
-    Wald's sequential probability ratio test with the bounds 1/error and error. By Ville's inequality it is
-    wrong with a probability of at most `error` for every rate outside of the two, however long it goes on and
-    wherever it is cut off: there, a case is still open. Sources: Wald, Annals of Mathematical Statistics 16
-    (1945); Ville, Étude critique de la notion de collectif (1939).
+    Between these rates, either answer is right. The bounds are 1/error and error. By Ville's inequality the
+    probability of a wrong answer is at most `error` for every rate outside of the two, even if the test is
+    stopped early, where it is open. Sources: Wald, Annals of Mathematical Statistics 16 (1945); Ville, Étude
+    critique de la notion de collectif (1939).
     """
 
     low: float
@@ -36,11 +37,11 @@ class SequentialTest:
 
     @cached_property
     def _weights(self) -> tuple[float, float, float]:
-        """Weights of a passed and of a failed run, and the weight that a decision needs."""
+        """Weights of a passed and of a failed run, and the weight that decides."""
         return log(self.high / self.low), log((1 - self.low) / (1 - self.high)), log(1 / self.error)
 
     def decide(self, passed: int, failed: int) -> _Outcome:
-        """The decision after so many runs; runs after the first decision must not be looked at."""
+        """The decision after some runs; runs after the first decision must not be added."""
         up, down, needed = self._weights
         evidence = passed * up - failed * down
         if evidence >= needed:
@@ -49,17 +50,17 @@ class SequentialTest:
 
     @property
     def runs_to_pass(self) -> int:
-        """How many runs decide that they pass, where all of them do."""
+        """The number of runs that decide for passing if all of them pass."""
         up, _, needed = self._weights
         return ceil(needed / up)
 
     def progress(self, passed: int, failed: int) -> float:
-        """How far on the way to a decision so many runs are: 0 says nothing yet, 1 decides."""
+        """The progress towards a decision: 0 at the start, 1 for a decision."""
         up, down, needed = self._weights
         return min(1.0, abs(passed * up - failed * down) / needed)
 
     def least(self, passed: int, failed: int) -> int:
-        """How many more runs there are before any decision, at least: none of them is started in vain."""
+        """The minimum number of further runs before a decision."""
         if self.decide(passed, failed) != "open":
             return 0
         up, down, needed = self._weights
@@ -68,11 +69,11 @@ class SequentialTest:
 
 
 # Runs without a verdict after which a case is given up: more of them would hardly have one.
-_MOST_UNJUDGED = 3
+_MAX_UNJUDGED = 3
 # A case ended so by its agent did not pass; of other errors nobody knows what it would have come to.
-_OF_AGENT = (ErrorKind.AGENT, ErrorKind.TIMEOUT)
+_AGENT_ERRORS = (ErrorKind.AGENT, ErrorKind.TIMEOUT)
 # The width of the zone below a pass rate.
-_WIDTH = 0.2
+_ZONE_WIDTH = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,15 @@ class FixedRuns:
     most: int
 
     def due(self, finished: Mapping[int, RepeatResult]) -> Collection[int]:
-        """The numbers of the runs that are needed, in order; `finished` are by number from 0."""
+        """The numbers of the missing runs, in order; `finished` are by number from 0."""
         return [number for number in range(self.most) if number not in finished]
 
     def is_over(self, finished: Mapping[int, RepeatResult]) -> bool:
-        """Whether nothing more is to be run."""
+        """Whether no further run is needed."""
         return len(finished) >= self.most
 
     def urgency(self, finished: Mapping[int, RepeatResult]) -> float:
-        """From 0, for the case whose answer is most open, to 1."""
+        """Urgency from 0, for the case with the most open answer, to 1."""
         del finished
         return 1.0
 
@@ -100,7 +101,7 @@ class _Standing:
     """State of a sequential test after the finished runs, in the order of their numbers."""
 
     answer: Answer | None
-    """None while it is open."""
+    """The answer; None while it is open."""
     runs: int
     passed: int
     failed: int
@@ -108,10 +109,10 @@ class _Standing:
 
 @dataclass(frozen=True)
 class RunsUntilDecided:
-    """Runs until a sequential test has an answer, or cannot have one any more.
+    """Runs until a sequential test has an answer or can have none.
 
-    Runs are looked at in the order of their numbers, never in that in which they end: those that fail may
-    take longer, and would be counted too late.
+    Runs count in the order of their numbers, not in the order in which they end: failing runs may take
+    longer, which would bias the test.
     """
 
     pass_if: PassIf
@@ -140,7 +141,7 @@ class RunsUntilDecided:
         return self.test.progress(standing.passed, standing.failed)
 
     def decision(self, repeats: Sequence[RepeatResult]) -> Decision:
-        """The decision of the test after all given runs."""
+        """The decision of the test after all runs."""
         answer = self._standing(dict(enumerate(repeats))).answer
         level, most = self.confidence.level, self.confidence.max_runs
         return Decision(answer or "undecided", level, most, self.test.low, self.test.high)
@@ -152,7 +153,7 @@ class RunsUntilDecided:
             decided = self.test.decide(passed, failed)
             if decided != "open":
                 answer = decided
-            elif unjudged == _MOST_UNJUDGED or runs + self.test.least(passed, failed) > self.most:
+            elif unjudged == _MAX_UNJUDGED or runs + self.test.least(passed, failed) > self.most:
                 answer = "undecided"
             if answer is not None or runs not in finished:
                 return _Standing(answer, runs, passed, failed)
@@ -167,31 +168,33 @@ class RunsUntilDecided:
 
 
 RepeatRule = FixedRuns | RunsUntilDecided
-"""Which runs of a case are to be made."""
+"""The number of runs of a case."""
 
 
 def has_passed(repeat: RepeatResult) -> bool | None:
-    """Whether the agent did what the case asks for; None where that is not known."""
+    """Whether the agent met the expectations in a run; None where this is unknown."""
     if repeat.status in (Status.PASSED, Status.FAILED):
         return repeat.status is Status.PASSED
-    return False if repeat.error is not None and repeat.error.kind in _OF_AGENT else None
+    return False if repeat.error is not None and repeat.error.kind in _AGENT_ERRORS else None
 
 
 def zone_of(pass_if: PassIf) -> tuple[float, float]:
-    """The pass rates between which either answer is right: a case passes from the higher one, and does not
-    up to the lower one."""
+    """The pass rates between which either answer is right; the case passes above and fails below them."""
     if pass_if == "majority":
         return 0.4, 0.6
     rate = 0.9 if pass_if == "all" or pass_if == 1 else float(pass_if)
     # A pass rate of 0 or below cannot be tested.
-    low = rate - _WIDTH if rate > _WIDTH else rate / 2
+    low = rate - _ZONE_WIDTH if rate > _ZONE_WIDTH else rate / 2
     return round(low, 9), rate
 
 
 # A hundred thousand cases have the same one.
 @lru_cache
 def repeat_rule(runs: int, pass_if: PassIf, confidence: Confidence | None) -> RepeatRule:
-    """`runs` applies without a confidence. Raises ValueError where no case could ever pass."""
+    """The rule for the number of runs; `runs` applies without a confidence.
+
+    Raises ValueError where no case could ever pass.
+    """
     if confidence is None:
         return FixedRuns(runs)
     rule = RunsUntilDecided(pass_if, confidence)
@@ -203,8 +206,8 @@ def repeat_rule(runs: int, pass_if: PassIf, confidence: Confidence | None) -> Re
     return rule
 
 
-def in_words(trajectory: Trajectory) -> str:
-    """`turn 1: get_mode; turn 2: set_temperature (degrees 19), notify_user`"""
+def trajectory_text(trajectory: Trajectory) -> str:
+    """A trajectory as text: `turn 1: get_mode; turn 2: set_temperature (degrees 19), notify_user`."""
     turns = [
         (number, ", ".join(map(_call, calls))) for number, calls in enumerate(trajectory, start=1) if calls
     ]
@@ -226,11 +229,12 @@ def case_over_repeats(
     path: str = "",
     confidence: Confidence | None = None,
 ) -> CaseResult:
-    """`path` is the case's file as in `CaseId`. With a confidence, a sequential test says whether it passes.
+    """The result of a case over its repeats.
 
-    Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict. A run
-    that is not in the recording is none. What the test leaves open is NOT_EVALUATED, however many runs
-    passed."""
+    `path` is the case's file as in `CaseId`. With a confidence, a sequential test decides. A case whose
+    repeats differ is FLAKY, and its policy decides whether it passes. A run that is missing in the recording
+    does not count. Without a decision of the test, the case is NOT_EVALUATED.
+    """
     worst = min(repeats, key=lambda repeat: WORST_FIRST.index(repeat.status))
     passed = sum(repeat.status is Status.PASSED for repeat in repeats)
     missing = sum(repeat.error is not None and repeat.error.type == NOT_RECORDED for repeat in repeats)
@@ -260,7 +264,7 @@ def case_over_repeats(
 
 
 def passes_needed(pass_if: PassIf, runs: int) -> float:
-    """How many of so many runs a policy wants to pass; of a rate that need not be a whole number."""
+    """The number of passed runs that a policy needs, which for a rate need not be an integer."""
     if pass_if == "all":
         return runs
     if pass_if == "majority":
@@ -270,7 +274,7 @@ def passes_needed(pass_if: PassIf, runs: int) -> float:
 
 
 def pass_if_of(policy: str) -> PassIf:
-    """The policy that a result names. Raises ValueError for what is none."""
+    """The policy with a name, as in results. Raises ValueError for an unknown one."""
     match policy:
         case "all":
             return "all"

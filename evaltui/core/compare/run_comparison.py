@@ -1,4 +1,4 @@
-"""Run against run, case by case, and what else was different between them."""
+"""The comparison of two runs case by case, and their other differences."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, R
 from evaltui.core.model.base_model import NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.variants import BASE, Variant
 from evaltui.core.statistics import ALPHA, fisher_worse, mcnemar_exact
 from evaltui.text.figures import counted, show_growth, show_number, show_p
 from evaltui.text.values import show_change
@@ -22,20 +23,20 @@ from evaltui.text.values import show_change
 
 @dataclass(frozen=True)
 class Paired:
-    """The cases that passed or failed in both runs, paired by their verdicts."""
+    """Cases with a verdict in both runs, as pairs of verdicts."""
 
     better: int
-    """Cases that pass in the candidate and not in the base."""
+    """Number of cases that pass in the candidate but not in the base."""
     worse: int
-    """Cases that pass in the base and not in the candidate."""
+    """Number of cases that pass in the base but not in the candidate."""
     cases: int
     repeated: bool = field(default=False, compare=False)
-    """Whether a verdict is that of a case over several runs."""
+    """Whether a verdict combines several runs of a case."""
 
     @computed_field
     @property
     def p(self) -> float:
-        """p-value of McNemar's exact test, two-sided: the chance of a difference this large or larger."""
+        """Two-sided p-value of McNemar's exact test: the probability of such a difference by chance."""
         return mcnemar_exact(self.better, self.worse)
 
     def is_worse(self, alpha: float) -> bool:
@@ -43,7 +44,7 @@ class Paired:
         return self.worse > self.better and self.p <= alpha
 
     def __str__(self) -> str:
-        """`better on 7, worse on 1 of 40 cases: p = 0.07`"""
+        """The comparison in words: `better on 7, worse on 1 of 40 cases: p = 0.07`."""
         cases = counted(self.cases, "case")
         if not self.better and not self.worse:
             return f"{show_number(self.cases)}/{cases} same verdict"
@@ -51,8 +52,8 @@ class Paired:
         return f"better on {better}, worse on {worse} of {cases}: {show_p(self.p)}"
 
 
-def paired(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:
-    """Base and candidate of cases whose verdicts can be compared; what was not judged in both is left out."""
+def pair_cases(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:
+    """Pairs of base and candidate with comparable verdicts; cases without a verdict are skipped."""
     judged = [(before, after) for before, after in both if before.is_judged and after.is_judged]
     passes = [(before.passes, after.passes) for before, after in judged]
     repeated = any(case.runs > 1 for pair in judged for case in pair)
@@ -60,10 +61,10 @@ def paired(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:
 
 
 def chance_of_fall(before: CaseSummary, after: CaseSummary) -> float | None:
-    """How likely a case passes as seldom as now, if its repeats pass as often as before.
+    """The probability that a case passes as rarely as now if its pass rate is unchanged.
 
-    None where a repeat ended with an error or was not evaluated now, which is no chance, and where the case
-    was not repeated in both runs, which proves nothing and is believed.
+    None for a case that was not repeated in both runs, which counts as changed, and where a repeat has no
+    verdict now.
     """
     _, judged_before = before.judged_repeats
     _, judged_now = after.judged_repeats
@@ -73,8 +74,8 @@ def chance_of_fall(before: CaseSummary, after: CaseSummary) -> float | None:
 
 
 def chance_of_rate(before: CaseSummary, after: CaseSummary) -> float:
-    """How likely so few repeats pass now, if they pass as often as before; what has no verdict now does not
-    pass."""
+    """The probability that so few repeats pass if the pass rate is unchanged; repeats without a verdict count
+    as failed."""
     return fisher_worse(*before.judged_repeats, after.judged_repeats[0], after.runs)
 
 
@@ -87,17 +88,19 @@ def passes_less_often(before: CaseSummary, after: CaseSummary) -> bool:
 
 
 def fell_to_none(before: CaseSummary, after: CaseSummary) -> bool:
-    """Whether each judged repeat passed before and none passes now: a regression however few there are."""
+    """Whether all judged repeats passed before and none passes now, which is a regression for any number of
+    repeats."""
     passed_before, judged_before = before.judged_repeats
     return 0 < passed_before == judged_before and not after.passed
 
 
-_MOST_DETAILS = 3
+_MAX_DETAILS = 3
 
 
-def other_expectation(
+def expectation_changes(
     before: CaseSummary, after: CaseSummary, then: Circumstances, now: Circumstances
 ) -> Iterator[str]:
+    """Reasons why the verdicts of a case cannot be compared: its expectation changed."""
     if before.expects and after.expects and before.expects != after.expects:
         yield "case changed"
     # Where all runs agree, every policy says the same.
@@ -107,10 +110,10 @@ def other_expectation(
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
     changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
     # What the config says of judges need not be said twice.
-    yield from changes or _other_judges(before, after)
+    yield from changes or _judge_changes(before, after)
 
 
-def _other_judges(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
+def _judge_changes(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
     for metric, judge in after.judges.items():
         if before.judges.get(metric, judge) != judge:
             yield f"{metric} was judged by {before.judges[metric]}, now by {judge}"
@@ -122,8 +125,7 @@ def _config_of(circumstances: Circumstances, case: CaseSummary) -> Json | None:
 
 
 def config_of(config: Json, eval_set_id: str, eval_id: str) -> Json:
-    """The config that a case is scored by: that of its set without entries for other cases, and without the
-    number of runs."""
+    """The part of a set's config that affects a case, without the number of runs."""
     own = {
         name: [entry for entry in value if _is_about(entry, eval_set_id, eval_id)]
         if isinstance(value, list)
@@ -141,20 +143,20 @@ def _is_about(rule: Any, eval_set_id: str, eval_id: str) -> bool:
 
 
 def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
-    """The differences between two configs in words; none where one of them is unknown."""
+    """The differences between two configs in words; none where a config is unknown."""
     if before is None or after is None or before == after:
         return
     mine, theirs = dict(_leaves(before)), dict(_leaves(after))
     changed = [path for path in {**mine, **theirs} if mine.get(path, ...) != theirs.get(path, ...)]
-    for path in changed[:_MOST_DETAILS]:
+    for path in changed[:_MAX_DETAILS]:
         if path not in mine:
             yield f"config: {path} added"
         elif path not in theirs:
             yield f"config: {path} removed"
         else:
             yield f"config: {path} {' → '.join(show_change(mine[path], theirs[path], 24))}"
-    if len(changed) > _MOST_DETAILS:
-        yield f"config: {show_number(len(changed) - _MOST_DETAILS)} more changes"
+    if len(changed) > _MAX_DETAILS:
+        yield f"config: {show_number(len(changed) - _MAX_DETAILS)} more changes"
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -167,11 +169,13 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = None) -> tuple[str, ...]:
-    """The differences between two runs besides the agent's behavior, in words: the agent's files, its
-    model, and the config of a case; without a `case` the configs of the sets."""
+def circumstance_changes(
+    base: RunSummary, candidate: RunSummary, case: CaseId | None = None
+) -> tuple[str, ...]:
+    """The differences between two runs besides the agent's behavior, in words: the variant, the agent's
+    files, its model, and the config of a case; without a `case` the configs of the sets."""
     then, now = base.circumstances, candidate.circumstances
-    differences = [*_agent_changes(then, now)]
+    differences = [*_variant_changes(base.variant, candidate.variant), *_agent_changes(then, now)]
     if case is None:
         labels = {
             summary.id.path: summary.eval_set_id
@@ -190,8 +194,17 @@ def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = 
         if then.adk_verdicts != now.adk_verdicts:
             differences.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
     elif (before := base.results.get(case)) and (after := candidate.results.get(case)):
-        differences += other_expectation(before, after, then, now)
+        differences += expectation_changes(before, after, then, now)
     return tuple(differences)
+
+
+def _variant_changes(then: Variant | None, now: Variant | None) -> Iterator[str]:
+    mine, theirs = (
+        {change.key: change.value for change in variant.changes} if variant else {} for variant in (then, now)
+    )
+    if keys := [key for key in {**mine, **theirs} if mine.get(key, ...) != theirs.get(key, ...)]:
+        names = (variant.name if variant else BASE for variant in (then, now))
+        yield f"variant {' → '.join(names)} ({', '.join(keys)})"
 
 
 def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
@@ -208,9 +221,9 @@ def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
             )
         ]
         words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in sorted(changed)]
-        more = [counted(len(words) - _MOST_DETAILS, "more file")] if len(words) > _MOST_DETAILS else []
+        more = [counted(len(words) - _MAX_DETAILS, "more file")] if len(words) > _MAX_DETAILS else []
         if words:
-            yield f"agent: {', '.join([*words[:_MOST_DETAILS], *more])}"
+            yield f"agent: {', '.join([*words[:_MAX_DETAILS], *more])}"
     options = ((name, then.options.get(name, ""), option) for name, option in now.options.items())
     for what, mine, theirs in (
         ("agent", then.agent, now.agent),
@@ -235,7 +248,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Key = Literal[
     "broken", "unclear", "fixed", "flaky", "expectation_changed", "new", "gone", "not_run", "unchanged"
 ]
-"""A kind as reports have it."""
+"""A kind of change, as in reports."""
 
 
 def _key(kind: Kind) -> Key:
@@ -244,7 +257,7 @@ def _key(kind: Kind) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class ScoreChange:
-    """A metric of a case in both runs; None where it was not asked for, or has no score."""
+    """A metric of a case in both runs; None for a score that is missing."""
 
     metric: str
     base: float | None
@@ -253,28 +266,34 @@ class ScoreChange:
 
 @dataclass(frozen=True)
 class CaseChange:
-    """A case in two runs.
+    """A case in two runs, with the kind of its change.
 
-    - broken, fixed: it passes (a flaky case by its policy) in one of them only;
-    - unclear: it passes in neither, and in one of them at least it did not fail either: it ended with an
-      error or was not evaluated;
-    - flaky: both verdicts count the same, but in one of them at least its runs differed;
-    - expectation changed: the case, or what it is scored by, is not the same;
-    - new, gone: it did not exist in the other run, or does not pass and has no result in the base;
-    - not run: it was not selected in the other run, or not finished.
+    - broken, fixed: it passes in one run only, a flaky case by its policy;
+
+    - unclear: it passes in neither run, and has no verdict in at least one of them because of an error;
+
+    - flaky: both verdicts are the same, and its repeats differ in at least one run;
+
+    - expectation changed: the case or its config differs;
+
+    - new, gone: it did not exist in the other run, or has no result in the base and does not pass;
+
+    - not run: it was not selected or not finished in the other run.
     """
 
     kind: Annotated[Kind, PlainSerializer(_key)] = field(metadata={"serialization_alias": "change"})
     case: CaseId = field(metadata=NOT_REPORTED)
     eval_set_id: str
     base: CaseSummary | None
-    """Its result there; None where it has none, as is `candidate`."""
+    """Its result in the base; None for none. Likewise `candidate`."""
     candidate: CaseSummary | None
     reasons: tuple[str, ...] = ()
-    """Why the two verdicts cannot be compared."""
+    """Reasons why the two verdicts cannot be compared."""
     regression: bool = False
-    """Whether it does not pass, the base run does not excuse that, and it is no chance: a case that was
-    repeated needs evidence, its own or, if it broke, that of all cases together."""
+    """Whether it does not pass, the base does not excuse that, and chance does not explain it.
+
+    A case with repeats needs evidence: its own or, for a broken case, that of all cases.
+    """
 
     @computed_field
     @property
@@ -291,15 +310,18 @@ class CaseChange:
     @computed_field
     @property
     def scores(self) -> tuple[ScoreChange, ...]:
-        """The metrics that either run has, in the order of the candidate."""
+        """The metrics of either run, in the order of the candidate."""
         mine, theirs = (side.scores if side else {} for side in (self.base, self.candidate))
         return tuple(ScoreChange(name, mine.get(name), theirs.get(name)) for name in {**theirs, **mine})
 
     @computed_field
     @property
     def p(self) -> float | None:
-        """p-value of Fisher's exact test, one-sided: the chance that it broke, or passes less often, by
-        chance alone; None where it did neither, or was not repeated in both runs."""
+        """One-sided p-value of Fisher's exact test: the probability by chance that it broke or passes less
+        often.
+
+        None where it did neither, or was not repeated in both runs.
+        """
         if self.base is None or self.candidate is None:
             return None
         if self.passes_less_often:
@@ -308,17 +330,17 @@ class CaseChange:
 
     @property
     def passes_less_often(self) -> bool:
-        """Whether it failed in both runs, by its policy, and fewer of its repeats pass now."""
+        """Whether it failed in both runs by its policy, and fewer of its repeats pass now."""
         if self.base is None or self.candidate is None or self.reasons:
             return False
         return passes_less_often(self.base, self.candidate)
 
     @property
     def may_be_regression(self) -> bool:
-        """Whether it does not pass now, and the base run does not excuse that.
+        """Whether it does not pass now, and the base does not excuse that.
 
-        A failure is excused where the same expectation was not met there either, as often; an error, and what
-        was not evaluated, where there was no verdict either.
+        A failure is excused by an equally frequent failure of the same expectation; an error or a missing
+        verdict by another one.
         """
         if self.candidate is None or self.candidate.passes:
             return False
@@ -327,7 +349,7 @@ class CaseChange:
         return self.passes_less_often or self.base.failed is not self.candidate.failed
 
     def may_be_chance(self, alpha: float) -> bool:
-        """Whether its own repeats are no evidence that it is worse."""
+        """Whether its own repeats give no evidence that it became worse."""
         if self.p is None or self.base is None or self.candidate is None:
             return False
         return self.p > alpha and not fell_to_none(self.base, self.candidate)
@@ -335,39 +357,39 @@ class CaseChange:
 
 @dataclass(frozen=True)
 class Total:
-    """A sum over the cases that both runs know it of."""
+    """A sum over the cases for which both runs have the value."""
 
     base: float
     candidate: float
 
     @property
     def growth(self) -> str:
-        """` (+29%)`; "" from nothing."""
+        """Relative growth: ` (+29%)`; "" for a base of 0."""
         return f" ({show_growth(self.base, self.candidate)})" if self.base else ""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, with every case of either exactly once: those of the candidate first, in its order."""
+    """A comparison of two runs with every case once, those of the candidate first, in its order."""
 
     base: RunSummary
     candidate: RunSummary
     cases: tuple[CaseChange, ...]
     paired: Paired
-    """All cases whose verdicts can be compared."""
+    """The cases with a comparable verdict in both runs."""
     alpha: float = ALPHA
-    """The highest p that is evidence: how likely chance alone may be taken for a regression."""
+    """The highest p-value that counts as evidence."""
 
     @computed_field
     @property
     def changed(self) -> tuple[str, ...]:
         """Differences of agent, model and options."""
-        return what_changed(self.base, self.candidate)
+        return circumstance_changes(self.base, self.candidate)
 
     @computed_field
     @property
     def totals(self) -> dict[str, int]:
-        """Cases by kind of change."""
+        """Numbers of cases by kind of change."""
         return {_key(kind): len(self.of(kind)) for kind in KINDS}
 
     @computed_field(alias="regressions")
@@ -381,7 +403,7 @@ class Comparison:
 
     @cached_property
     def set_names(self) -> Mapping[str, str]:
-        """The prefix of case ids by the path of their set: `orders:`, "" for a single set."""
+        """The prefix of case ids by path of their set: `orders:`; "" for a single set."""
         labels = {change.case.path: change.eval_set_id for change in self.cases}
         if len(labels) < 2:
             return dict.fromkeys(labels, "")
@@ -397,36 +419,35 @@ class Comparison:
 
     @property
     def without_evidence(self) -> tuple[CaseChange, ...]:
-        """Cases that broke or pass less often, by chance maybe."""
+        """Cases that broke or pass less often, perhaps by chance."""
         return tuple(change for change in self.cases if change.may_be_regression and not change.regression)
 
     @property
     def broken_without_evidence(self) -> tuple[CaseChange, ...]:
-        """Cases that broke, by chance maybe."""
+        """Cases that broke, perhaps by chance."""
         return tuple(change for change in self.without_evidence if change.kind == "broken")
 
     @property
     def lacks_verdicts(self) -> bool:
-        """Whether a case of the candidate ended with an error or was not evaluated."""
+        """Whether a case of the candidate has no verdict because of an error, or was not evaluated."""
         return any(change.candidate is not None and not change.candidate.is_judged for change in self.cases)
 
     @computed_field
     @property
     def seconds(self) -> Total | None:
-        """Mean wall time of a run of each case, summed up."""
-        return _total([(a.seconds, b.seconds) for a, b in self._in_both()])
+        """Sum over cases of the mean wall time of a run, in seconds."""
+        return _sum_pairs([(a.seconds, b.seconds) for a, b in self._in_both()])
 
     @computed_field
     @property
     def tokens(self) -> Total | None:
-        return _total([(a.tokens, b.tokens) for a, b in self._in_both()])
+        return _sum_pairs([(a.tokens, b.tokens) for a, b in self._in_both()])
 
     @computed_field
     @property
     def usd(self) -> Total | None:
-        """Mean cost of a run of each case in both, summed up, in US dollars; None where no model that costs
-        something was asked."""
-        total = _total([(a.usd, b.usd) for a, b in self._in_both()])
+        """Sum over cases of the mean cost of a run in US dollars; None without costs."""
+        total = _sum_pairs([(a.usd, b.usd) for a, b in self._in_both()])
         return total if total and (total.base or total.candidate) else None
 
     def _in_both(self) -> Iterator[tuple[CaseSummary, CaseSummary]]:
@@ -436,11 +457,11 @@ class Comparison:
 
 
 def case_name(change: CaseChange, comparison: Comparison) -> str:
-    """The id of a case, with that of its set where there are several, or the file where they share one."""
+    """The id of a case, with its set where there are several, or with its file where sets share an id."""
     return comparison.set_names[change.case.path] + change.case.eval_id
 
 
-def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
+def _sum_pairs(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
     complete = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
     # Exact, so that the order of the cases, which is that of the candidate, does not matter.
     return (
@@ -451,12 +472,15 @@ def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
 
 
 def compare(base: RunSummary, candidate: RunSummary, alpha: float = ALPHA) -> Comparison:
-    """Swapping the runs swaps broken and fixed, new and gone, and leaves the other kinds as they are."""
-    base, candidate = _placed(base, candidate), _placed(candidate, base)
+    """Compares two runs.
+
+    Swapped runs give swapped kinds: broken and fixed, new and gone; the other kinds are unchanged.
+    """
+    base, candidate = _with_paths(base, candidate), _with_paths(candidate, base)
     cases = dict.fromkeys([*candidate.cases, *base.cases])
     changes = [change for case in cases for change in _changes(case, base, candidate)]
     both = ((change.base, change.candidate) for change in changes if not change.reasons)
-    pairs = paired((before, after) for before, after in both if before and after)
+    pairs = pair_cases((before, after) for before, after in both if before and after)
     judged = (replace(change, regression=_is_regression(change, pairs, alpha)) for change in changes)
     return Comparison(base, candidate, tuple(judged), pairs, alpha)
 
@@ -468,14 +492,14 @@ def _is_regression(change: CaseChange, pairs: Paired, alpha: float) -> bool:
 
 
 def compare_case(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
-    """Compares a single case that the candidate has, as `compare` does."""
-    return next(_changes(case, _placed(base, candidate), _placed(candidate, base)))
+    """Compares a single case of the candidate, as `compare` does."""
+    return next(_changes(case, _with_paths(base, candidate), _with_paths(candidate, base)))
 
 
-def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
-    """A run that knows set ids only, with the files that another run has for them.
+def _with_paths(run: RunSummary, other: RunSummary) -> RunSummary:
+    """A run that has only set ids, with the paths of another run's sets.
 
-    A case of a set id that several files of the other run have is ambiguous.
+    A case is ambiguous if several sets of the other run have its set id.
     """
     if not run.by_label:
         return run
@@ -518,7 +542,7 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
         elif before is not None and candidate.lacks(case):
             kind = "gone"
         return CaseChange(kind, case, label, before, after)
-    reasons = tuple(other_expectation(before, after, base.circumstances, candidate.circumstances))
+    reasons = tuple(expectation_changes(before, after, base.circumstances, candidate.circumstances))
     if base.by_label and not (reasons or before.passes or after.passes or before.expects):
         # A failure excuses another one only of the same expectation.
         reasons = ("the baseline does not say what was expected",)

@@ -1,4 +1,4 @@
-"""The result of a whole run, as the public functions return it."""
+"""The result of a run, as the public functions return it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.secrets import Secrets
-from evaltui.text.figures import show_number, some_of
+from evaltui.text.figures import short_list, show_number
 from evaltui.text.values import without_commands
 
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
-    """A whole run."""
+    """The result of a run."""
 
     cases: Sequence[CaseResult]
-    """Results in the order of selection; of a run of many cases, each is read when it is asked for."""
+    """Results in the order of selection; in a large run, each is read on demand."""
     status: Status
-    """The worst of theirs."""
+    """The worst status of its cases."""
     in_process: bool = False
-    """Whether the agent was an object, run in the process that evaluated it."""
+    """Whether the agent was an object, run in the evaluating process."""
     log: Path | None = None
-    """The file that the run is stored in; None where it is not."""
+    """The run's file; None for a run without one."""
     stopped: str = ""
-    """Why cases did not run, as with a budget that is spent, a sentence; "" where all did."""
+    """Why cases did not run, such as a spent budget, as a sentence; "" where all ran."""
 
     secrets: Secrets = field(default=Secrets(), compare=False)
-    """Masks the texts of the agent in messages."""
+    """Masks secrets of the agent in messages."""
 
     @property
     def spent(self) -> Spending | None:
@@ -41,17 +41,17 @@ class RunResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every selected case passed, flaky ones by their policy; False where there is none."""
+        """Whether every selected case passed, flaky ones by their policy; False without cases."""
         return bool(self.cases) and all(case.passed for case in self.cases)
 
     def __bool__(self) -> bool:
-        """Whether it passed: else `assert evaluate(…)` would hold for every run."""
+        """Whether the run passed, so that `assert evaluate(…)` works."""
         return self.passed
 
     def case(self, eval_id: str, eval_set_id: str | None = None) -> CaseResult:
-        """The result of a case; `eval_set_id` tells cases of one id in several sets apart.
+        """The result of a case; `eval_set_id` is needed where several sets have the id.
 
-        Raises KeyError where there is no such case, or several.
+        Raises KeyError for a missing or ambiguous case.
         """
         matches = [result for result in self.cases if result.eval_id == eval_id]
         if eval_set_id is not None:
@@ -59,7 +59,7 @@ class RunResult:
         if len(matches) != 1:
             ids = [result.eval_set_id for result in matches] or [result.eval_id for result in self.cases]
             problem = "is a case of" if matches else "is no case, only"
-            raise KeyError(f"{eval_id} {problem} {some_of(ids)}")
+            raise KeyError(f"{eval_id} {problem} {short_list(ids)}")
         return matches[0]
 
     def raise_if_failed(self) -> None:
@@ -68,7 +68,7 @@ class RunResult:
             raise CasesFailedError(self)
 
     def to_pandas(self) -> Any:
-        """A data frame, a row per metric of each repeat of a case. Raises ImportError without pandas."""
+        """A data frame with a row for each metric of each repeat. Raises ImportError without pandas."""
         rows = [
             {
                 "eval_set_id": case.eval_set_id,
@@ -105,5 +105,5 @@ class CasesFailedError(AssertionError):
         failed = [case for case in result.cases if not case.passed]
         lines = [f"{case.eval_id} {case.status}: {sentence(case)}".removesuffix(": ") for case in failed]
         lines = [*lines, *filter(None, [result.stopped])] or ["no case was run"]
-        super().__init__(without_commands(result.secrets.in_text("\n".join(lines))))
+        super().__init__(without_commands(result.secrets.mask_text("\n".join(lines))))
         self.result = result

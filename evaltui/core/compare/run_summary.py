@@ -1,4 +1,4 @@
-"""A run and its cases as they are compared with those of another run."""
+"""Summaries of runs and cases for comparisons."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ _TOKENS = "token_usage_v1"
 
 @dataclass(frozen=True, slots=True)
 class CaseSummary:
-    """The figures of a case in a run, for lists and comparisons of 100,000 cases without their turns."""
+    """The figures of a case in a run, small enough for lists and comparisons of 100,000 cases."""
 
     eval_set_id: str = field(metadata=NOT_REPORTED)
     eval_id: str = field(metadata=NOT_REPORTED)
     status: Outcome
     runs: int = 1
-    """0 for a selected case without a result."""
+    """Number of runs; 0 for a selected case without a result."""
     passed: int = 0
     policy: str = field(default="all", metadata=NOT_REPORTED)
     policy_met: bool = field(default=False, metadata=NOT_REPORTED)
     scores: Mapping[str, float] = field(default_factory=dict, metadata=NOT_REPORTED)
     """Mean score over the runs of each metric that passes or fails the case."""
     seconds: float | None = None
-    """Wall time, the mean over its runs; None where nobody knows."""
+    """Mean wall time of a run in seconds; None where it is unknown."""
     tokens: float | None = None
-    """Tokens of all turns, the mean over the runs; None where they are unknown."""
+    """Mean number of tokens of a run; None where it is unknown."""
     throttled: float = field(default=0.0, metadata=NOT_REPORTED)
-    """Seconds in which model calls waited, of all its runs."""
+    """Seconds in which model calls waited, in all runs."""
     expects: str = field(default="", metadata=NOT_REPORTED)
-    """The case's fingerprint; "" where nobody knows."""
+    """Fingerprint of the case; "" where it is unknown."""
     judges: Mapping[str, str] = field(default_factory=dict, metadata=NOT_REPORTED)
-    """The model and the prompt by which each metric was judged that was."""
+    """Model and prompt of the judge, by metric."""
     path: str = field(default="", metadata=NOT_REPORTED)
-    """The case's file as in `CaseId`; "" where nobody knows."""
+    """The case's file as in `CaseId`; "" where it is unknown."""
     statuses: tuple[Status, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Statuses of the runs where they differ."""
+    """Statuses of the runs if they differ."""
     times: tuple[float, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Seconds of its runs where there were several; empty where nobody knows."""
+    """Seconds of each of several runs; empty where they are unknown."""
     costs: Mapping[Payer, Cost] = field(default_factory=dict, metadata=NOT_REPORTED)
-    """Cost of all runs together by payer; empty where it is unknown, else with that of the agent."""
+    """Cost of all runs by payer, the agent included; empty where it is unknown."""
     decision: Decision | None = field(default=None, metadata=NOT_REPORTED)
-    """Decision of the sequential test over the runs; None where their number was fixed."""
+    """Decision of a sequential test over the runs; None for a fixed number of runs."""
     given: str = field(default="", metadata=NOT_REPORTED)
-    """Fingerprint of what the agent got of the case; "" where nobody knows."""
+    """Fingerprint of the agent's input; "" where it is unknown."""
     recorded: str = field(default="", metadata=NOT_REPORTED)
 
     _keys = keys_first("status", "passes")
@@ -65,12 +65,12 @@ class CaseSummary:
     @computed_field
     @property
     def cost(self) -> Cost | None:
-        """Cost of all runs together, judges included; None where it is unknown."""
+        """Cost of all runs, judges included; None where it is unknown."""
         return Cost.of_all(self.costs.values())
 
     @property
     def usd(self) -> float | None:
-        """Average cost of a run in US dollars; None where a part of it is unknown."""
+        """Mean cost of a run in US dollars; None where a part of it is unknown."""
         cost = self.cost
         return None if cost is None or cost.usd is None or not cost.is_exact else cost.usd / self.runs
 
@@ -86,17 +86,17 @@ class CaseSummary:
 
     @property
     def failed(self) -> bool:
-        """Whether an expectation was not met; no error and no undecided case is that."""
+        """Whether an expectation was not met; False for errors and undecided cases."""
         return self.verdict is Status.FAILED and (not self.outcomes or Status.FAILED in self.outcomes)
 
     @property
     def is_judged(self) -> bool:
-        """Whether it passes or failed; False after errors, and where it was not evaluated."""
+        """Whether it has a verdict; False for an error, and for a case that was not evaluated."""
         return self.passes or self.failed
 
     @property
     def judged_repeats(self) -> tuple[int, int]:
-        """How many of its repeats passed, and how many passed or failed."""
+        """Number of passed repeats, and number of repeats with a verdict."""
         if not self.outcomes:
             return self.passed, self.runs
         passed = self.outcomes.count(Status.PASSED)
@@ -104,19 +104,19 @@ class CaseSummary:
 
     @property
     def outcomes(self) -> tuple[Status, ...]:
-        """The status of each of its runs; empty where only their number is known."""
+        """The status of each run; empty where only their number is known."""
         if self.statuses or self.status is Status.FLAKY:
             return self.statuses
         return (self.status,) * self.runs
 
     @property
     def evaluated(self) -> int:
-        """The number of its runs that were evaluated: others say nothing of how often it passes."""
+        """Number of evaluated runs."""
         return self.runs - self.outcomes.count(Status.NOT_EVALUATED)
 
     @property
     def verdict(self) -> Status:
-        """The status, of a flaky case as its policy decides: PASSED or FAILED."""
+        """The status; for a flaky case PASSED or FAILED by its policy."""
         return verdict_of(self.status, is_met=self.policy_met)
 
 
@@ -156,12 +156,12 @@ def summarize(case: CaseResult) -> CaseSummary:
 
 
 def _differ(case: CaseResult) -> bool:
-    """Whether its status does not say what its runs came to."""
+    """Whether the status of a case does not give the statuses of its runs."""
     return {repeat.status for repeat in case.repeats} != {case.status}
 
 
 def _times(case: CaseResult) -> tuple[float, ...]:
-    """Seconds of each of several runs; empty where the time of one is unknown."""
+    """Seconds of each of several runs; empty if one of them is unknown."""
     times = tuple(round(repeat.seconds, 3) for repeat in case.repeats if repeat.seconds)
     return times if len(times) == len(case.repeats) > 1 else ()
 
@@ -182,8 +182,8 @@ def _mean(values: Sequence[float]) -> float | None:
 class Circumstances:
     """The circumstances of a run besides its cases.
 
-    `files` are the agent's with what they hold, as fingerprints; `configs` the config of each set in its
-    normal form, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
+    `files` are the agent's files with fingerprints; `configs` are normal forms by path of the set, as in
+    `CaseId`. Each is empty, and `model` "", where it is unknown.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -192,7 +192,7 @@ class Circumstances:
     configs: Mapping[str, Json] = field(default_factory=dict)
     adk_verdicts: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
-    """How and where the agent was run, by what it is called; "" for what nobody knows."""
+    """The options of agent and run, by label; "" for an unknown value."""
 
 
 def options_of_run(
@@ -203,7 +203,7 @@ def options_of_run(
     tools: ToolMode | None,
     agent: Mapping[str, Any],
 ) -> dict[str, str]:
-    """The options of `Circumstances`; `agent` as the run found it."""
+    """The options of `Circumstances`; `agent` is the metadata from its host."""
     return {
         "--agent": agent_name or "root",
         "-m": module or "none",
@@ -217,12 +217,12 @@ def options_of_run(
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run as it is compared with another one.
+    """The summary of a run for comparisons.
 
-    `cases` are all that were selected, in order, those without a result with no runs; `whole` are the paths
-    of the sets of which every case was selected, so that a case that is not there did not exist. Where it is
-    `by_label`, the run tells cases by set id only, as results of google-adk and logs of earlier versions do.
-    `ambiguous` are its cases of which nobody knows the file: they are never taken for a case of another run.
+    `cases` are all selected cases in order, with no runs for those without a result. `whole` are the paths of
+    the sets with all cases selected, so that other cases did not exist. With `by_label`, cases are known by
+    set id only, as in results of google-adk. `ambiguous` are cases whose file is unknown, which match no case
+    of another run.
     """
 
     id: str
@@ -232,38 +232,38 @@ class RunSummary:
     by_label: bool = field(default=False, metadata=NOT_REPORTED)
     ambiguous: frozenset[CaseId] = field(default=frozenset(), metadata=NOT_REPORTED)
     matrix: str = field(default="", metadata=NOT_REPORTED)
-    """The id that all runs of its matrix have; "" where it is of none."""
+    """The id of its matrix; "" for none."""
     variant: Variant | None = field(default=None, metadata=NOT_REPORTED)
-    """The variant of the agent that was run; None where none was asked for."""
+    """The variant of the agent; None for no variant."""
     number: int | None = field(default=None, metadata=NOT_REPORTED)
-    """Counts the runs of the agent, from 1; None for a result file of google-adk."""
+    """Number of the run among those of the agent, from 1; None for a result file of google-adk."""
 
     @property
     def title(self) -> str:
-        """`run 18`; its id where it has no number."""
+        """The title of the run: `run 18`; its id where it has no number."""
         return f"run {self.number}" if self.number else self.id
 
     @cached_property
     def results(self) -> Mapping[CaseId, CaseSummary]:
-        """The cases that have a result."""
+        """The cases with a result."""
         return {case: summary for case, summary in self.cases.items() if summary.runs}
 
     @computed_field(alias="cases")
     @property
     def case_count(self) -> int:
-        """Selected cases."""
+        """Number of selected cases."""
         return len(self.cases)
 
     @computed_field
     @property
     def passing(self) -> int:
-        """Cases that pass."""
+        """Number of passing cases."""
         return sum(case.passes for case in self.cases.values())
 
     @computed_field(alias="unfinished")
     @property
     def unfinished_count(self) -> int:
-        """Selected cases without a result."""
+        """Number of selected cases without a result."""
         return len(self.unfinished)
 
     @property
@@ -272,16 +272,14 @@ class RunSummary:
         return [case for case, summary in self.cases.items() if not summary.runs]
 
     def lacks(self, case: CaseId) -> bool:
-        """Whether there was no such case when the run began, as far as the run can tell."""
+        """Whether the case did not exist at the start of the run, as far as the run can tell."""
         return case not in self.cases and case.path in self.whole
 
 
 def selected_cases(
     selected: Iterable[tuple[CaseId, str]], results: Mapping[CaseId, CaseSummary]
 ) -> dict[CaseId, CaseSummary]:
-    """Every selected case in order, with its result or without; then the results that no selection has.
-
-    `selected` are cases with the ids of their sets.
-    """
+    """Every selected case in order, with or without a result; then results of unselected cases. `selected`
+    are cases with their set ids."""
     rows = {case: results.get(case) or summarize(CaseResult.not_run(case, label)) for case, label in selected}
     return rows | {case: summary for case, summary in results.items() if case not in rows}

@@ -1,4 +1,4 @@
-"""Totals over the cases of a run, an eval set, a variant or a tag."""
+"""Totals over cases of a run, an eval set, a variant or a tag."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class Totals:
     """Totals over cases; cases without a result are only counted."""
 
     counts: Mapping[str, int] = field(default_factory=dict, metadata=NOT_REPORTED)
-    """Cases with a result, by status."""
+    """Numbers of cases with a result, by status."""
     flaky_passed: int = field(default=0, metadata=NOT_REPORTED)
-    """How many of the flaky ones pass by their policy."""
+    """Number of flaky cases that pass by their policy."""
     open_cases: int = field(default=0, metadata={"serialization_alias": "unfinished_cases"})
-    """Selected cases without a result."""
+    """Number of selected cases without a result."""
     runs: int = 0
-    """Executions of cases."""
+    """Number of executions."""
     passed_runs: int = 0
-    """Executions that passed."""
+    """Number of executions that passed."""
     rate: RunsRate | None = field(default=None, metadata=NOT_REPORTED)
-    """The share of executions that passes, with its interval; None where there is none."""
+    """Share of executions that pass, with its interval; None without executions."""
     seconds: float | None = field(default=None, metadata=NOT_REPORTED)
-    """Seconds of all executions whose time is known; None where no time is known."""
+    """Seconds of all executions with a known time; None where no time is known."""
     timed: int = field(default=0, metadata=NOT_REPORTED)
-    """How many cases have a known time."""
+    """Number of cases with a known time."""
     p50: float | None = field(default=None, metadata={"serialization_alias": "p50_seconds"})
-    """Median of the seconds of an execution; None where nobody knows."""
+    """Median seconds of an execution; None where no time is known."""
     p95: float | None = field(default=None, metadata={"serialization_alias": "p95_seconds"})
     tokens: float | None = None
     """Tokens of all executions; None where those of a case are unknown."""
@@ -56,33 +56,33 @@ class Totals:
     @computed_field
     @property
     def cases(self) -> int:
-        """Cases with a result."""
+        """Number of cases with a result."""
         return sum(self.counts.values())
 
     @computed_field(alias="passed_cases")
     @property
     def passed(self) -> int:
-        """Cases that passed, flaky ones by their policy."""
+        """Number of cases that passed, flaky ones by their policy."""
         return self.counts.get(Status.PASSED, 0) + self.flaky_passed
 
     @property
     def by_status(self) -> Mapping[str, int]:
-        """Selected cases by status, those without a result as NOT_EVALUATED."""
+        """Numbers of selected cases by status; a case without a result counts as NOT_EVALUATED."""
         return Counter(self.counts) + Counter({Status.NOT_EVALUATED.value: self.open_cases})
 
     @property
     def evaluated(self) -> int:
-        """Cases with a result that says whether they pass."""
+        """Number of cases with a verdict."""
         return self.cases - self.counts.get(Status.NOT_EVALUATED, 0)
 
     @property
     def case_rate(self) -> Rate | None:
-        """The share of cases that passes; None where none was evaluated."""
+        """Share of evaluated cases that pass; None without an evaluated case."""
         return rate_of(self.passed, self.evaluated)
 
     @property
     def in_words(self) -> str:
-        """`7 of 12`"""
+        """Passed cases of all: `7 of 12`."""
         return f"{show_number(self.passed)} of {show_number(self.cases + self.open_cases)}"
 
     @computed_field(alias="cost")
@@ -94,19 +94,20 @@ class Totals:
     @computed_field
     @property
     def pass_rate(self) -> float | None:
-        """The share of executions that passes; None where there is none."""
+        """Share of executions that pass; None without executions."""
         return self.rate.mean if self.rate else None
 
     @computed_field
     @property
     def interval(self) -> list[float] | None:
-        """The 95 % confidence interval of the pass rate, clustered by case: from, to."""
+        """The 95 % confidence interval of the pass rate, clustered by case: low and high end."""
         return list(self.rate.interval) if self.rate else None
 
     @computed_field
     @property
     def usd_per_passed_case(self) -> float | None:
-        """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
+        """US dollars of all cases divided by the number of passed cases; None where it is unknown or no case
+        passed."""
         cost = self.cost_per_passed
         return None if cost is None else cost.usd
 
@@ -126,18 +127,19 @@ class Totals:
 
     @property
     def known_usd(self) -> float | None:
-        """US dollars that the agent cost; None where a part of it is not known."""
+        """US dollars of the agent; None where a part is unknown."""
         return self.cost.usd if self.cost is not None and self.cost.is_exact else None
 
     @property
     def cost_per_passed(self) -> Cost | None:
-        """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
+        """Cost of all cases divided by the number of passed cases; None where it is unknown or no case
+        passed."""
         is_known = self.cost is not None and self.cost.usd is not None and self.passed
         return self.cost.shared_by(self.passed) if is_known and self.cost else None
 
 
 def totals_of(cases: Iterable[CaseSummary]) -> Totals:
-    """Totals of a run that is in no file; `RunFile.totals` queries the file instead."""
+    """Totals of cases in memory; `RunFile.totals` queries a run's file."""
     selected = list(cases)
     done = [case for case in selected if case.runs]
     times = list(_times(done))
@@ -162,7 +164,7 @@ def totals_of(cases: Iterable[CaseSummary]) -> Totals:
 
 
 def _sum(costs: Sequence[Cost | None], cases: Sequence[CaseSummary]) -> Cost | None:
-    """The cost of cases; executions of unknown cost count as unseen."""
+    """The sum of costs; unknown costs count as unseen."""
     if not any(costs):
         return None
     return Cost.of_all([cost or Cost(unseen=case.runs) for cost, case in zip(costs, cases, strict=True)])
@@ -179,24 +181,25 @@ def _times(cases: Iterable[CaseSummary]) -> Iterator[float]:
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates of a run in which at least one case was evaluated."""
+    """Rates of a run with at least one evaluated case."""
 
     cases: Rate
-    """Cases that pass, flaky ones by their policy."""
+    """Share of cases that pass, flaky ones by their policy."""
     runs: RunsRate | None
-    """None where every case was run once."""
+    """Share of executions that pass; None where every case ran once."""
     scores: Mapping[str, Estimate]
-    """Mean score by metric, over the mean of each case."""
+    """Mean scores by metric, over the mean of each case."""
 
     @property
     def in_words(self) -> str:
-        """`84% (74–90%) of 40 cases, 86% (78–92%) of 200 runs`"""
+        """The rates in words: `84% (74–90%) of 40 cases, 86% (78–92%) of 200 runs`."""
         text = f"{self.cases} of {counted(self.cases.of, 'case')}"
         return text if self.runs is None else f"{text}, {self.runs} of {counted(self.runs.of, 'run')}"
 
     @property
     def scores_in_words(self) -> str:
-        """`response_match_score 0.84 ± 0.05`, with the standard error; "" where all cases score the same."""
+        """Mean scores with standard errors: `response_match_score 0.84 ± 0.05`; "" where all cases have the
+        same score."""
         scores = [
             f"{name} {show_score(estimate.mean)} ± {show_score(estimate.standard_error)}"
             for name, estimate in self.scores.items()
@@ -206,7 +209,7 @@ class Rates:
 
 
 def rates(cases: Collection[CaseSummary], totals: Totals) -> Rates | None:
-    """The rates of cases with their totals; None where no case was evaluated."""
+    """The rates of cases with their totals; None without an evaluated case."""
     over_cases = totals.case_rate
     if over_cases is None:
         return None

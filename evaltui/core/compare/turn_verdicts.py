@@ -1,6 +1,6 @@
-"""Verdicts on single turns, and the differences in their responses.
+"""Verdicts on single turns, and differences of responses.
 
-Statuses are compared by their text, so that nothing heavy is imported to draw a case that has not run.
+Statuses are compared as texts, so that a case without a result can be drawn without importing the models.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
-    """The gravest verdict on one turn, counted from 0; None where no metric says anything of it."""
+    """The worst verdict of metrics on a turn, from 0; None where no metric gives one."""
     from evaltui.core.metrics.registry import info_of
 
     if turn < len(result.turns) and result.turns[turn].expectation == "context":
@@ -53,7 +53,7 @@ def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "
 
 
 def text_differs(result: CaseResult | RepeatResult, number: int, diff: IntermediateDiff) -> bool:
-    """Whether a text before the response of a turn, from 0, is one of those for which its metric failed."""
+    """Whether a text before the response of a turn, from 0, is a reason why its metric failed."""
     from evaltui.core.metrics.registry import info_of
 
     return diff.expected != diff.actual and any(
@@ -64,6 +64,6 @@ def text_differs(result: CaseResult | RepeatResult, number: int, diff: Intermedi
 
 
 def answer_differs(turn: TurnResult) -> bool:
-    """Whether an answer is expected and came out otherwise."""
+    """Whether the actual answer differs from an expected one."""
     expected = turn.response.expected
     return bool(expected) and turn.expectation != "context" and expected != turn.response.actual

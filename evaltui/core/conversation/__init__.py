@@ -1,1 +1,1 @@
-"""Events as invocations and case drafts, cases as events again, and calls that wait for a person."""
+"""Conversations: events as turns and cases, cases as events, and calls that wait for a person."""

@@ -1,4 +1,4 @@
-"""Makes steps of google-adk's events, the JSON of its servers and files. Source: google-adk 2.13."""
+"""google-adk's events as steps, from the JSON of its servers and files. Source: google-adk 2.13."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..model.json_values import field_of
 
 
 def step_from_adk(event: Mapping[str, Any]) -> Step:
-    """A google-adk event as JSON (snake_case or camelCase keys) as a step.
+    """Converts a google-adk event as JSON, in snake_case or camelCase.
 
-    Raises ValueError where it has no author, pydantic's ValidationError for a content that genai does not
-    know.
+    Raises ValueError for an event without author, pydantic's ValidationError for a content that genai does
+    not accept.
     """
     # A host whose agent is one of google-adk has events as objects, and needs no models of ours.
     from ..model.content import GROUNDING_METADATA, Content, UsageMetadata
@@ -44,7 +44,7 @@ def step_from_adk(event: Mapping[str, Any]) -> Step:
         error_code=field_of(event, "error_code"),
         error_message=field_of(event, "error_message"),
         **output_of(event.get("output"), field_of(event, "node_info") or {}),
-        framework=_framework(event, actions),
+        framework=_framework_data(event, actions),
     )
     return replace(
         step, final=is_final(step, skip_summarization=bool(field_of(actions, "skip_summarization")))
@@ -52,18 +52,19 @@ def step_from_adk(event: Mapping[str, Any]) -> Step:
 
 
 def is_internal(key: str) -> bool:
-    """Whether a key of the session state is one that ADK keeps for itself."""
+    """Whether a key of the session state is internal to ADK."""
     return key.removeprefix("temp:").startswith("_adk")
 
 
 def node_name(event: Mapping[str, Any]) -> str:
-    """The name of the node of a workflow that an event is from; "" where it is from none."""
+    """The name of the workflow node of an event; "" for none."""
     path = str((field_of(event, "node_info") or {}).get("path") or "")
     return path.rpartition("/")[2].partition("@")[0]
 
 
 def output_of(output: Any, node_info: Mapping[str, Any]) -> Json:
-    """The fields of a step for an output: the node that returns it, and whether the root does, too."""
+    """The fields of a step for an output: the node that returns it, and whether it is the output of the
+    root."""
     if output is None:
         return {}
     paths = field_of(node_info, "output_for") or ()
@@ -76,9 +77,9 @@ def output_of(output: Any, node_info: Mapping[str, Any]) -> Json:
 FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "end_of_agent")
 
 
-def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
-    """The data of an event that ADK needs to continue: its isolation scope, state that is ADK's own, and of
-    a workflow the node and its actions."""
+def _framework_data(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
+    """The data of an event that ADK needs to continue: isolation scope, internal state, and the node of a
+    workflow with its actions."""
     delta = field_of(actions, "state_delta") or {}
     node = field_of(event, "node_info") or {}
     # The path of an agent that is the root says nothing, and every event has it.
@@ -86,15 +87,15 @@ def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | N
     fields = {
         "state": {key: value for key, value in delta.items() if key.startswith("_adk")},
         "isolation_scope": field_of(event, "isolation_scope"),
-        "node_info": _named(node, "path", "output_for", "message_as_output") if in_workflow else None,
-        "actions": _named(actions, *FRAMEWORK_ACTIONS),
+        "node_info": _filled_fields(node, "path", "output_for", "message_as_output") if in_workflow else None,
+        "actions": _filled_fields(actions, *FRAMEWORK_ACTIONS),
     }
     present = {name: value for name, value in fields.items() if value is not None and value != {}}
     return present or None
 
 
-def _named(data: Mapping[str, Any], *names: str) -> Json:
-    """The fields of these names that say something."""
+def _filled_fields(data: Mapping[str, Any], *names: str) -> Json:
+    """The fields with these names that are not empty."""
     values = {name: field_of(data, name) for name in names}
     return {name: value for name, value in values.items() if value not in (None, {}, [])}
 

@@ -1,8 +1,7 @@
-"""From a conversation to an eval case: which of what happened is expected to happen again.
+"""Drafting an eval case from a conversation: choosing what is expected.
 
-A turn is drafted from the invocation that a run would make of its events, so that a case that is run at once
-passes where the agent does the same again. What only belongs to this one run is left out: thoughts, what ran
-inside agent tools, usage, times and ids of the run.
+A turn is drafted from the invocation that a run would make of its events, so that a deterministic agent
+passes the new case. Thoughts, work inside agent tools, usage, times and ids are left out.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from evaltui.core.model.modes import TurnMode
 from evaltui.core.secrets import Secrets
 from evaltui.text.figures import counted
 
-_LONGEST_ID = 40
+_MAX_ID_LENGTH = 40
 # Another role would be a problem of the case.
 _ROLES = ("user", "model", "function", "tool")
 
 
 @dataclass(frozen=True)
 class TurnDraft:
-    """One turn as it happened, its user message included, and what of it becomes an expectation.
+    """A turn of a conversation, the user's message included, and the choice of its expectations.
 
-    A `context` turn is run, not scored. `results` are kept only where `calls` are: a result whose call is not
-    expected keeps a case from passing.
+    A `context` turn is run but not scored. `results` need `calls`: a result whose call is not expected keeps
+    a case from passing.
     """
 
     events: Sequence[Event]
@@ -50,10 +49,11 @@ class TurnDraft:
 
 @dataclass(frozen=True)
 class CaseDraft:
-    """`case` is an EvalCase as JSON with snake_case keys.
+    """A drafted case.
 
-    `marks` are for `evaltui.turns` of the config, by turn: `context` as asked for, and for a turn of which
-    neither calls nor answer are expected; `skip` for one whose calls alone are not, or are unknown.
+    `case` is an EvalCase as JSON in snake_case. `marks` are entries for `evaltui.turns` of the config, by
+    turn: `context` where chosen, and for a turn without expectations; `skip` where only calls are not
+    expected, or are unknown.
     """
 
     case: Json
@@ -72,18 +72,15 @@ def draft_case(
     final_state: Json | None = None,
     outputs: bool = False,
 ) -> CaseDraft:
-    """A case of these turns that begins in `state`, the session state before the first of them.
+    """Drafts a case from turns that start with `state`, the session state before the first of them.
 
-    Without `state`, `app_name` and `user_id` the case has no session input. A `final_state` is expected but
-    for its `temp:` keys, which no session keeps. Run at once with everything kept, a deterministic agent
-    passes the default criteria, unless a turn has no word to compare: its answer is empty, symbols, a file.
-
-    An output is the expected response of a turn without a text, with `outputs` of every turn that has one.
-
-    Raises ValueError for a turn without events, pydantic's ValidationError for a content that genai does not
-    know.
+    Without `state`, `app_name` and `user_id`, the case has no session input. `final_state` is expected
+    without `temp:` keys, which no session keeps. An output is the expected response of a turn without a text,
+    and with `outputs` of every turn with an output. A deterministic agent passes the default criteria, unless
+    a turn has no words to compare. Raises ValueError for a turn without events, pydantic's ValidationError
+    for a content that genai does not accept.
     """
-    turns = [replace(turn, calls=turn.calls and not _keeps_calls(turn)) for turn in turns]
+    turns = [replace(turn, calls=turn.calls and not _lacks_calls(turn)) for turn in turns]
     happened = [_invocation(turn.events) for turn in turns]
     scored = [
         invocation.with_output if outputs or not _answer(invocation) else invocation
@@ -106,20 +103,20 @@ def draft_case(
 
 
 def propose_eval_id(message: str, used_ids: Collection[str]) -> str:
-    """The first words of a user message in snake_case, at most 40 characters; a number follows where that is
-    taken. `case` where the message has no words."""
+    """An id for a case: the first words of a user message in snake_case, at most 40 characters, numbered if
+    the id is used; `case` for a message without words."""
     words = _words(message) or ["case"]
-    proposed = _joined(words, _LONGEST_ID)
+    proposed = _join_words(words, _MAX_ID_LENGTH)
     number = 1
     while proposed in used_ids:
         number += 1
-        proposed = _joined(words, _LONGEST_ID - len(f"_{number}")) + f"_{number}"
+        proposed = _join_words(words, _MAX_ID_LENGTH - len(f"_{number}")) + f"_{number}"
     return proposed
 
 
 def _words(message: str) -> list[str]:
     # A message may be a pasted document.
-    start = unicodedata.normalize("NFKC", message[: 10 * _LONGEST_ID]).lower()
+    start = unicodedata.normalize("NFKC", message[: 10 * _MAX_ID_LENGTH]).lower()
     for apostrophe in "'’":
         start = start.replace(apostrophe, "")
     # Scripts such as Thai write vowels as marks, which are no letters by themselves.
@@ -129,7 +126,7 @@ def _words(message: str) -> list[str]:
     ).split()
 
 
-def _joined(words: Sequence[str], limit: int) -> str:
+def _join_words(words: Sequence[str], limit: int) -> str:
     text = ""
     for word in words:
         longer = f"{text}_{word}" if text else word[:limit]
@@ -139,8 +136,8 @@ def _joined(words: Sequence[str], limit: int) -> str:
     return text
 
 
-def _keeps_calls(turn: TurnDraft) -> bool:
-    """Whether the agent did not send the calls of a turn, so that none can be expected."""
+def _lacks_calls(turn: TurnDraft) -> bool:
+    """Whether the calls of a turn are unknown because the agent does not send them."""
     return any(CALLS in event.data.get("untold", ()) for event in turn.events)
 
 
@@ -192,7 +189,7 @@ def _expected_events(happened: Invocation, draft: TurnDraft) -> list[InvocationE
             return draft.calls
         if part.function_response is not None:
             is_known = part.function_response.response is not None
-            return is_known and draft.calls and draft.results and _belongs(part.function_response, calls)
+            return is_known and draft.calls and draft.results and _answers_call(part.function_response, calls)
         return draft.intermediate and not in_answer and not part.thought
 
     expected = []
@@ -214,15 +211,15 @@ def _events(invocation: Invocation) -> Sequence[InvocationEvent]:
     return data.invocation_events if isinstance(data, InvocationEvents) else []
 
 
-def _belongs(response: FunctionResponse, calls: Sequence[FunctionCall]) -> bool:
-    """Whether a response is that of a call of its own turn."""
+def _answers_call(response: FunctionResponse, calls: Sequence[FunctionCall]) -> bool:
+    """Whether a response belongs to one of the calls."""
     return any(call.id == response.id if response.id else call.name == response.name for call in calls)
 
 
 def without_secrets(case: Json, secrets: Secrets) -> Json:
-    """A drafted case whose expectations have no secrets: what is compared with them then has none either.
+    """A drafted case with secrets masked in its expectations, because they are compared with masked texts.
 
-    What the user says, and where the session begins, stays: the agent is to get it.
+    The user's messages and the session input stay, because the agent needs them.
     """
     turns = [
         {name: value if name == "user_content" else secrets.masked(value) for name, value in turn.items()}

@@ -1,6 +1,6 @@
-"""From what happened to what is scored: steps to events, events to invocations.
+"""Converting steps to events, and events to scored invocations.
 
-The rule by which events become invocations is that of google-adk 2.13,
+The conversion of events to invocations is that of google-adk 2.13,
 `EvaluationGenerator.convert_events_to_eval_invocations`.
 """
 
@@ -25,7 +25,7 @@ from ..model.events import (
     output_content,
     output_text,
 )
-from ..trace.spans import covered, instruction_text
+from ..trace.spans import covered_seconds, instruction_text
 from .adk_steps import step_from_adk
 from .steps import steps_from_events
 
@@ -34,10 +34,10 @@ _DECIMALS = 6
 
 
 def app_details_by_turn(events: Iterable[Event]) -> dict[int | None, AppDetails]:
-    """The instructions and tools in the first request of each agent that asked a model in a turn.
+    """Instructions and tools of the agents by turn, from the first request of each agent in the turn.
 
-    Agents inside a tool are left out. Tools are genai Tools as JSON. As google-adk 2.13 fills
-    `Invocation.app_details` when it evaluates.
+    Agents inside a tool are left out. Tools are genai Tools as JSON, as in google-adk 2.13's
+    `Invocation.app_details`.
     """
     agents: dict[int | None, dict[str, AgentDetails]] = {}
     for event in events:
@@ -66,13 +66,11 @@ def _tools(declared: Iterable[Any]) -> list[Any]:
 def invocations_from_events(
     events: Iterable[Event | Mapping[str, Any]], *, app_details: bool = False
 ) -> list[Invocation]:
-    """Events, ours or those of google-adk as JSON, to one `Invocation` per user message.
+    """Converts events, of evaltui or of google-adk as JSON, to one `Invocation` per user message.
 
-    Calls made inside an agent tool, model requests, console lines and what a simulated user asks its model
-    have no place in an invocation. With `app_details`, each says what the requests of its turn told of the
-    agents (see `app_details_by_turn`).
-    Raises ValueError for something that is neither kind of event, pydantic's ValidationError for a content
-    that genai does not know.
+    Calls inside an agent tool, model requests, console lines and model calls of simulated users are left out.
+    With `app_details`, invocations have the details of `app_details_by_turn`. Raises ValueError for other
+    data, pydantic's ValidationError for a content that genai does not accept.
     """
     ours: list[Event] = []
     steps: list[Step] = []
@@ -97,7 +95,8 @@ def invocations_from_events(
 def _turn(
     steps: Sequence[Step], spent: Mapping[int, Mapping[str, float]], details: AppDetails | None
 ) -> Invocation:
-    """The invocation of a turn, with that in which an output that no text says is the response."""
+    """The invocation of a turn, with a second one whose response is the output where no text has the
+    output."""
     of_turn = spent.get(steps[0].turn, {}) if steps[0].turn is not None else {}
     made = _invocation(steps, of_turn)
     returned = [step for step in steps if step.answers and not step.says_output]
@@ -149,7 +148,7 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
 
 
 def _json(data: Json) -> str | bytes:
-    """The data as JSON, in which no text has half of a surrogate pair."""
+    """JSON of the data, with replacements for lone surrogates in texts."""
     try:
         return to_json(data)
     except PydanticSerializationError:
@@ -180,8 +179,10 @@ def _recorded_event(step: Step, final: Step | None) -> Json:
 
 
 def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
-    """Seconds per turn: in all, awaiting a model, and in tools while no model was awaited; the last two only
-    where model calls are seen. Those in which calls only waited for the limits of the run are of none."""
+    """Seconds by turn: in total, waiting for models, and in tools while no model call was running.
+
+    The last two need known model calls. Time in which calls waited for limits of the run is left out.
+    """
     by_turn: dict[int, list[Event]] = {}
     for event in events:
         if event.turn is not None:
@@ -189,8 +190,8 @@ def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
     spent: dict[int, dict[str, float]] = {}
     for turn, group in by_turn.items():
         models, tools = _ranges(group, "model_response"), _ranges(group, "tool_result")
-        model, either = covered(models), covered(models + tools)
-        throttled = covered(models + tools + _waits(group)) - either
+        model, either = covered_seconds(models), covered_seconds(models + tools)
+        throttled = covered_seconds(models + tools + _waits(group)) - either
         total = max(event.t for event in group) - min(event.t for event in group) - throttled
         if total > 0:
             spent[turn] = {"duration": round(total, _DECIMALS)}
@@ -205,6 +206,6 @@ def _ranges(events: Iterable[Event], kind: Kind) -> list[tuple[float, float]]:
 
 
 def _waits(events: Iterable[Event]) -> list[tuple[float, float]]:
-    """When model calls waited: before the attempt that was answered, as far as is known."""
+    """The time ranges in which model calls waited, before the answered attempt, as far as they are known."""
     waits = ((event.t - (event.duration or 0.0), event.data.get("throttled")) for event in events)
     return [(end - wait, end) for end, wait in waits if isinstance(wait, int | float)]

@@ -1,4 +1,4 @@
-"""Turns in which a model failed and nothing answered: frameworks report them as any other turn."""
+"""Turns that ended with a model failure, which frameworks report as usual turns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..model.errors import ErrorInfo, ErrorKind
 from ..model.events import ANSWERS, SIMULATED_USER, Event, Json
 
-_NO_ANSWER = "no response of the model"
+_NO_ANSWER_TEXT = "no response of the model"
 # Why a model ended without saying anything: these are no failures.
 _ENDS_WELL = frozenset(
     ("STOP", "END_TURN", "STOP_SEQUENCE", "TOOL_CALL", "TOOL_CALLS", "TOOL_USE", "FUNCTION_CALL", "COMPLETED")
@@ -22,10 +22,10 @@ _KINDS = {
 
 
 def unanswered_failure(events: Iterable[Event]) -> ErrorInfo | None:
-    """The first failure of a model that its turn did not recover from; None where there is none.
+    """The first model failure that its turn did not recover from; None for none.
 
-    A turn recovers where the agent says or calls something later on, on the same branch. Failures inside a
-    tool are the tool's, those of a simulated user are not the agent's.
+    A turn recovers if the agent says or calls something later on the same branch. Failures inside a tool
+    belong to the tool; failures of simulated users are ignored.
     """
     turns: dict[int | None, list[Event]] = {}
     for event in events:
@@ -37,12 +37,12 @@ def unanswered_failure(events: Iterable[Event]) -> ErrorInfo | None:
 
 @dataclass
 class _Turn:
-    """The failures of one turn that nothing answered so far."""
+    """The failures of a turn that no later event has answered so far."""
 
     requests: set[str] = field(default_factory=set)
-    """The ids of the requests to models."""
+    """The ids of model requests."""
     is_answered: bool = False
-    """Whether there was a final response, or may have been one."""
+    """Whether there was, or may have been, a final response."""
     pending: list[tuple[Event, ErrorInfo]] = field(default_factory=list)
 
     def failure(self, events: Iterable[Event]) -> ErrorInfo | None:
@@ -70,7 +70,7 @@ class _Turn:
         return self.pending[0][1] if self.pending else None
 
     def _forget_calls(self) -> None:
-        """Keeps the failures that are steps of the framework."""
+        """Removes failures of model calls, but keeps failures that are steps of the framework."""
         self.pending = [entry for entry in self.pending if "step" in entry[0].data]
 
     def _error(self, event: Event) -> ErrorInfo | None:
@@ -93,18 +93,18 @@ class _Turn:
 
 def _info(event: Event, code: str, message: str) -> ErrorInfo:
     kind = _KINDS.get(code.upper(), ErrorKind.AGENT)
-    message = _NO_ANSWER if message in ("", code) else message
+    message = _NO_ANSWER_TEXT if message in ("", code) else message
     return ErrorInfo(code, message, turn=event.turn, kind=kind)
 
 
 def _follows(branch: str, later: str) -> bool:
-    """Whether agents on two branches follow each other: neither runs beside the other."""
+    """Whether agents on two branches run one after the other, not side by side."""
     outer, inner = sorted((branch, later), key=len)
     return not outer or inner == outer or inner.startswith(f"{outer}.")
 
 
 def _says(event: Event) -> bool:
-    """Whether there is more than thoughts in an event."""
+    """Whether an event has content other than thoughts."""
     return event.kind == "output" or any(map(_has_content, _parts(event)))
 
 

@@ -1,4 +1,4 @@
-"""The past of a conversation as steps: a session can begin at its end without running any of it."""
+"""The past of a conversation as steps, so that a session can start at its end without running it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pydantic import BaseModel
 from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.conversation.waiting import REQUESTS, CallPlace, call_places
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents, tool_calls
-from evaltui.core.model.events import Event, Json, Step, is_final, split
+from evaltui.core.model.events import Event, Json, Step, is_final, split_step
 
 # The tool by which agents of google-adk hand the conversation on: to whom is in `agent_name`.
 _TRANSFER = "transfer_to_agent"
 
 
 def past_of_turns(turns: Iterable[Sequence[Event]]) -> list[Step]:
-    """The steps of turns as they happened, the user's messages included, `turn` counted anew from 0.
+    """The steps of finished turns, the user's messages included, with `turn` numbered from 0.
 
-    `turns` has all events of each turn. What ran inside tools, pieces of streamed text, requests to models
-    and errors of the agent's code are no part of a past.
+    `turns` are all events of each turn. Events inside tools, pieces of streamed text, model requests and
+    errors of the agent's code are left out.
     """
     past: list[Step] = []
     for turn, events in enumerate(turns):
@@ -32,18 +32,17 @@ def past_of_turns(turns: Iterable[Sequence[Event]]) -> list[Step]:
 
 
 def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection[str] = ()) -> list[Step]:
-    """An expected or recorded turn as the steps of a past: message, calls and results, texts, answer.
+    """An expected or recorded turn as steps: message, calls with results, texts, answer.
 
-    Calls and results without an id are given one that no other turn has, so that they pair: a result is that
-    of the earliest call of its tool that has none yet. Authors are kept; "" is one that the invocation does
-    not name, which is the agent talked to. Thoughts are kept. Of the three flat lists, texts come first, then
-    the calls, each followed by its result. Requests to a person wait, and so do the calls of the ids
-    `responded`, those that a later turn responds to.
+    Missing ids of calls and results are filled in uniquely: a result belongs to the earliest call of its tool
+    without a result. An author of "" is the root agent. In flat lists, the texts come first, then each call
+    with its result. Requests to a person wait for a response, and so do calls with ids in `responded`, to
+    which later turns respond.
     """
     steps = _intermediate_steps(invocation.intermediate_data, turn)
     user = Step("user", _json(invocation.user_content), timestamp=invocation.creation_timestamp)
     answered = _with_answer(steps, _json(invocation.final_response))
-    steps = [user, *(replace(step, long_running=_waiting(step, responded)) for step in answered)]
+    steps = [user, *(replace(step, long_running=_waiting_ids(step, responded)) for step in answered)]
     return [
         replace(step, turn=turn, id=f"past-{turn}.{number}", final=step is not user and is_final(step))
         for number, step in enumerate(steps)
@@ -53,20 +52,20 @@ def steps_of_invocation(invocation: Invocation, turn: int, responded: Collection
 def events_of_invocation(
     invocation: Invocation, turn: int, responded: Collection[str] = ()
 ) -> Iterator[Event]:
-    """A turn as the events of a run, as far as an invocation tells of them; `responded` as above."""
+    """A turn as events, as far as an invocation has them; `responded` as in `steps_of_invocation`."""
     user, *others = steps_of_invocation(invocation, turn, responded)
     yield Event("user", user.content, turn=turn)
     for step in others:
-        yield from split(step)
+        yield from split_step(step)
 
 
 def expected_places(turns: Sequence[Invocation]) -> dict[str, CallPlace]:
-    """Where the calls that have ids are expected."""
+    """The places of expected calls with ids."""
     calls = [tool_calls(turn.intermediate_data) for turn in turns]
     return call_places([(call.id or "", call.name or "") for call in own] for own in calls)
 
 
-def _waiting(step: Step, responded: Collection[str]) -> tuple[str, ...]:
+def _waiting_ids(step: Step, responded: Collection[str]) -> tuple[str, ...]:
     calls = [part["function_call"] for part in step.parts if "function_call" in part]
     waits = (call["id"] for call in calls if call.get("name") in REQUESTS or call["id"] in responded)
     return tuple(dict.fromkeys((*step.long_running, *waits)))
@@ -87,7 +86,7 @@ def _steps_of_lists(data: IntermediateData, turn: int) -> Iterator[Step]:
         yield Step(author, {"role": "model", "parts": [_json(part) for part in parts]})
     calls = [_json(call) or {} for call in data.tool_uses]
     results = [_json(result) or {} for result in data.tool_responses]
-    answers = _pair(calls, results, turn)
+    answers = _pair_results(calls, results, turn)
     author = ""
     for position, call in enumerate(calls):
         yield Step(author, {"role": "model", "parts": [{"function_call": call}]})
@@ -124,7 +123,7 @@ def _steps_of_events(data: InvocationEvents, turn: int) -> Iterator[Step]:
     results = [
         part["function_response"] for step in steps for part in step.parts if "function_response" in part
     ]
-    answers = _pair(calls, results, turn)
+    answers = _pair_results(calls, results, turn)
     targets = {id(result): _transfer_target(calls[position]) for position, result in answers.items()}
     for step in steps:
         to = [targets.get(id(part.get("function_response"))) for part in step.parts]
@@ -136,8 +135,8 @@ def _transfer_target(call: Json) -> str | None:
     return target if call.get("name") == _TRANSFER and isinstance(target, str) else None
 
 
-def _pair(calls: Sequence[Json], results: Sequence[Json], turn: int) -> dict[int, Json]:
-    """The result of each call that has one, by the position of the call. Ids are filled in."""
+def _pair_results(calls: Sequence[Json], results: Sequence[Json], turn: int) -> dict[int, Json]:
+    """The result of each call by the position of the call, with missing ids filled in."""
     answers: dict[int, Json] = {}
     for result in results:
         position = _position_of_call(result, calls, answers)
@@ -164,7 +163,7 @@ def _position_of_call(result: Json, calls: Sequence[Json], answers: Mapping[int,
 
 
 def _with_answer(intermediate: Iterable[Step], answer: Json | None) -> list[Step]:
-    """The steps with the answer in its place: recorded, its event is there without its content."""
+    """The steps with the answer in its place; in a recorded turn, its event exists without content."""
     steps = list(intermediate)
     if not answer or not answer.get("parts"):
         return steps

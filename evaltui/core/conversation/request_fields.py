@@ -1,4 +1,4 @@
-"""The fields of a form for a call that waits, made from the schema of its response."""
+"""The form fields for a waiting call, from the schema of its response."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, Literal
 from evaltui.core.conversation.responding import (
     ResponseError,
     asks_to_confirm,
-    readings,
+    json_error_text,
+    possible_values,
     request_of,
     respond,
     schema_in_words,
-    why_no_json,
 )
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.events import Json
@@ -30,24 +30,24 @@ _FORMATS = {
     "time": ("time, HH:MM", time.fromisoformat),
     "date-time": ("date and time, YYYY-MM-DDTHH:MM", datetime.fromisoformat),
 }
-_MOST_EXAMPLE = 60
+_MAX_EXAMPLE = 60
 
 
 @dataclass(frozen=True)
 class RequestField:
-    """A field of the form."""
+    """A form field."""
 
     name: str
-    """The member of the response that it fills; "" where it is all of the response."""
+    """The response member that the field sets; "" for the whole response."""
     label: str
     kind: FieldKind
     schema: Mapping[str, Any]
-    """JSON schema of the value, with the definitions that it refers to."""
+    """JSON schema of the value, with the definitions that it references."""
     required: bool
     accepts: str
     """The accepted input in a few words."""
     initial: str = ""
-    """The initial text; of a choice the label of its option, "" for none."""
+    """The initial text; for a choice, the label of the initial option, "" for none."""
     options: tuple[Any, ...] = ()
     """The values of a choice."""
     labels: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class RequestField:
 
 
 class FieldError(ResponseError):
-    """The text of a field is no valid value for it; `field` is its name."""
+    """The text of a field is no valid value; `field` is the field's name."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -63,7 +63,8 @@ class FieldError(ResponseError):
 
 
 def fields_of(call: WaitingCall) -> list[RequestField]:
-    """The fields of a form, none where one text has to do: the schema is unknown or of another shape."""
+    """The form fields for a call; [] where the schema is unknown or unsuitable, so that a single text is
+    needed."""
     request = request_of(call)
     schema = request.schema
     if request.kind == "confirmation" or (schema is not None and asks_to_confirm(schema)):
@@ -83,14 +84,14 @@ def fields_of(call: WaitingCall) -> list[RequestField]:
 
 
 def response_of(call: WaitingCall, fields: Sequence[RequestField], typed: Mapping[str, str]) -> Json:
-    """The response that is typed into the fields, by name. Raises FieldError, else ResponseError."""
-    values = {field.name: _value(field, text) for field in fields if (text := _typed(field, typed))}
+    """The response with the typed texts of the fields, by name. Raises FieldError or ResponseError."""
+    values = {field.name: _value(field, text) for field in fields if (text := _typed_text(field, typed))}
     whole = values.get("", values)
     return respond(call, json.dumps(whole, ensure_ascii=False))
 
 
 def typed_into(fields: Sequence[RequestField], response: Any) -> dict[str, str] | None:
-    """The texts of the fields for a response; None where the response has a value that no field can hold."""
+    """The texts of the fields for a response; None for a response that the fields cannot hold."""
     if not isinstance(response, Mapping):
         return None
     values = {"": response.get("result")} if [field.name for field in fields] == [""] else response
@@ -113,7 +114,7 @@ def _confirmation_fields(payload: Any) -> list[RequestField]:
     )
     if payload is None:
         return [decision]
-    accepts = f"JSON, e.g. {show_value(payload, _MOST_EXAMPLE)}"
+    accepts = f"JSON, e.g. {show_value(payload, _MAX_EXAMPLE)}"
     return [decision, RequestField("payload", "payload", "json", {}, required=False, accepts=accepts)]
 
 
@@ -128,7 +129,7 @@ def _field(name: str, declared: Any, root: Mapping[str, Any], *, required: bool)
 
 
 def _plain(declared: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with its reference followed and without null, which an empty field stands for."""
+    """A schema with its reference resolved and without null, for which an empty field stands."""
     schema: Mapping[str, Any] = declared if isinstance(declared, Mapping) else {}
     further = {name: value for name, value in schema.items() if name in ("default", "description", "title")}
     either = schema.get("anyOf")
@@ -164,7 +165,7 @@ def _options(schema: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...
 
 
 def _kind(schema: Mapping[str, Any]) -> tuple[FieldKind, str]:
-    """The kind of a field, and what may be typed."""
+    """The kind of a field, and a description of accepted input."""
     type_name, form = schema.get("type"), str(schema.get("format", ""))
     if _options(schema)[0]:
         return "choice", ""
@@ -175,7 +176,7 @@ def _kind(schema: Mapping[str, Any]) -> tuple[FieldKind, str]:
     return "json", f"JSON, {schema_in_words({key: value for key, value in schema.items() if key != '$defs'})}"
 
 
-def _typed(field: RequestField, typed: Mapping[str, str]) -> str:
+def _typed_text(field: RequestField, typed: Mapping[str, str]) -> str:
     text = typed.get(field.name, "").strip()
     if not text and field.required:
         what = f"choose {', '.join(field.labels)}" if field.labels else f"missing; {field.accepts}"
@@ -193,10 +194,10 @@ def _value(field: RequestField, text: str) -> Any:
         except ValueError:
             raise FieldError(field.name, f"{field.label}: must be a {format_name}") from None
         return text
-    values = list(readings(field.schema, text)) or ([text] if field.kind == "number" else [])
+    values = list(possible_values(field.schema, text)) or ([text] if field.kind == "number" else [])
     anything = not {"type", "anyOf", "oneOf"} & set(field.schema)
-    if not values or (anything and why_no_json(text)):
-        raise FieldError(field.name, f"{field.label}: must be JSON: {why_no_json(text)}")
+    if not values or (anything and json_error_text(text)):
+        raise FieldError(field.name, f"{field.label}: must be JSON: {json_error_text(text)}")
     problems = []
     for value in values:
         violations = check_value(field.schema, value)

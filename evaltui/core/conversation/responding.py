@@ -1,4 +1,4 @@
-"""Requests of waiting calls to a person, and the responses that typed texts stand for."""
+"""Requests of waiting calls to a person, and typed responses to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaltui.core.conversation.waiting import (
     response_content,
 )
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import text_of
+from evaltui.core.model.json_values import text_or_empty
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.tool_schema import check_value
 from evaltui.text.values import show_value, visible
@@ -26,18 +26,18 @@ RequestKind = Literal["confirmation", "input", "credential", "long-running"]
 # What begins a line that is a message although a call waits, and one that responds to a call set aside.
 MESSAGE, RESPOND = "/message ", "/respond "
 
-_YES = frozenset(("yes", "y", "true", "confirm", "approve", "ok"))
-_NO = frozenset(("no", "n", "false", "reject", "deny"))
-_CONFIRMED, _REJECTED = {"confirmed": True}, {"confirmed": False}
-_MOST_SHOWN = 400
+_YES_WORDS = frozenset(("yes", "y", "true", "confirm", "approve", "ok"))
+_NO_WORDS = frozenset(("no", "n", "false", "reject", "deny"))
+_CONFIRMED_RESPONSE, _REJECTED_RESPONSE = {"confirmed": True}, {"confirmed": False}
+_MAX_SHOWN = 400
 
 
 @dataclass(frozen=True)
 class HumanRequest:
-    """A call that waits, as a person reads it.
+    """A waiting call as a person reads it.
 
-    `message` is the question, `payload` what comes with it (None for nothing), `schema` the JSON schema of
-    the response (None where anything may be), `takes` a few words on what may be typed.
+    `message` is the question, `payload` is data that comes with it (None for none), `schema` is the JSON
+    schema of the response (None for any), `accepts` describes accepted input.
     """
 
     kind: RequestKind
@@ -58,11 +58,11 @@ def request_of(call: WaitingCall) -> HumanRequest:
     if call.name == INPUT:
         schema = args.get("response_schema", args.get("responseSchema"))
         schema = schema if isinstance(schema, Mapping) and schema else None
-        message = text_of(args.get("message")) or "Input requested"
+        message = text_or_empty(args.get("message")) or "Input requested"
         accepts = _accepted_input(schema)
         return HumanRequest("input", message, args.get("payload"), schema, accepts)
     if call.name == CREDENTIAL:
-        message = text_of(args.get("message")) or "Credential requested"
+        message = text_or_empty(args.get("message")) or "Credential requested"
         config = args.get("authConfig", args.get("auth_config"))
         return HumanRequest("credential", message, config, None, "an AuthConfig as JSON")
     return HumanRequest(
@@ -71,22 +71,22 @@ def request_of(call: WaitingCall) -> HumanRequest:
 
 
 def expected_call(waiting: Sequence[WaitingCall]) -> WaitingCall | None:
-    """The call that what is typed next is the response to."""
+    """The call that the next typed text responds to; None for none."""
     return next((call for call in waiting if not call.set_aside), None)
 
 
 def asker_of(call: WaitingCall) -> str:
-    """Who waits for the response: the tool that is to be confirmed or that takes longer, else the agent."""
+    """The name of the waiting tool or agent: the tool to confirm or a long-running tool, else the agent."""
     if call.name not in REQUESTS:
         return call.name
-    return text_of(_object(call.args.get("originalFunctionCall")).get("name")) or "The agent"
+    return text_or_empty(_object(call.args.get("originalFunctionCall")).get("name")) or "The agent"
 
 
 def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
     """The typed text as a genai Content: the response to the expected call, else a message.
 
-    While calls wait, `/message TEXT` is a message, and `/respond TEXT` the response to the first of them,
-    also where it has been set aside. Raises ResponseError.
+    While calls wait, `/message TEXT` is a message, and `/respond TEXT` the response to the first call, even
+    if it was set aside. Raises ResponseError.
     """
     call = expected_call(waiting)
     if waiting and typed.startswith(MESSAGE):
@@ -98,7 +98,7 @@ def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
     return {"role": "user", "parts": [{"text": typed}]}
 
 
-def typed_of(response: Any) -> str:
+def typed_text(response: Any) -> str:
     value = (
         response.get("result") if isinstance(response, Mapping) and list(response) == ["result"] else response
     )
@@ -109,7 +109,7 @@ def typed_of(response: Any) -> str:
 
 
 def respond(call: WaitingCall, typed: str) -> Json:
-    """The response that a text typed for a call is. Raises ResponseError."""
+    """The response to a call for a typed text. Raises ResponseError."""
     request, text = request_of(call), typed.strip()
     if not text:
         raise ResponseError("Response is empty")
@@ -134,8 +134,8 @@ def _confirmation(args: Json) -> HumanRequest:
     confirmation, original = _object(args.get("toolConfirmation")), _object(args.get("originalFunctionCall"))
     call_args = _object(original.get("args"))
     shown = ", ".join(f"{name}={show_value(value)}" for name, value in call_args.items())
-    question = f"Confirm {text_of(original.get('name')) or 'the call'}({shown})?"
-    hint = text_of(confirmation.get("hint"))
+    question = f"Confirm {text_or_empty(original.get('name')) or 'the call'}({shown})?"
+    hint = text_or_empty(confirmation.get("hint"))
     # ADK's own words say how a program would respond.
     message = question if not hint or hint.startswith("Please approve or reject") else f"{question} {hint}"
     payload = confirmation.get("payload")
@@ -146,8 +146,8 @@ def _confirmation(args: Json) -> HumanRequest:
 def _confirm(text: str) -> Json:
     word, _, rest = text.partition(" ")
     answer = word.lower().rstrip(",.!")
-    if answer in _YES | _NO:
-        response = dict(_CONFIRMED if answer in _YES else _REJECTED)
+    if answer in _YES_WORDS | _NO_WORDS:
+        response = dict(_CONFIRMED_RESPONSE if answer in _YES_WORDS else _REJECTED_RESPONSE)
         return response | {"payload": _payload(rest.strip())} if rest.strip() else response
     parsed = _json(text)
     if isinstance(parsed, bool):
@@ -163,55 +163,55 @@ def _confirm(text: str) -> Json:
 
 def _payload(text: str) -> Any:
     parsed = _json(text)
-    if parsed is _NO_JSON:
-        raise ResponseError(f"the payload must be JSON: {why_no_json(text)}")
+    if parsed is _NOT_JSON:
+        raise ResponseError(f"the payload must be JSON: {json_error_text(text)}")
     return parsed
 
 
 def _input_response(schema: Mapping[str, Any] | None, text: str) -> Json:
     if schema is None:
         parsed = _json(text)
-        return _wrapped(parsed) if isinstance(parsed, dict) else {"result": text}
+        return _wrap_result(parsed) if isinstance(parsed, dict) else {"result": text}
     if asks_to_confirm(schema):
         return _confirm(text)
     problems = []
-    for value in readings(schema, text):
+    for value in possible_values(schema, text):
         violations = check_value(schema, value)
         if not violations:
-            return _wrapped(value)
+            return _wrap_result(value)
         problems.append(violations[0])
     if not problems:
-        raise ResponseError(f"must be JSON, {_accepted_input(schema)}: {why_no_json(text)}")
+        raise ResponseError(f"must be JSON, {_accepted_input(schema)}: {json_error_text(text)}")
     first = problems[0]
     place = f"{format_path(first.path)}: " if first.path else ""
     raise ResponseError(f"{place}{first.message}")
 
 
 def asks_to_confirm(schema: Mapping[str, Any]) -> bool:
-    """Whether it is the schema of ADK's ToolConfirmation, by which a workflow asks to confirm a node."""
+    """Whether a schema is that of ADK's ToolConfirmation, by which a workflow asks to confirm a node."""
     properties = schema.get("properties")
     return schema.get("title") == "ToolConfirmation" and isinstance(properties, dict)
 
 
-def readings(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
-    """The values that a text may stand for, the likeliest first."""
+def possible_values(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
+    """The possible values of a text by a schema, the most likely first."""
     parsed = _json(text)
     kind = schema.get("type")
-    if kind == "boolean" and text.lower() in _YES | _NO:
-        yield text.lower() in _YES
+    if kind == "boolean" and text.lower() in _YES_WORDS | _NO_WORDS:
+        yield text.lower() in _YES_WORDS
     if kind == "string" and not isinstance(parsed, str):
         yield text
-    if parsed is not _NO_JSON:
+    if parsed is not _NOT_JSON:
         yield parsed
     if kind is None or (isinstance(kind, list) and "string" in kind):
         yield text
 
 
-def _wrapped(value: Any) -> Json:
-    """A value as ADK unwraps it: from `{"result": …}`, in which it reads a text as JSON where it can."""
+def _wrap_result(value: Any) -> Json:
+    """A value in ADK's wrapper, `{"result": …}`; ADK reads a text in it as JSON if it is valid JSON."""
     if isinstance(value, dict) and list(value) != ["result"]:
         return value
-    if isinstance(value, str) and _json(value) is not _NO_JSON:
+    if isinstance(value, str) and _json(value) is not _NOT_JSON:
         return {"result": json.dumps(value, ensure_ascii=False)}
     return {"result": value}
 
@@ -225,7 +225,7 @@ def _accepted_input(schema: Mapping[str, Any] | None) -> str:
 
 
 def schema_in_words(schema: Any) -> str:
-    """`{name: string, age?: integer}`; what is too deep for that is shown as its JSON schema."""
+    """A schema in words: `{name: string, age?: integer}`; a deeply nested one as JSON."""
     if not isinstance(schema, Mapping):
         return "any"
     properties = schema.get("properties")
@@ -243,26 +243,26 @@ def schema_in_words(schema: Any) -> str:
         return f"[{schema_in_words(schema.get('items'))}]"
     if isinstance(kind, str):
         return visible(kind)
-    return show_value(schema, _MOST_SHOWN) if schema else "any"
+    return show_value(schema, _MAX_SHOWN) if schema else "any"
 
 
-_NO_JSON = object()
+_NOT_JSON = object()
 
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        return _NO_JSON
+        return _NOT_JSON
 
 
-def _refuse(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def why_no_json(text: str) -> str:
+def json_error_text(text: str) -> str:
     try:
-        json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         return str(error)
     return ""

@@ -1,4 +1,4 @@
-"""Events of one step put together again; it needs the standard library alone, as hosts do."""
+"""Joining events to steps; imports the standard library only, because hosts use it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..model.events import OUTPUT_FIELDS, STEP_FIELDS, Event, Step, is_final
 
 
 def steps_from_events(events: Iterable[Event]) -> list[Step]:
-    """Put the events of each step together again.
+    """Joins the events of each step.
 
-    Events of agents inside a tool and pieces of a streamed text are left out. An event that names no step is
-    one of its own, one that names no turn belongs to the last user message.
+    Events inside a tool and pieces of streamed text are left out. An event without a step is its own step; an
+    event without a turn belongs to the last user message.
     """
     grouped: dict[object, list[Event]] = {}
     turn = -1

@@ -1,4 +1,4 @@
-"""Cases that hold the same conversation as another one, such as one that is imported twice."""
+"""Cases with the same conversation, such as a case that was imported twice."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from evaltui.core.model.stored_cases import StoredCase
 
 @dataclass(frozen=True)
 class Twin:
-    """A case whose user says the same."""
+    """A case with the same user messages as another one."""
 
     eval_id: str
     is_same: bool
-    """Whether it expects the same, too, and begins in the same state."""
+    """Whether its expectations and its initial state are also the same."""
 
 
 def twin_of(case: Json, others: Iterable[StoredCase]) -> Twin | None:
-    """The first of `others` that is the same but for its id; else the first one whose user says the same."""
+    """The first of `others` that differs in its id only; else the first one with the same user messages; None
+    without either."""
     draft = EvalCase.model_validate(case)
     messages = _user_messages(draft)
     spelled = _spellings(draft)

@@ -1,8 +1,8 @@
-"""Calls that wait for a person's response: which ones do, and which of them a recorded response is for.
+"""Calls that wait for a person's response, and matching recorded responses to them.
 
-A call waits from the step that names it as long-running until the user responds to its id. That is the rule
+A call waits from the step that names it as long-running until the user responds to its id. This is the rule
 of google-adk 2.13 (`index_open_interrupts`), for confirmations, input requests, credential requests and
-long-running tools alike.
+long-running tools.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...text.values import visible
-from ..model.events import Event, Json, Step, split
+from ..model.events import Event, Json, Step, split_step
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
@@ -20,14 +20,15 @@ REQUESTS = frozenset((CONFIRMATION, INPUT, CREDENTIAL))
 
 
 class NotWaitingError(ValueError):
-    """A turn responds to a call that does not wait."""
+    """A turn responds to a call that is not waiting."""
 
 
 @dataclass(frozen=True)
 class WaitingCall:
-    """`turn` is the turn it was made in, `number` its place among that turn's calls of its name; both from 0.
+    """A waiting call.
 
-    `set_aside` is whether the user has sent another message since, so that nobody expects the response next.
+    `turn` is its turn, `number` its index among the calls of its name in that turn; both from 0. `set_aside`
+    tells whether the user has sent another message since.
     """
 
     id: str
@@ -40,14 +41,14 @@ class WaitingCall:
 
 @dataclass(frozen=True)
 class CallPlace:
-    """Where a call was made: its turn, and its place among that turn's calls of its name; both from 0."""
+    """The place of a call: its turn, and its index among the calls of its name in that turn; both from 0."""
 
     turn: int
     number: int
 
 
 class WaitingCalls:
-    """The calls of one conversation that wait, kept up event by event."""
+    """The waiting calls of a conversation, updated with each event."""
 
     def __init__(self) -> None:
         self._open: dict[str, WaitingCall] = {}
@@ -58,7 +59,7 @@ class WaitingCalls:
 
     @property
     def calls(self) -> list[WaitingCall]:
-        """The calls in the order in which they were made; those that no response is expected to come last."""
+        """The waiting calls in the order in which they were made; calls that were set aside come last."""
         return sorted(self._open.values(), key=lambda call: call.set_aside)
 
     def on_past(self, past: Iterable[Step]) -> None:
@@ -92,12 +93,11 @@ class WaitingCalls:
             self._open = {key: replace(call, set_aside=True) for key, call in self._open.items()}
 
     def resolved(self, content: Json, turn: int, places: Mapping[str, CallPlace] | None = None) -> Json:
-        """The message of a turn (from 0) with its responses addressed to the calls that wait now.
+        """The message of a turn (from 0) with its responses addressed to calls that are waiting now.
 
-        `places` says where a recorded conversation made the calls that its responses name by id. A response
-        is for the call of its id; else for the call at the same place, then for the first of its name that
-        waits. A call of a tool may get further responses: tools report how far they are. Raises
-        NotWaitingError.
+        `places` are the places of the recorded calls to which the responses belong. A response goes to the
+        call with its id, else to the call at the same place, else to the first waiting call of its name. A
+        tool's call may get several responses, as tools report progress. Raises NotWaitingError.
         """
         parts = []
         for part in content.get("parts") or []:
@@ -138,7 +138,7 @@ class WaitingCalls:
 
 
 def waiting_calls(turns: Iterable[Sequence[Event]]) -> list[WaitingCall]:
-    """The calls that wait at the end of these turns, each with all of its events."""
+    """The calls that wait after these turns, which are all events of each turn."""
     waiting = WaitingCalls()
     for number, events in enumerate(turns):
         for event in events:
@@ -147,7 +147,7 @@ def waiting_calls(turns: Iterable[Sequence[Event]]) -> list[WaitingCall]:
 
 
 def call_places(turns: Iterable[Iterable[tuple[str, str]]]) -> dict[str, CallPlace]:
-    """Where the calls of a conversation were made, by id; `turns` has the id and name of each call."""
+    """The places of calls by id; `turns` are the ids and names of the calls of each turn."""
     places: dict[str, CallPlace] = {}
     for turn, calls in enumerate(turns):
         counts: dict[str, int] = {}
@@ -160,7 +160,7 @@ def call_places(turns: Iterable[Iterable[tuple[str, str]]]) -> dict[str, CallPla
 
 
 def places_of_events(turns: Iterable[Sequence[Event]]) -> dict[str, CallPlace]:
-    """The places of calls as `call_places` gives them, for recorded turns."""
+    """The places of calls in recorded turns, by id."""
     return call_places(
         [
             (str(call.get("id") or ""), str(call.get("name") or ""))
@@ -190,7 +190,7 @@ def _events_of(step: Step) -> Iterator[Event]:
     if step.author == "user":
         yield Event("user", step.content, turn=step.turn)
     else:
-        yield from split(step)
+        yield from split_step(step)
 
 
 def _parts(content: Json | None, name: str) -> Iterator[Json]:

@@ -1,1 +1,1 @@
-"""Costs of model calls: payer, model, tokens and price."""
+"""Costs of model calls: payers, models, tokens and prices."""

@@ -1,4 +1,4 @@
-"""Model calls among the events of a repeat, and what judges asked: their tokens, and what they cost."""
+"""The model calls of a repeat and of its judges, with their tokens and costs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ from evaltui.core.model.spending import ModelSpending, Payer, Spending, Tokens
 
 @dataclass(frozen=True)
 class MeteredCall:
-    """One call of a model."""
+    """A model call."""
 
     payer: Payer
     model: str
     """The requested model; "" where it is unknown."""
     tokens: tuple[Tokens | None, ...] = (None,)
-    """Tokens of each attempt that may have cost something, None where they are unknown."""
+    """Tokens of each attempt that may have cost something; None where they are unknown."""
     is_replayed: bool = False
     at: datetime | None = None
-    """When it was made; None where nobody knows."""
+    """Time of the call; None where it is unknown."""
 
 
 def tokens_of(usage: Mapping[str, Any] | None) -> Tokens | None:
-    """The tokens of a response by genai's usage metadata; None where it tells none.
-
-    A model leaves out the kinds that it did not spend: without a count of output there was none.
-    """
+    """The tokens in genai's usage metadata; None where it has none. A kind that is missing counts as 0."""
     counts = usage or {}
     prompt, tool_use, candidates, thoughts, whole = (_count(counts.get(name)) for name in _COUNTS)
     into = None if prompt is None and tool_use is None else (prompt or 0) + (tool_use or 0)
@@ -53,23 +50,23 @@ _COUNTS = (
 
 
 def _count(value: Any) -> int | None:
-    """A count of tokens; None for what is none."""
+    """A count of tokens; None for an invalid one."""
     if value is None:
         return None
-    is_count = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST
+    is_count = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT
     return int(value) if is_count and value == int(value) else None
 
 
 # More is an error of whoever counted.
-_MOST = 10**15
+_MAX_COUNT = 10**15
 
 
-def spent_on(calls: Iterable[MeteredCall], prices: Prices) -> Spending:
+def spending_on(calls: Iterable[MeteredCall], prices: Prices) -> Spending:
     """The spending of model calls."""
-    return sum((Spending((_spent_on(call, prices),)) for call in calls), Spending())
+    return sum((Spending((_spending_on(call, prices),)) for call in calls), Spending())
 
 
-def _spent_on(call: MeteredCall, prices: Prices) -> ModelSpending:
+def _spending_on(call: MeteredCall, prices: Prices) -> ModelSpending:
     at = call.at or datetime.now(UTC)
     costs = [prices.price_of(call.model, tokens, at) for tokens in call.tokens]
     prices_known = [usd for usd in costs if usd is not None]
@@ -93,35 +90,35 @@ def _spent_on(call: MeteredCall, prices: Prices) -> ModelSpending:
 
 
 def calls_in(events: Iterable[Event]) -> tuple[list[MeteredCall], bool]:
-    """The model calls of a repeat, and whether the agent may have made others that nobody saw."""
+    """The model calls of a repeat, and whether the agent may have made others that were not observed."""
     meter = _Meter()
     for event in events:
         meter.add(event)
     return meter.calls(), meter.is_unseen
 
 
-async def spent_in(events: Iterable[Event], judged: Iterable[MeteredCall], prices: Prices) -> Spending:
-    """The spending of a repeat, by its events and the model calls of its judges."""
+async def spending_in(events: Iterable[Event], judged: Iterable[MeteredCall], prices: Prices) -> Spending:
+    """The spending of a repeat, from its events and the model calls of its judges."""
     calls, is_unseen = calls_in(events)
     calls += judged
     if prices.need_table(call.model for call in calls if any(call.tokens)):
         # Importing it takes its time, in which other cases go on.
         await asyncio.to_thread(load_table)
-    return spent_on(calls, prices) + Spending(unseen=int(is_unseen))
+    return spending_on(calls, prices) + Spending(unseen=int(is_unseen))
 
 
 @dataclass
 class _Request:
-    """A request to a model, and what has been told of it so far."""
+    """A request to a model, with the data of its events so far."""
 
     payer: Payer
     model: str
     at: datetime | None
     is_replayed: bool
     usage: Json = field(default_factory=dict)
-    """Last reported value of each count: each piece of a response has the counts so far."""
+    """The last reported value of each count; pieces of a response report cumulative counts."""
     failed: list[Tokens] = field(default_factory=list)
-    """Tokens of attempts that were followed by another attempt."""
+    """Tokens of attempts that failed and were repeated."""
     has_failed: bool = False
 
     def call(self) -> MeteredCall:
@@ -151,7 +148,7 @@ class _Meter:
         elif request := self._requests.get(event.parent):
             self._continue(request, event)
         elif "step" in event.data or event.kind == "model_response":
-            self._hear(event)
+            self._add_step(event)
 
     def _start_request(self, event: Event) -> None:
         if event.data.get("missed"):
@@ -175,8 +172,8 @@ class _Meter:
             request.usage |= event.usage or {}
             request.has_failed = True
 
-    def _hear(self, event: Event) -> None:
-        """A step of an agent whose model calls are seen in its steps alone."""
+    def _add_step(self, event: Event) -> None:
+        """Adds a step of an agent that reports model calls only by the usage of its steps."""
         model = event.data.get("model_version")
         if event.usage is not None or model is not None:
             tokens = tokens_of(event.usage)
@@ -190,13 +187,13 @@ class _Meter:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether there is a turn of which nobody saw the model calls, or not all of them."""
+        """Whether model calls of a turn were not observed, or not all of them."""
         reported_turns = {turn for turn, _ in self._reported}
         return self._lacks_some or bool(self._hidden_turns - self._seen_turns - reported_turns)
 
 
 def _moment(timestamp: Any) -> datetime | None:
-    """A time in seconds since 1970, where it is one."""
+    """The time for seconds since 1970; None for another value."""
     if timestamp is None or not isinstance(timestamp, int | float):
         return None
     if isinstance(timestamp, bool) or timestamp <= 0:

@@ -1,4 +1,4 @@
-"""The price of a model call: what the config says, else the list price in genai-prices, else unknown."""
+"""Prices of model calls: from the config, else the list price in genai-prices, else unknown."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.config import OwnPrice
 from evaltui.core.model.spending import Tokens
-from evaltui.core.trace.model_calls import STAND_IN
+from evaltui.core.trace.model_calls import SCRIPTED_PREFIX
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
-_TABLE = "genai-prices"
-OWN = "own prices"
-"""Where prices are from that the config or the project's settings name."""
+_PRICE_TABLE = "genai-prices"
+OWN_PRICE_SOURCE = "own prices"
+"""The source of prices that the config or the project's settings define."""
 
 _MILLION = 1_000_000
 # `models/NAME`, `publishers/google/models/NAME`, `projects/P/locations/L/publishers/google/models/NAME`
-_RESOURCE = re.compile(r"^(?:.*/)?models/(?=[^/]+$)")
+_RESOURCE_PREFIX = re.compile(r"^(?:.*/)?models/(?=[^/]+$)")
 
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of models that hold in a run."""
+    """The prices of models in a run."""
 
     own: Mapping[str, OwnPrice] = field(default_factory=dict)
-    """Prices by the model's name, with or without its prefix."""
+    """Prices by name of the model, with or without prefix."""
 
     def price_of(self, model: str, tokens: Tokens | None, at: datetime) -> float | None:
-        """US dollars of a call that was made `at`; None where nobody knows.
+        """US dollars of a call at a time; None where the price is unknown.
 
-        Scripted models cost nothing, unless there are own prices for them.
+        Scripted models cost nothing unless a price is set for them.
         """
-        if (own := self._own(model)) is not None:
+        if (own := self._find_own(model)) is not None:
             return _own_price(own, tokens)
-        if is_stand_in(model):
+        if is_scripted(model):
             return 0.0
         return None if tokens is None else _list_price(model, tokens, at)
 
     def source_of(self, model: str) -> str:
-        """Where the price of a model is from: `own prices`, `genai-prices 0.2.3`; "" for a scripted model."""
-        if self._own(model) is not None:
-            return OWN
-        return "" if is_stand_in(model) else table_version()
+        """The source of a model's price: `own prices`, `genai-prices 0.2.3`; "" for a scripted model."""
+        if self._find_own(model) is not None:
+            return OWN_PRICE_SOURCE
+        return "" if is_scripted(model) else table_version()
 
     def need_table(self, models: Iterable[str]) -> bool:
-        """Whether the table of list prices is asked for one of them and not loaded, which takes its time."""
+        """Whether a model needs the table of list prices, which is not loaded yet."""
         if load_table.cache_info().currsize:
             return False
-        return any(self._own(model) is None and not is_stand_in(model) for model in models)
+        return any(self._find_own(model) is None and not is_scripted(model) for model in models)
 
-    def _own(self, model: str) -> OwnPrice | None:
+    def _find_own(self, model: str) -> OwnPrice | None:
         if not self.own:
             return None
         price = self.own.get(model)
-        return self.own.get(_RESOURCE.sub("", model)) if price is None else price
+        return self.own.get(_RESOURCE_PREFIX.sub("", model)) if price is None else price
 
 
-def is_stand_in(model: str) -> bool:
-    """Whether a model answers by rules, without network and cost."""
-    return model.startswith(STAND_IN)
+def is_scripted(model: str) -> bool:
+    """Whether a model is scripted: it answers by rules, without network and cost."""
+    return model.startswith(SCRIPTED_PREFIX)
 
 
 def _own_price(price: OwnPrice, tokens: Tokens | None) -> float | None:
@@ -83,14 +83,14 @@ def _own_price(price: OwnPrice, tokens: Tokens | None) -> float | None:
 def table_version() -> str:
     """The table of list prices with its version; "" where it is not installed."""
     try:
-        return f"{_TABLE} {metadata.version(_TABLE)}"
+        return f"{_PRICE_TABLE} {metadata.version(_PRICE_TABLE)}"
     except metadata.PackageNotFoundError:
         return ""
 
 
 @cache
 def load_table() -> None:
-    """Loads the table of list prices, if it is installed: a second and more on a slow machine."""
+    """Loads the table of list prices if it is installed, which takes a second or more."""
     if table_version():
         import_module("genai_prices")
 
@@ -115,7 +115,7 @@ def _model_info(model: str) -> ModelInfo | None:
     from genai_prices.data_snapshot import get_snapshot
 
     table = get_snapshot()
-    name = _RESOURCE.sub("", model)
+    name = _RESOURCE_PREFIX.sub("", model)
     provider, slash, rest = name.partition("/")
     try:
         return table.find_provider_model(rest if slash else name, None, provider if slash else None, None)[1]

@@ -107,15 +107,15 @@ class GapSearch:
 
     async def add(self, case: CaseId, recorded: RecordedCase, most: int = MOST) -> None:
         """Changes a conversation that passed and scores each change."""
-        self._left_out |= dict.fromkeys(recorded.left_out)
+        self._left_out |= dict.fromkeys(recorded.left_out_metrics)
         if problem := await _problem(recorded):
             self.skip(case, recorded.expected.eval_set_id, problem)
             return
         self._name_unscored(case, recorded)
         for mutant in recorded.mutants(most):
             names = recorded.seen_by[mutant.subject]
-            if not names and recorded.left_out:
-                why = f"{mutant.subject}: left to {', '.join(recorded.left_out)}"
+            if not names and recorded.left_out_metrics:
+                why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
                 self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
                 continue
             await self._score(case, recorded, mutant)
@@ -168,7 +168,7 @@ async def _problem(recorded: RecordedCase) -> str:
         return "simulated user: no turns are expected"
     names = frozenset[str]().union(*recorded.seen_by.values())
     if not names:
-        left = ", ".join(recorded.left_out)
+        left = ", ".join(recorded.left_out_metrics)
         return f"left to {left}" if left else "no metric decides"
     results = await metric_results(
         recorded.expected, recorded.turns, final_state=recorded.final_state, only=names

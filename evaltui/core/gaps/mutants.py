@@ -21,7 +21,7 @@ from evaltui.core.gaps.call_changes import (
 from evaltui.core.gaps.cells import Cell, Tools
 from evaltui.core.matching.rules import is_number, same_args
 from evaltui.core.metrics.answer_rules import ANSWER_RULES
-from evaltui.core.metrics.metric import left_out
+from evaltui.core.metrics.metric import left_out_turns
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.trajectory import ignores_args, match_type_of
 from evaltui.core.model.config import EvalMetric
@@ -85,14 +85,9 @@ class RecordedCase:
         return [metric for metric in self.expected.metrics if is_computed(metric)]
 
     @cached_property
-    def left_out(self) -> Sequence[str]:
+    def left_out_metrics(self) -> Sequence[str]:
         """Names of the other metrics that decide: of judges and of the user."""
-        return [
-            metric.metric_name
-            for metric in self.expected.metrics
-            if metric.custom_function_path is not None
-            or ((info := METRICS.get(metric.metric_name)) is not None and info.judged is not None)
-        ]
+        return [metric.metric_name for metric in self.expected.metrics if _needs_more(metric)]
 
     @cached_property
     def seen_by(self) -> Mapping[Subject, frozenset[str]]:
@@ -117,12 +112,12 @@ class RecordedCase:
     def unscored(self) -> Mapping[Subject, Mapping[int, str]]:
         """The turns that are not scored on purpose, from 0, by subject, each with the reason."""
         inputs = metric_input(self.expected, EvalMetric(metric_name=""), self.turns)
-        context = left_out(inputs)
-        answers = left_out(inputs, compares="responses")
+        context = left_out_turns(inputs)
+        answers = left_out_turns(inputs, compares="responses")
         for rule in self.expected.answer_rules:
             ruled = answers.keys() if rule.turn is None else {rule.turn}
             answers = {turn: why for turn, why in answers.items() if turn in context or turn not in ruled}
-        calls = left_out(inputs, checks_calls=True, compares="calls")
+        calls = left_out_turns(inputs, checks_calls=True, compares="calls")
         return {"calls": calls, "answers": answers, "state": {}, "agents": context}
 
     # What counts as equal
@@ -306,9 +301,17 @@ class RecordedCase:
 def is_computed(metric: EvalMetric) -> bool:
     """Whether a metric decides and needs neither a model nor the agent's process, and sees conversations."""
     info = METRICS.get(metric.metric_name)
-    if info is None or info.function is None or metric.custom_function_path or metric.not_evaluated:
+    if info is None or info.function is None or metric.custom_function_path or metric.definition:
         return False
     return info.gates and not info.lower_is_better
+
+
+def _needs_more(metric: EvalMetric) -> bool:
+    """Whether a metric decides and needs a model or the agent's process."""
+    if metric.custom_function_path is not None or metric.definition is not None:
+        return not metric.is_informational
+    info = METRICS.get(metric.metric_name)
+    return info is not None and info.judged is not None
 
 
 def _lists(turn: Invocation) -> IntermediateData:

@@ -1,1 +1,1 @@
-"""Which calls and arguments count as the same: alignment, rules."""
+"""Alignment of calls, and rules for arguments that may differ."""

@@ -1,4 +1,4 @@
-"""Which items of two sequences belong together: the cheapest alignment, and as many pairs as possible."""
+"""Pairing the items of two sequences: the cheapest alignment, and the largest number of pairs."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _BAND = 8
 
 @dataclass(frozen=True)
 class Side:
-    """One of two sequences. Items of one key are equal, those of one kind likely to belong together."""
+    """One of two sequences. Items with equal keys are equal; items of one kind are likely partners."""
 
     keys: Sequence[int]
     kinds: Sequence[Hashable]
 
     def between(self, start: int, end: int) -> Side:
-        """The side without its first `start` and its last `end` items."""
+        """The side without its first `start` and last `end` items."""
         inside = slice(start, len(self.keys) - end)
         return Side(self.keys[inside], self.kinds[inside])
 
 
-def numbered(*sides: Sequence[Hashable]) -> list[list[int]]:
-    """The sequences with a number for each item, the same one for equal items of any of them."""
+def number_items(*sides: Sequence[Hashable]) -> list[list[int]]:
+    """The sequences as numbers, where equal items of any sequence have the same number."""
     numbers: dict[Hashable, int] = {}
     return [[numbers.setdefault(item, len(numbers)) for item in side] for side in sides]
 
 
 def align(left: Side, right: Side, cost: Cost) -> Pairs:
-    """The positions that belong together, ascending on both sides.
+    """The paired positions of the cheapest alignment, ascending on both sides.
 
-    Equal items at both ends are paired. What is between is aligned at the least cost where that is at most
-    `MAX_PAIRS` pairs. Where it is longer, alignments are tried in work that grows with its length: near the
-    straight line, and around items that are equal or of one kind. The cheapest one is taken.
+    Equal items at both ends are paired. The rest is aligned exactly where it has at most `MAX_PAIRS` pairs.
+    For longer sequences, only alignments near the diagonal, and around equal items or items of one kind, are
+    tried, and the cheapest of them is returned.
     """
     shorter = min(len(left.keys), len(right.keys))
     start = next((k for k in range(shorter) if left.keys[k] != right.keys[k]), shorter)
@@ -60,14 +60,14 @@ def align(left: Side, right: Side, cost: Cost) -> Pairs:
 
 
 class _Costs:
-    """Costs, each computed once."""
+    """Cached costs of pairs."""
 
     def __init__(self, cost: Cost) -> None:
         self._cost = cost
         self._computed: defaultdict[int, dict[int, float]] = defaultdict(dict)
 
     def of(self, key: int, others: Sequence[int]) -> list[float]:
-        """Costs of pairing an item with each of the others."""
+        """Costs of pairing an item with each of several others."""
         computed = self._computed[key]
         for other in others:
             if other not in computed:
@@ -79,7 +79,7 @@ class _Costs:
 
 
 def _align_inside(left: Side, right: Side, costs: _Costs) -> Pairs:
-    straight = _cheapest(left.keys, right.keys, costs)
+    straight = _cheapest_pairs(left.keys, right.keys, costs)
     if len(left.keys) * len(right.keys) <= MAX_PAIRS:
         return straight
     anchors = [_anchors(left.keys, right.keys)]
@@ -87,24 +87,24 @@ def _align_inside(left: Side, right: Side, costs: _Costs) -> Pairs:
         anchors.append(_anchors(left.kinds, right.kinds))
     tried = [
         straight,
-        *(list(_between(anchor_pairs, left.keys, right.keys, costs)) for anchor_pairs in anchors),
+        *(list(_pairs_between(anchor_pairs, left.keys, right.keys, costs)) for anchor_pairs in anchors),
     ]
     return min(tried, key=lambda pairs: costs.total(left.keys, right.keys, pairs))
 
 
-def _between(
+def _pairs_between(
     anchors: Pairs, left: Sequence[int], right: Sequence[int], costs: _Costs
 ) -> Iterator[tuple[int, int]]:
-    """The anchors, and between them what belongs together."""
+    """The anchors, and pairs between them."""
     for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(left), len(right))]):
-        gap = _cheapest(left[i + 1 : next_i], right[j + 1 : next_j], costs)
+        gap = _cheapest_pairs(left[i + 1 : next_i], right[j + 1 : next_j], costs)
         yield from ((i + 1 + k, j + 1 + m) for k, m in gap)
         if next_i < len(left):
             yield next_i, next_j
 
 
 def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
-    """The positions of equal items in the same order on both sides, as many as possible."""
+    """The most pairs of equal items in the same order on both sides."""
     equal = _equal_pairs(left, right)
     # The longest ascending subsequence: where a run of each length ends at the least, and what came before.
     ends: list[int] = []
@@ -124,15 +124,15 @@ def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
 
 
 def _equal_pairs(left: Sequence[Hashable], right: Sequence[Hashable]) -> Pairs:
-    """The positions of equal items, the first of a kind with the first."""
+    """Pairs of equal items: the first with the first, and so on."""
     places: defaultdict[Hashable, deque[int]] = defaultdict(deque)
     for j, item in enumerate(right):
         places[item].append(j)
     return [(i, places[item].popleft()) for i, item in enumerate(left) if places[item]]
 
 
-def _cheapest(left: Sequence[int], right: Sequence[int], costs: _Costs) -> Pairs:
-    """The alignment of the least cost: among all, or near the straight line where those are too many."""
+def _cheapest_pairs(left: Sequence[int], right: Sequence[int], costs: _Costs) -> Pairs:
+    """The cheapest alignment, among all or among those near the diagonal where there are too many."""
     # Per row its first column and per cell: 0 leaves the left item alone, 1 the right one, 2 pairs them.
     steps: list[tuple[int, bytearray]] = []
     above, above_start = [float(j) for j in range(len(right) + 1)], 0
@@ -165,8 +165,7 @@ def _cheapest(left: Sequence[int], right: Sequence[int], costs: _Costs) -> Pairs
 
 
 def _windows(rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """The range of columns that each row is compared with: all, or those near the straight line between the
-    ends."""
+    """The range of columns to compare with each row: all, or those near the diagonal."""
     if rows * columns <= MAX_PAIRS:
         yield from [(0, columns)] * rows
         return
@@ -181,11 +180,11 @@ def most_pairs(
     fits: Callable[[Item, Item], bool],
     keys: Callable[[Item], tuple[Hashable, Hashable]],
 ) -> dict[int, int]:
-    """The largest set of pairs that fit, each item in at most one, as positions: left to right.
+    """The largest set of fitting pairs, as positions from left to right; each item is in at most one pair.
 
-    `keys` are two of an item: items that differ in the first never fit, those of one second always do. Where
-    more than `MAX_PAIRS` pairs are left to be looked at, the equal items are paired, and then only those that
-    are about as far along on both sides.
+    `keys` are two keys of an item: items with different first keys never fit, items with equal second keys
+    always fit. Above `MAX_PAIRS` possible pairs, equal items are paired first, then only items at similar
+    positions.
     """
     groups: dict[Hashable, tuple[list[int], list[int]]] = {}
     for side, items in enumerate((left, right)):
@@ -220,8 +219,8 @@ def _near_pairs(
 def _most_pairs(
     left: Sequence[Item], right: Sequence[Item], fits: Callable[[Item, Item], bool]
 ) -> dict[int, int]:
-    """The largest matching by augmenting paths in a bipartite graph: fitting need not be transitive, so
-    taking the first that fits may leave over more items."""
+    """The largest matching, by augmenting paths in a bipartite graph; a greedy choice would pair fewer
+    items."""
     fitting = [[j for j, other in enumerate(right) if fits(item, other)] for item in left]
     pairs: dict[int, int] = {}
     partners: dict[int, int] = {}
@@ -229,7 +228,7 @@ def _most_pairs(
     dead: set[int] = set()
     for start in range(len(left)):
         way: dict[int, int] = {}
-        free = _free(start, fitting, partners, way, dead)
+        free = _free_partner(start, fitting, partners, way, dead)
         if free is None:
             dead |= way.keys()
         while free is not None:
@@ -239,14 +238,14 @@ def _most_pairs(
     return pairs
 
 
-def _free(
+def _free_partner(
     start: int,
     fitting: Sequence[Sequence[int]],
     partners: dict[int, int],
     way: dict[int, int],
     dead: set[int],
 ) -> int | None:
-    """An item of the right side that becomes paired when all on the way to it change their partners."""
+    """A right item that can be paired if the items on the way to it change partners; None without one."""
     waiting = deque([start])
     while waiting:
         i = waiting.popleft()

@@ -1,21 +1,26 @@
-"""When arguments of calls that differ count as the same: the rules of the `evaltui` block.
+"""Rules of the `evaltui` block for arguments that may differ.
 
-A rule only ever lets more pass: equal arguments are the same whatever it says. What it says of two values:
+Rules only allow more differences: equal arguments are always the same. The matches:
 
-- `ignore`: anything, also an argument that one side does not have; all others need a value on both sides.
-- `regex`: the whole actual value, a text or a number as JSON writes it, matches. The regexes of one scoring
-  have a few seconds together: what takes longer lets nothing pass, and a metric that needs it is an error.
-- `approx`: both are numbers, at most `abs` or `rel` times the expected one apart.
+- `ignore`: any value, also on one side only; all other matches need a value on both sides.
+
+- `regex`: the whole actual value matches, a text or a number as in JSON. The regexes of one scoring share a
+time limit of a few seconds: a slower one allows nothing, and a metric that needs it is an error.
+
+- `approx`: two numbers that differ by at most `abs`, or `rel` times the expected one.
+
 - `any_of`: the actual value equals one of these.
-- `type`: both are of the same JSON type, or a number and a text that spells one.
-- `subset`: all that an expected object or list has is in the actual one, which may have more; the order of
-  list items is free.
-- `case_insensitive`: two texts that differ in upper and lower case at most, however Unicode writes them:
-  `é` is one letter or two, `ß` is `SS`.
 
-Of several rules for a place the most specific one holds, alone: one for this case of this set before one for
-cases of this id, for this set, for everything; of these the one with the longer path, then the one with fewer
-`[*]`, then the later one. So a rule for `filter` holds for all of `filter` but what has a rule of its own.
+- `type`: two values of one JSON type, or a number and a text of a number.
+
+- `subset`: the actual object or list has all members of the expected one, perhaps more; the order of list
+items is free.
+
+- `case_insensitive`: two texts that differ in case only, in any Unicode normal form: `ß` equals `SS`.
+
+Of several rules for a place, only the most specific one applies: for this case of this set, for cases with
+this id, for this set, for all; then the longest path, the fewest `[*]`, and the last in the config. A rule
+for `filter` applies to all of `filter` except parts with their own rule.
 """
 
 from __future__ import annotations
@@ -41,7 +46,14 @@ from evaltui.core.model.arg_rule import (
     covers,
     parse_arg_path,
 )
-from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side, value_at, without
+from evaltui.core.model.json_values import (
+    ABSENT,
+    equal,
+    hashable_value,
+    side_by_side,
+    value_at,
+    without_places,
+)
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.regexes import PATIENCE, Patience, SlowRegexError
 from evaltui.text.values import show_value, visible
@@ -50,8 +62,8 @@ Args = dict[str, Any] | None
 
 
 @dataclass(frozen=True)
-class _Ranked:
-    """A rule, and how specific it is: of two the greater one holds."""
+class _RankedRule:
+    """A rule with its rank; of two rules the one with the higher rank applies."""
 
     rule: ArgRule
     path: ArgPath
@@ -59,14 +71,14 @@ class _Ranked:
 
     @property
     def number(self) -> int:
-        """Its place in the config, from 0."""
+        """Its index in the config."""
         return self.rank[-1]
 
 
 class SlowRuleError(Exception):
-    """A rule that cannot be decided: its regex takes too long."""
+    """A rule cannot be decided because its regex takes too long."""
 
-    def __init__(self, config: str, ranked: _Ranked, slow: SlowRegexError) -> None:
+    def __init__(self, config: str, ranked: _RankedRule, slow: SlowRegexError) -> None:
         place = format_path(("evaltui", "rules", ranked.number, "match", "regex"))
         super().__init__(
             f"{config}: {place}: {visible(str(slow))} takes longer than {PATIENCE:g} s on an argument of "
@@ -78,16 +90,16 @@ class SlowRuleError(Exception):
 class ToolRules:
     """The rules for the arguments of one tool in one case.
 
-    `patience` is what their regexes have left. What takes longer is no match, or with `config`, the name of
-    the file that they are from, a SlowRuleError.
+    `patience` is the time left for their regexes. A regex that takes longer does not match, or raises
+    SlowRuleError where `config`, the name of their file, is given.
     """
 
-    ranked: tuple[_Ranked, ...]
+    ranked: tuple[_RankedRule, ...]
     patience: Patience = field(default_factory=Patience)
     config: str | None = None
 
     def match(self, expected: Args, actual: Args) -> bool:
-        """Whether the arguments of two calls are the same, by the rules where they are not equal."""
+        """Whether the arguments of two calls are equal, or differ as the rules allow."""
         return all(
             self.passing(expected, actual, path) is not None
             for path, mine, theirs in arg_places(expected, actual)
@@ -95,17 +107,16 @@ class ToolRules:
         )
 
     def unruled(self, args: Args) -> Hashable:
-        """The arguments that no rule is for, as a key: calls that differ in it never `match`."""
+        """The arguments without rules, as a key: calls with different keys never `match`."""
         values = args or {}
-        return frozen(
-            without(values, {place for ranked in self.ranked for place in _reached(ranked.path, values)})
+        return hashable_value(
+            without_places(
+                values, {place for ranked in self.ranked for place in _reached_places(ranked.path, values)}
+            )
         )
 
     def passing(self, expected: Args, actual: Args, path: JsonPath) -> ArgRule | None:
-        """The rule that lets the difference at a place of two calls' arguments pass, None where none does.
-
-        The place is one that `side_by_side` gives.
-        """
+        """The rule that allows the difference at a place of `side_by_side`; None for none."""
         own = max(
             (ranked for ranked in self.ranked if covers(ranked.path, path)),
             key=lambda ranked: ranked.rank,
@@ -115,7 +126,7 @@ class ToolRules:
             return None
         place = path[: len(own.path)]
         mine, theirs = (value_at(args or {}, place, ABSENT) for args in (expected, actual))
-        others = set(self._ruled_otherwise(own, place, mine, theirs))
+        others = set(self._overruled_places(own, place, mine, theirs))
         # Where the whole place is one difference, what is inside is not among the differences.
         if path == place and not all(
             self.passing(expected, actual, place + inner)
@@ -123,7 +134,7 @@ class ToolRules:
             for inner in others
         ):
             return None
-        sides = without(mine, others), without(theirs, others)
+        sides = without_places(mine, others), without_places(theirs, others)
         try:
             return own.rule if lets_pass(own.rule.match, *sides, others, self.patience) else None
         except SlowRegexError as slow:
@@ -131,8 +142,10 @@ class ToolRules:
                 return None
             raise SlowRuleError(self.config, own, slow) from None
 
-    def _ruled_otherwise(self, own: _Ranked, place: JsonPath, mine: Any, theirs: Any) -> Iterator[JsonPath]:
-        """The places inside a rule's place, seen from there, that a more specific rule holds for."""
+    def _overruled_places(
+        self, own: _RankedRule, place: JsonPath, mine: Any, theirs: Any
+    ) -> Iterator[JsonPath]:
+        """The places inside a rule's place, relative to it, to which a more specific rule applies."""
         for ranked in self.ranked:
             if (
                 ranked.rank > own.rank
@@ -140,8 +153,8 @@ class ToolRules:
                 and covers(ranked.path[: len(place)], place)
             ):
                 inner = ranked.path[len(place) :]
-                yield from _reached(inner, mine)
-                yield from _reached(inner, theirs)
+                yield from _reached_places(inner, mine)
+                yield from _reached_places(inner, theirs)
 
 
 CaseRules = Mapping[str, ToolRules]
@@ -149,20 +162,20 @@ NO_RULES: CaseRules = MappingProxyType({})
 
 
 def rules_of_case(rules: Iterable[ArgRule], eval_set_id: str, eval_id: str) -> CaseRules:
-    """The rules that hold in a case, by tool."""
-    by_tool: dict[str, list[_Ranked]] = {}
+    """The rules that apply in a case, by tool."""
+    by_tool: dict[str, list[_RankedRule]] = {}
     for number, rule in enumerate(rules):
         if rule.set in (None, eval_set_id) and rule.case in (None, eval_id):
             path = parse_arg_path(rule.arg)
             scope = 2 * (rule.case is not None) + (rule.set is not None)
             rank = scope, len(path), -path.count(ANY_INDEX), number
-            by_tool.setdefault(rule.tool, []).append(_Ranked(rule, path, rank))
+            by_tool.setdefault(rule.tool, []).append(_RankedRule(rule, path, rank))
     patience = Patience()
     return {tool: ToolRules(tuple(ranked), patience) for tool, ranked in by_tool.items()} or NO_RULES
 
 
 def with_patience(rules: CaseRules, config: str | None = None) -> CaseRules:
-    """The rules for one scoring: their regexes have new patience. For `config` see `ToolRules`."""
+    """The rules for one scoring, with a new time limit for regexes; for `config` see `ToolRules`."""
     patience = Patience()
     return {tool: replace(own, patience=patience, config=config) for tool, own in rules.items()} or NO_RULES
 
@@ -183,22 +196,23 @@ def same_args(name: str, expected: Args, actual: Args, rules: CaseRules) -> bool
 
 
 def call_keys(name: str, args: Args, rules: CaseRules) -> tuple[Hashable, Hashable]:
-    """Two keys to compare calls: different first keys mean different calls, equal second keys equal calls."""
-    exact = name, frozen(args)
+    """Two keys to compare calls: calls with different first keys differ, calls with equal second keys are
+    equal."""
+    exact = name, hashable_value(args)
     return ((name, rules[name].unruled(args)) if name in rules else exact), exact
 
 
 def arg_places(expected: Args, actual: Args) -> Iterator[tuple[JsonPath, Any, Any]]:
-    """The differing places as `side_by_side`; missing and empty arguments differ as a whole where neither
-    side has any."""
+    """The differing places as by `side_by_side`; missing and empty arguments differ as a whole if both sides
+    have no arguments."""
     if not expected and not actual:
         yield (), expected, actual
     else:
         yield from side_by_side(expected or {}, actual or {})
 
 
-def _reached(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPath]:
-    """The places in a value that a path names."""
+def _reached_places(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPath]:
+    """The existing places in a value for a path."""
     if not path:
         yield place
         return
@@ -208,7 +222,7 @@ def _reached(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPa
     else:
         steps = () if value_at(value, (step,), ABSENT) is ABSENT else (step,)
     for key in steps:
-        yield from _reached(tuple(rest), value_at(value, (key,), ABSENT), (*place, key))
+        yield from _reached_places(tuple(rest), value_at(value, (key,), ABSENT), (*place, key))
 
 
 # Two values
@@ -221,9 +235,9 @@ def lets_pass(
     left_out: Collection[JsonPath] = (),
     patience: Patience | None = None,
 ) -> bool:
-    """Whether two values are the same by this match; a side that has none is ABSENT.
+    """Whether two values are equal by a match; ABSENT stands for a missing value.
 
-    `left_out` are places that have been taken out of both already. Raises SlowRegexError.
+    `left_out` are places that were removed from both values before. Raises SlowRegexError.
     """
     if how == "ignore" or equal(expected, actual):
         return True
@@ -236,28 +250,28 @@ def lets_pass(
             return _is_within(expected, actual)
         case "case_insensitive":
             texts = isinstance(expected, str) and isinstance(actual, str)
-            return texts and _caseless(expected) == _caseless(actual)
+            return texts and _fold_case(expected) == _fold_case(actual)
         case MatchBy(regex=str(regex)):
             return _has_form(regex, actual, patience or Patience())
         case MatchBy(approx=Approx() as approx):
             return _is_near(approx, expected, actual)
         case MatchBy(any_of=list(values)):
-            return any(equal(without(value, left_out), actual) for value in values)
+            return any(equal(without_places(value, left_out), actual) for value in values)
     return False
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number that has a size: no boolean, not NaN, not infinite."""
+    """Whether a value is a finite number and no boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
-def exactly(number: float) -> Decimal:
-    """A number as it is written: 0.1 is a tenth."""
+def exact_decimal(number: float) -> Decimal:
+    """The exact decimal of a number as written: 0.1 is a tenth."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
-def _caseless(text: str) -> str:
-    """A text as Unicode compares it without case and without regard to how its letters are composed."""
+def _fold_case(text: str) -> str:
+    """A text folded for comparison without case, in one Unicode normal form."""
     folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
     return unicodedata.normalize("NFC", folded)
 
@@ -270,9 +284,9 @@ def _has_form(regex: str, actual: Any, patience: Patience) -> bool:
 def _is_near(approx: Approx, expected: Any, actual: Any) -> bool:
     if not (is_number(expected) and is_number(actual)):
         return False
-    far = abs(exactly(expected) - exactly(actual))
-    by_share = exactly(approx.rel or 0) * abs(exactly(expected))
-    return far <= max(exactly(approx.abs or 0), by_share)
+    far = abs(exact_decimal(expected) - exact_decimal(actual))
+    by_share = exact_decimal(approx.rel or 0) * abs(exact_decimal(expected))
+    return far <= max(exact_decimal(approx.abs or 0), by_share)
 
 
 def _same_type(expected: Any, actual: Any) -> bool:
@@ -308,15 +322,13 @@ def _is_within(expected: Any, actual: Any) -> bool:
 
 
 def match_data(match: Match) -> Any:
-    """A match as it is written in the config."""
+    """A match as in the config."""
     return match if isinstance(match, str) else match.model_dump(mode="json", exclude_unset=True)
 
 
 def match_in_words(data: Any) -> str:
-    r"""A match as the config has it, in a few words: `ignore`, `regex \d+`, `± 0.5`, `one of 19, "19"`.
-
-    What is no match is shown as it is.
-    """
+    r"""A match of the config in words: `ignore`, `regex \d+`, `± 0.5`, `one of 19, "19"`; an invalid match as
+    JSON."""
     match data:
         case str():
             return visible(data.replace("_", " "))
@@ -332,11 +344,11 @@ def match_in_words(data: Any) -> str:
 def _tolerance(key: Any, value: Any) -> str:
     if not is_number(value):
         return show_value(value)
-    return f"{value * 100:g} %" if key == "rel" else f"{exactly(value).normalize():f}"
+    return f"{value * 100:g} %" if key == "rel" else f"{exact_decimal(value).normalize():f}"
 
 
 def rule_in_words(rule: ArgRule, path: JsonPath) -> str:
-    """A rule as it is shown beside the difference that it lets pass: `ignore`, `ignore, for items[*]`."""
+    """A rule in words for the difference that it allows: `ignore`, `ignore, for items[*]`."""
     words = match_in_words(match_data(rule.match))
     if rule.arg == format_path(path):
         return words

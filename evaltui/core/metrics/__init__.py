@@ -1,1 +1,1 @@
-"""The metrics: pure functions from expected and actual turns to a `MetricResult`."""
+"""Metrics: pure functions from expected and actual turns to a `MetricResult`."""

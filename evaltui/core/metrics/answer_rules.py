@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from evaltui.core.metrics.metric import in_turns, mean, nothing_to_score, unscored_turn
+from evaltui.core.metrics.metric import mean, nothing_to_score, turn_reasons, unscored_turn
 from evaltui.core.model.answer_rule import CHECKS, AnswerRule
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.model.regexes import Patience, SlowRegexError
 from evaltui.core.model.tool_schema import check_value
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.text.values import cut, show_value, visible
 
 ANSWER_RULES = "answer_rules"
-_MOST_TEXT = 60
+_MAX_TEXT = 60
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -174,8 +174,8 @@ def check_in_words(rule: Mapping[str, object]) -> str:
 
 def _value_in_words(value: object) -> str:
     if isinstance(value, list):
-        return some_of([_quoted(str(text)) for text in value])
-    return visible(value) if isinstance(value, str) else show_value(value, _MOST_TEXT)
+        return short_list([_quoted(str(text)) for text in value])
+    return visible(value) if isinstance(value, str) else show_value(value, _MAX_TEXT)
 
 
 _NEGATIONS = ("not", "never", "cannot", "can't", "isn't", "aren't", "wasn't", "doesn't", "didn't", "won't")
@@ -234,9 +234,9 @@ def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> 
     missing = [quantity for quantity in expected if not any(map(quantity.fits, actual))]
     extra = [quantity for quantity in actual if not any(map(quantity.fits, expected))]
     if missing:
-        yield f"lacks {some_of(list(dict.fromkeys(map(str, missing))))}"
+        yield f"lacks {short_list(list(dict.fromkeys(map(str, missing))))}"
     if extra:
-        yield f"has {some_of(list(dict.fromkeys(map(str, extra))))}, not expected"
+        yield f"has {short_list(list(dict.fromkeys(map(str, extra))))}, not expected"
 
 
 def _misfits(schema: Mapping[str, object], answer: str) -> Iterator[str]:
@@ -250,16 +250,16 @@ def _misfits(schema: Mapping[str, object], answer: str) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    return f'"{cut(visible(text), _MOST_TEXT)}"'
+    return f'"{cut(visible(text), _MAX_TEXT)}"'
 
 
 def _over_turns(turns: Sequence[InvocationScore], undecided: Mapping[int, str]) -> MetricResult:
     scores = [turn.score for turn in turns if turn.score is not None]
     failed = {number: turn.reason for number, turn in enumerate(turns) if turn.status is Status.FAILED}
-    score, status, reason = mean(scores) if scores else None, Status.PASSED, in_turns(failed)
+    score, status, reason = mean(scores) if scores else None, Status.PASSED, turn_reasons(failed)
     if failed:
         status = Status.FAILED
     elif undecided or not scores:
         score, status = None, Status.NOT_EVALUATED
-        reason = in_turns(undecided) or nothing_to_score(turns)
+        reason = turn_reasons(undecided) or nothing_to_score(turns)
     return MetricResult(ANSWER_RULES, score, 1.0, status, per_invocation=tuple(turns), reason=reason)

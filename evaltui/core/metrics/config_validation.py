@@ -1,8 +1,8 @@
-"""Problems in the data of a config, as sentences at their places.
+"""Problems in the data of a config, as sentences with paths.
 
-Errors are what google-adk 2.13 refuses, thresholds that every score reaches, or none, and criteria that no
-metric can be computed by. Warnings are what it takes without a word although it cannot work as meant. Paths
-are as the data spells them.
+Errors: anything that google-adk 2.13 refuses, thresholds outside of the range of scores, and criteria that no
+metric can be computed by. Warnings: anything that it accepts silently but that has no effect. Paths have the
+spelling of the data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from evaltui.core.model.config import (
     Interval,
     OwnCriterion,
 )
-from evaltui.core.model.json_values import camel, dicts, list_at, path_as_spelt, spelt, value_at
+from evaltui.core.model.json_values import (
+    camel,
+    indexed_objects,
+    list_at,
+    spelled_path,
+    spelling_in,
+    value_at,
+)
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     DANGLING_REFERENCE,
@@ -32,7 +39,7 @@ from evaltui.core.model.problems import (
     JsonPath,
     LintRule,
     Problem,
-    given_twice,
+    duplicate_key_text,
     has_error,
     likely_typos,
     problems_of,
@@ -40,10 +47,10 @@ from evaltui.core.model.problems import (
 )
 from evaltui.text.values import did_you_mean
 
-_OF_CRITERION = ("lower_is_better", "lowerIsBetter")
-_NOT_ASKED_FOR = "is not a criterion, so it is not computed; add it to criteria with a threshold"
+_DIRECTION_KEYS = ("lower_is_better", "lowerIsBetter")
+_NO_CRITERION = "is not a criterion, so it is not computed; add it to criteria with a threshold"
 _NOT_IN_ADK = "google-adk has no such metric and refuses the config; write it under evaltui.criteria"
-_NOT_LOOKED_AT = "allowed for custom metrics only; higher is better for this metric"
+_IGNORED_DIRECTION = "allowed for custom metrics only; higher is better for this metric"
 
 UNUSABLE_CRITERION = LintRule(
     "unusable-criterion", "A criterion cannot be evaluated as it is written", blocks=True
@@ -61,7 +68,7 @@ _FACTS = Facts(GeminiAccess(serves_other_names=True), has_module=lambda module: 
 
 
 def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
-    """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
+    """The config in parsed JSON of a `test_config.json`, None for errors; and all problems."""
     config, problems = validate_model(EvalConfig, data)
     problems = [_placed_better(problem) for problem in problems]
     if isinstance(data, dict):
@@ -69,7 +76,7 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
         problems += [problem for problem in problems_of("config data", data) if problem.path not in refused]
     if config is not None:
         problems += [
-            replace(problem, path=path_as_spelt(problem.path, data))
+            replace(problem, path=spelled_path(problem.path, data))
             for problem in problems_of("config", config)
         ]
     return None if has_error(problems) else config, [_named_for_the_block(problem) for problem in problems]
@@ -86,30 +93,30 @@ def _given_twice(data: Any) -> Iterator[Finding]:
     for path in ((), ("evaltui",)):
         block = value_at(data, path)
         if isinstance(block, dict):
-            yield from _twins(block, path)
+            yield from _double_spellings(block, path)
             for key in ("user_simulator_config", "userSimulatorConfig"):
-                yield from _twins_below(block.get(key), (*path, key))
+                yield from _nested_double_spellings(block.get(key), (*path, key))
             for key in ("criteria", "custom_metrics", "customMetrics"):
                 metrics = block.get(key)
                 for name, metric in metrics.items() if isinstance(metrics, dict) else ():
-                    yield from _twins_below(metric, (*path, key, name))
+                    yield from _nested_double_spellings(metric, (*path, key, name))
 
 
-def _twins_below(data: Any, path: JsonPath) -> Iterator[Finding]:
+def _nested_double_spellings(data: Any, path: JsonPath) -> Iterator[Finding]:
     if isinstance(data, dict):
-        yield from _twins(data, path)
+        yield from _double_spellings(data, path)
     if isinstance(data, dict | list):
         for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from _twins_below(value, (*path, key))
+            yield from _nested_double_spellings(value, (*path, key))
 
 
-def _twins(data: dict[str, Any], path: JsonPath) -> Iterator[Finding]:
+def _double_spellings(data: dict[str, Any], path: JsonPath) -> Iterator[Finding]:
     twice = (key for key in data if camel(key) != key and camel(key) in data)
-    return (((*path, key), given_twice(camel(key))) for key in twice)
+    return (((*path, key), duplicate_key_text(camel(key))) for key in twice)
 
 
 def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
-    """The path of the criterion that counts for a metric."""
+    """The path of the criterion that applies to a metric."""
     name = metric.metric_name
     block: JsonPath = ("evaltui",) if name in config.evaltui.criteria else ()
     return (*block, "criteria", name)
@@ -123,7 +130,7 @@ def _no_metric(config: EvalConfig) -> Iterator[Finding]:
 
 @UNUSABLE_CRITERION.checks("config")
 def _unusable(config: EvalConfig) -> Iterator[Finding]:
-    """Unknown metrics, and criteria by which their metric cannot be computed on any machine."""
+    """Unknown metrics, and criteria that no metric can be computed by."""
     for metric in config.metrics():
         name, function = metric.metric_name, metric.custom_function_path
         if metric.not_evaluated:
@@ -136,8 +143,7 @@ def _unusable(config: EvalConfig) -> Iterator[Finding]:
 
 @UNKNOWN_KEY.checks("config")
 def _unknown_options(config: EvalConfig) -> Iterator[Finding]:
-    """Keys of a criterion that its metric does not read, and of the simulated user's settings; functions of
-    the user's may read any key."""
+    """Unknown keys of criteria and of the simulated user's settings; custom functions may read any key."""
     for metric in config.metrics():
         criterion, name = metric.criterion, metric.metric_name
         if criterion is None or not criterion.model_extra:
@@ -169,7 +175,7 @@ def _named_for_the_block(problem: Problem) -> Problem:
 
 
 def _placed_better(problem: Problem) -> Problem:
-    if problem.path[:1] != ("custom_metrics",) or problem.path[-1] not in _OF_CRITERION:
+    if problem.path[:1] != ("custom_metrics",) or problem.path[-1] not in _DIRECTION_KEYS:
         return problem
     where = f"beside the threshold of {problem.path[1]}, under criteria"
     return replace(problem, message=f"google-adk refuses it here; write it {where}")
@@ -177,13 +183,13 @@ def _placed_better(problem: Problem) -> Problem:
 
 @UNREACHABLE_THRESHOLD.checks("config")
 def outside_of_range(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
-    """Where in a config a threshold is none of its metric's scores, and why, as a sentence."""
+    """Thresholds outside of the range of their metric's scores: the path and the reason as a sentence."""
     for metric in config.metrics():
-        if why := _outside(metric):
+        if why := _outside_reason(metric):
             yield _path_of(config, metric), why
 
 
-def _outside(metric: EvalMetric) -> str:
+def _outside_reason(metric: EvalMetric) -> str:
     threshold, interval = effective_threshold(metric), _interval(metric)
     if threshold is None:
         return ""
@@ -195,7 +201,7 @@ def _outside(metric: EvalMetric) -> str:
 
 
 def _interval(metric: EvalMetric) -> Interval | None:
-    """The scores that a metric may give, None where nobody knows."""
+    """The range of a metric's scores; None where it is unknown."""
     if metric.custom_function_path:
         return metric.interval
     info = METRICS.get(metric.metric_name)
@@ -211,7 +217,7 @@ def _misplaced(config: EvalConfig) -> Iterator[Finding]:
         if is_own(name) and name not in custom and name not in config.evaltui.criteria:
             yield ("criteria", name), _NOT_IN_ADK
         elif isinstance(criterion, BaseCriterion) and name not in custom and criterion.lower_is_better:
-            yield ("criteria", name, "lower_is_better"), _NOT_LOOKED_AT
+            yield ("criteria", name, "lower_is_better"), _IGNORED_DIRECTION
     for name, criterion in config.evaltui.criteria.items():
         path: JsonPath = ("evaltui", "criteria", name)
         if name in config.criteria:
@@ -221,7 +227,7 @@ def _misplaced(config: EvalConfig) -> Iterator[Finding]:
         if criterion.function is not None and name in custom:
             yield (*path, "function"), f"custom_metrics has a {name} too; this one counts"
         elif criterion.function is None and name not in custom and criterion.lower_is_better:
-            yield (*path, "lower_is_better"), _NOT_LOOKED_AT
+            yield (*path, "lower_is_better"), _IGNORED_DIRECTION
         if criterion.interval is not None and criterion.function is None:
             yield (*path, "interval"), "is for metrics that name their function here, and this one does not"
 
@@ -231,7 +237,7 @@ def _of_custom_metrics(config: EvalConfig) -> Iterator[Finding]:
     for name, custom in (config.custom_metrics or {}).items():
         path: JsonPath = ("custom_metrics", name)
         if name not in config.criteria and name not in config.evaltui.criteria:
-            yield path, _NOT_ASKED_FOR
+            yield path, _NO_CRITERION
         info = custom.metric_info
         if info is not None and info.metric_name != name:
             where = (*path, "metric_info", "metric_name")
@@ -240,7 +246,7 @@ def _of_custom_metrics(config: EvalConfig) -> Iterator[Finding]:
 
 @IGNORED_SETTING.checks("config")
 def _empty_intervals(config: EvalConfig) -> Iterator[Finding]:
-    """Intervals in which there is no score."""
+    """Intervals that contain no score."""
     for metric in config.metrics():
         interval, name = metric.interval, metric.metric_name
         if interval is None:
@@ -253,7 +259,7 @@ def _empty_intervals(config: EvalConfig) -> Iterator[Finding]:
 
 
 # Source: google-adk 2.13 names it as an example, and has no metric for it.
-_WITHOUT_METRIC = "INSTRUCTION_ADHERENCE"
+_UNJUDGED_TYPE = "INSTRUCTION_ADHERENCE"
 
 
 UNKNOWN_RUBRIC_TYPE = LintRule("unknown-rubric-type", "A rubric has an unknown type", blocks=True)
@@ -261,13 +267,13 @@ UNJUDGED_RUBRIC = LintRule("unjudged-rubric", "No criterion judges a rubric", bl
 
 
 def rubric_problems(case: Mapping[str, Any], config: EvalConfig) -> list[Problem]:
-    """The problems of a case's rubrics, as JSON data, under a config; paths relative to the case."""
+    """The problems of a case's rubrics, as JSON data, under a config; paths are relative to the case."""
     return problems_of("case with rubrics", case, config)
 
 
 @UNKNOWN_RUBRIC_TYPE.checks("case with rubrics")
 def _unknown_types(case: Mapping[str, Any], config: EvalConfig) -> Iterator[Finding]:
-    for path, kind in _unjudged(case, config):
+    for path, kind in _unjudged_places(case, config):
         if _is_unknown(kind):
             hint = did_you_mean(kind.strip().upper(), RUBRIC_TYPES.values())
             types = ", ".join(RUBRIC_TYPES.values())
@@ -276,18 +282,19 @@ def _unknown_types(case: Mapping[str, Any], config: EvalConfig) -> Iterator[Find
 
 @UNJUDGED_RUBRIC.checks("case with rubrics")
 def _not_judged(case: Mapping[str, Any], config: EvalConfig) -> Iterator[Finding]:
-    for path, kind in _unjudged(case, config):
+    for path, kind in _unjudged_places(case, config):
         if not _is_unknown(kind):
             of_type = f"of type {kind}" if kind else "without a type"
             yield path, f"not judged: no criterion of the config is for rubrics {of_type}"
 
 
 def _is_unknown(kind: str) -> bool:
-    return bool(kind) and kind not in (*RUBRIC_TYPES.values(), _WITHOUT_METRIC)
+    return bool(kind) and kind not in (*RUBRIC_TYPES.values(), _UNJUDGED_TYPE)
 
 
-def _unjudged(case: Mapping[str, Any], config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
-    """The paths and types of rubrics that no metric judges; a function of the user's may read any rubric."""
+def _unjudged_places(case: Mapping[str, Any], config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    """Paths and types of rubrics that no metric judges; none if there are custom functions, which may read
+    any rubric."""
     metrics = config.metrics()
     if any(metric.custom_function_path is not None for metric in metrics):
         return
@@ -301,9 +308,11 @@ def _unjudged(case: Mapping[str, Any], config: EvalConfig) -> Iterator[tuple[Jso
 
 
 def _rubrics(case: Mapping[str, Any]) -> Iterator[tuple[JsonPath, Mapping[str, Any]]]:
-    conversation = spelt("conversation", case)
+    conversation = spelling_in("conversation", case)
     owners: list[tuple[JsonPath, Any]] = [((), case)]
-    owners += [((conversation, number), turn) for number, turn in dicts(list_at(case, (conversation,)))]
+    owners += [
+        ((conversation, number), turn) for number, turn in indexed_objects(list_at(case, (conversation,)))
+    ]
     for path, owner in owners:
-        for index, rubric in dicts(list_at(owner, ("rubrics",))):
+        for index, rubric in indexed_objects(list_at(owner, ("rubrics",))):
             yield (*path, "rubrics", index), rubric

@@ -1,8 +1,8 @@
-"""The user's own metrics: what their functions return, and how that becomes a `MetricResult`.
+"""Custom metrics: the data that their functions return, as a `MetricResult`.
 
-The functions themselves are called in a process of their own; only JSON comes back. Of ADK's form is
-`function(eval_metric, actual_invocations, expected_invocations, conversation_scenario)`, which decides by
-itself; in short form, `function(actual, expected, criterion)` gives the score of one turn.
+The functions are called in a process of their own, which returns JSON. ADK's form is `function(eval_metric,
+actual_invocations, expected_invocations, conversation_scenario)`, which returns a verdict; the short form is
+`function(actual, expected, criterion)`, which returns the score of a turn.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from evaltui.core.metrics.metric import (
     criterion_extra,
     effective_threshold,
     failed_with,
-    left_out,
+    left_out_turns,
     mean,
     not_evaluated,
     nothing_to_score,
     required_threshold,
     unscored_turn,
     verdict,
+    without_hint,
 )
 from evaltui.core.model.base_model import DataModel
 from evaltui.core.model.config import EvalMetric
@@ -40,15 +41,15 @@ from evaltui.text.figures import counted
 EvalStatus = Status
 
 
-def _as_ours(value: Any) -> Any:
-    """A model of the same shape from elsewhere, such as ADK's, as data."""
+def _foreign_data(value: Any) -> Any:
+    """The data of a model from another package with the same fields, such as ADK's."""
     if isinstance(value, BaseModel) and not isinstance(value, Invocation | RubricScore):
         return value.model_dump(exclude_none=True)
     return value
 
 
-_AnyInvocation = Annotated[Invocation, BeforeValidator(_as_ours)]
-_AnyRubricScore = Annotated[RubricScore, BeforeValidator(_as_ours)]
+_AnyInvocation = Annotated[Invocation, BeforeValidator(_foreign_data)]
+_AnyRubricScore = Annotated[RubricScore, BeforeValidator(_foreign_data)]
 
 
 class PerInvocationResult(DataModel):
@@ -105,26 +106,30 @@ class _ReturnedScore(_Returned):
 def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where: str = "") -> MetricResult:
     """The result of a metric from the JSON of the `EvaluationResult` that its function returned.
 
-    Statuses are names, and the function's own: thresholds are its business. A result that breaks ADK's
-    contract is an ERROR that says how: it needs one entry per turn, unless nothing was evaluated or the value
-    is informational. So is a score outside of the interval that the config gives for the metric, or one that
-    is no number, but for ADK's verdicts. `where` is the place of the function in its file.
+    The function decides its statuses and thresholds. A result that breaks ADK's contract is an ERROR with the
+    reason: it needs one entry per turn, unless nothing was evaluated or the value is informational. A score
+    that is no number, or outside of the interval in the config, is also an ERROR, except for ADK's verdicts.
+    `where` is the place of the function in its file.
     """
     metric, count = inputs.metric, len(inputs.actual)
     try:
-        result = _ReturnedResult.model_validate(_finite(returned) if inputs.as_adk else dict(returned))
+        result = _ReturnedResult.model_validate(
+            _drop_non_finite(returned) if inputs.as_adk else dict(returned)
+        )
     except ValidationError as error:
-        return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where)
+        return _broken_contract(
+            metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where
+        )
     status = Status(result.overall_eval_status)
     entries = result.per_invocation_results
     if len(entries) != count:
         if status not in (Status.NOT_EVALUATED, Status.INFORMATIONAL):
             counts = f"{counted(len(entries), 'entry', 'entries')} for {counted(count, 'turn')}"
-            return _broken(metric, f"per_invocation_results has {counts}", where)
+            return _broken_contract(metric, f"per_invocation_results has {counts}", where)
         entries = []
     scores = [result.overall_score, *(turn.score for turn in entries)]
-    if wrong := _outside(inputs, scores):
-        return _broken(metric, wrong, where)
+    if wrong := _outside_text(inputs, scores):
+        return _broken_contract(metric, wrong, where)
     rubrics = _rubric_texts(inputs)
     turns = [
         InvocationScore(
@@ -146,28 +151,27 @@ def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where
     )
 
 
-def _finite(value: Any) -> Any:
-    """The data without scores that are no numbers: google-adk takes them, and the verdict beside them."""
+def _drop_non_finite(value: Any) -> Any:
+    """The data without NaN and infinite scores, for which google-adk keeps the status."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value
+        return {name: _drop_non_finite(item) for name, item in value.items()}
+    return [_drop_non_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) -> MetricResult:
-    """The result of a metric in short form: the mean of what its function says of each turn, held against
-    the threshold.
+    """The result of a metric in short form: the mean of the turn scores, compared with the threshold.
 
-    `returned` has for each turn its `score`, None where the function gives none, or the `error` that it
-    raised, as data. A turn that raised makes the metric an ERROR; a context turn does not count.
+    `returned` has for each turn its `score`, None for no score, or the `error` that the function raised. An
+    error in a turn makes the metric an ERROR; context turns are skipped.
     """
     metric, threshold = inputs.metric, required_threshold(inputs.metric)
     try:
         parsed = [_ReturnedScore.model_validate(dict(turn)) for turn in returned]
     except ValidationError as error:
-        return _broken(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
-    without = left_out(inputs)
+        return _broken_contract(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
+    without = left_out_turns(inputs)
     turns = [
         unscored_turn(without[number]) if number in without else _scored_turn(turn, metric, threshold)
         for number, turn in enumerate(parsed)
@@ -184,8 +188,8 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
                 error=turn.error.of_judge,
             )
     scores = [turn.score for turn in turns if turn.score is not None]
-    if wrong := _outside(inputs, scores):
-        return replace(_broken(metric, wrong), per_invocation=tuple(turns))
+    if wrong := _outside_text(inputs, scores):
+        return replace(_broken_contract(metric, wrong), per_invocation=tuple(turns))
     if not scores:
         why = nothing_to_score(turns) if len(without) == len(turns) else "no score from its function"
         return not_evaluated(metric, why, tuple(turns))
@@ -201,8 +205,34 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
     )
 
 
-def held_against(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
-    """An earlier result of a metric in short form, by the threshold that it has now."""
+def result_of_instance(inputs: MetricInput, returned: Mapping[str, Any], where: str = "") -> MetricResult:
+    """The result of a function of agents-cli from its `score` and its `explanation`, as JSON.
+
+    `where` is the place of the function in its file.
+    """
+    metric = inputs.metric
+    try:
+        score = _ReturnedScore.model_validate(dict(returned)).score
+    except ValidationError as error:
+        return _broken_contract(
+            metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where
+        )
+    explanation = str(returned.get("explanation") or "")
+    if score is None:
+        return not_evaluated(metric, explanation or "no score from its function")
+    threshold = required_threshold(metric)
+    return MetricResult(
+        metric.metric_name,
+        score,
+        effective_threshold(metric),
+        _verdict(score, metric, threshold),
+        reason=explanation,
+        lower_is_better=metric.lower_is_better,
+    )
+
+
+def rejudge(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
+    """An earlier result of a metric that gives scores alone, by the threshold that it has now."""
     threshold = required_threshold(metric)
     if earlier.score is None:
         return replace(earlier, threshold=threshold)
@@ -215,7 +245,8 @@ def held_against(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
         threshold=threshold,
         status=_verdict(earlier.score, metric, threshold),
         per_invocation=turns,
-        reason=_failed_turns(turns),
+        # Of a function that scores the conversation as one, its explanation.
+        reason=_failed_turns(turns) if turns else without_hint(earlier),
         lower_is_better=metric.lower_is_better,
     )
 
@@ -232,7 +263,7 @@ def _verdict(score: float, metric: EvalMetric, threshold: float) -> Status:
     return verdict(score, threshold, lower_is_better=metric.lower_is_better)
 
 
-def _outside(inputs: MetricInput, scores: Sequence[float | None]) -> str:
+def _outside_text(inputs: MetricInput, scores: Sequence[float | None]) -> str:
     interval = inputs.metric.interval
     if interval is None or inputs.as_adk:
         return ""
@@ -241,7 +272,7 @@ def _outside(inputs: MetricInput, scores: Sequence[float | None]) -> str:
 
 
 def _rubric_texts(inputs: MetricInput) -> dict[str, str]:
-    """The rubrics that there are, by id; of two with one id the one of a turn, then the one of the case."""
+    """The texts of rubrics by id; of two with one id, the one of a turn, then the one of the case."""
     texts: dict[str, str] = {}
     raws = criterion_extra(inputs.metric).get("rubrics")
     for raw in raws if isinstance(raws, list) else ():
@@ -267,7 +298,7 @@ def _sentence(path: JsonPath, message: str) -> str:
     return f"{format_path(path)}: {message}"
 
 
-def _broken(metric: EvalMetric, what: str, where: str = "") -> MetricResult:
+def _broken_contract(metric: EvalMetric, what: str, where: str = "") -> MetricResult:
     message = f"{metric.custom_function_path or metric.metric_name} returned an unusable result: {what}"
     return failed_with(metric, ErrorInfo("CustomMetricError", message, where=where, kind=ErrorKind.JUDGE))
 

@@ -1,4 +1,4 @@
-"""Declaration of a metric, beside the function that computes it or has it judged."""
+"""Declarations of metrics, beside the functions that compute them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Need = Literal[
 ]
 Subject = Literal["Calls", "Response", "Cost and time", "Judge", "Simulated user", "Own", "Informational"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
-"""Subjects of metrics in the order of lists; informational ones are reported, not judged."""
+"""Subjects of metrics in the order of lists; informational metrics have no verdict."""
 JudgedItem = Literal["rubric", "sentence", "answer", "user", "score"]
 
 Kind = Literal["choice", "flag", "text", "whole number", "rubrics"]
@@ -25,9 +25,10 @@ Kind = Literal["choice", "flag", "text", "whole number", "rubrics"]
 
 @dataclass(frozen=True)
 class Option:
-    """One key of a criterion. `path` is where it is, from the criterion, in snake_case.
+    """A key of a criterion.
 
-    `default` is what applies where the key is absent; None where the metric cannot do without it.
+    `path` is its path in the criterion, in snake_case. `default` applies if the key is absent; None for a
+    required key.
     """
 
     path: JsonPath
@@ -44,39 +45,38 @@ class Option:
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """A metric: its meaning, needs, options, and how its results are read."""
+    """A metric: its meaning, its needs, its options and its scores."""
 
     meaning: str
     needs: tuple[Need, ...] = ()
     options: tuple[Option, ...] = ()
-    """The keys of its criterion besides the threshold. Source: the criterion classes of google-adk 2.13, and
-    which of their keys its metrics read."""
+    """The keys of its criterion besides the threshold, as in google-adk 2.13."""
     interval: tuple[float, float] | None = (0.0, 1.0)
-    """The least and the greatest score, None where there is no greatest."""
+    """The lowest and the highest score; None without a highest one."""
     is_yes_or_no: bool = False
-    """True where a case scores the least or the greatest, nothing between."""
+    """Whether a case gets either the lowest or the highest score."""
     gates: bool = True
-    """False for metrics that report a value and take no threshold."""
+    """Whether the metric has a threshold and a verdict; otherwise it only reports a value."""
     source: Literal["adk", "evaltui"] = "adk"
     lower_is_better: bool = False
     reads_calls: bool = False
-    """Whether nothing can be said of a turn whose tool calls are unknown."""
+    """Whether the metric needs the tool calls of a turn."""
     compares: Literal["", "calls", "response", "texts"] = ""
-    """The part of a turn that the metric compares with the expected one."""
+    """The part of a turn that the metric compares with the expected turn."""
     call_differences: tuple[CallOp, ...] = ()
-    """The differences between calls that lower its score, the worst first."""
+    """The call differences that lower its score, the worst first."""
     judged_item: JudgedItem = "score"
-    """The item that its judge gives a verdict on; the others get one score as a whole."""
+    """The item of a judge's verdict; `score` for metrics that judge a whole turn or conversation."""
     rubric_type: str = ""
-    """Rubrics of a case or turn that name a type hold only for the metric of this type."""
+    """The type of rubrics that only this metric judges; "" for none."""
     whole_conversation: bool = False
-    """Whether it judges the conversation as one: its verdict stands at the last turn."""
+    """Whether it judges the whole conversation, with its verdict at the last turn."""
     label: str = ""
-    """Its name where there is little room; "" where its name without needless parts says it."""
+    """A short name; "" where its name without redundant words is short enough."""
     summed_as: str = ""
-    """Its name in a result, where its figure is the sum over the turns."""
+    """The name of its sum over the turns; "" for a metric without a sum."""
     adk_details: str = ""
-    """The key of its details in google-adk's result files; "" where it has none."""
+    """The key of its details in google-adk's result files; "" for none."""
     name: str = ""
     function: Metric | None = None
     judged: JudgedMetric | None = None
@@ -96,13 +96,14 @@ class MetricInfo:
 
 
 DECLARED: dict[str, MetricInfo] = {}
-"""The metrics of the modules that are imported; `registry` imports them all."""
+"""The metrics of imported modules by name; `registry` imports all modules."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def metric(info: MetricInfo) -> Callable[[_Function], _Function]:
-    """Declares a function as the metric of its name: one that computes, or, async, one that has it judged."""
+    """Declares a function as the metric with its name: a function that computes it, or an async one that asks
+    a judge."""
 
     def declare(function: _Function) -> _Function:
         named = replace(info, name=function.__name__)
@@ -157,6 +158,6 @@ _LOWER_IS_BETTER = Option(
 )
 
 
-def options_of_own(*, scores_turns: bool) -> tuple[Option, ...]:
-    """The options of a metric of the user's, in short form or of ADK's."""
+def own_metric_options(*, scores_turns: bool) -> tuple[Option, ...]:
+    """The options of a custom metric, in short form or in ADK's form."""
     return (_FUNCTION, _LOWER_IS_BETTER) if scores_turns else (_LOWER_IS_BETTER,)

@@ -1,6 +1,6 @@
-"""Cost of a turn: calls, model calls, tokens, seconds. Reported, never passed or failed.
+"""Informational metrics of a turn's effort: calls, model calls, tokens, seconds.
 
-The numbers are those of google-adk 2.13 (`_efficiency_evaluators`): None means not reported, never zero.
+The values are those of google-adk 2.13 (`_efficiency_evaluators`): None for a value that is not reported.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evaltui.core.metrics.declaration import MetricInfo, metric
-from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated, unscored_turn
+from evaltui.core.metrics.metric import MetricInput, left_out_turns, not_evaluated, unscored_turn
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.model.spending import known_sum
@@ -18,14 +18,14 @@ Parts = dict[str, float | None]
 
 @metric(MetricInfo("Tool calls per turn.", gates=False, interval=None, summed_as="tool calls"))
 def tool_call_count_v1(inputs: MetricInput) -> MetricResult:
-    """Tool calls per turn; None for a turn whose calls are unknown, which ADK takes for none."""
+    """Tool calls per turn; None for a turn with unknown calls, which ADK counts as none."""
     return _report(inputs, lambda turn: (_tool_calls(turn, inputs.as_adk), {}), _mean_of_known)
 
 
 @metric(MetricInfo("Model calls per turn.", gates=False, interval=None, summed_as="model calls"))
 def inference_call_count_v1(inputs: MetricInput) -> MetricResult:
-    """Model calls per turn; None for a turn that was not recorded event by event, and where nobody sees
-    them, which ADK takes for none."""
+    """Model calls per turn; None for a turn that was not recorded event by event, and where its events do not
+    tell of calls that nobody sees or that took time, which ADK takes for none."""
     return _report(inputs, lambda turn: (_model_calls(turn, inputs.as_adk), {}), _mean_of_known)
 
 
@@ -39,7 +39,7 @@ def inference_call_count_v1(inputs: MetricInput) -> MetricResult:
     )
 )
 def token_usage_v1(inputs: MetricInput) -> MetricResult:
-    """Tokens per turn, by kind in `details`; see `token_usage`."""
+    """Tokens per turn, with kinds of tokens in `details`; see `token_usage`."""
     # A model leaves out the kinds that it did not spend, so a turn without one counts as zero in the mean.
     return _report(inputs, lambda turn: _total(token_usage(turn), "total_tokens"), _mean_over_all)
 
@@ -50,7 +50,7 @@ def token_usage_v1(inputs: MetricInput) -> MetricResult:
     )
 )
 def invocation_duration_v1(inputs: MetricInput) -> MetricResult:
-    """Seconds per turn, over the turns that were timed; where they went in `details`."""
+    """Seconds per turn over the turns with a known time, with its parts in `details`."""
 
     def average(values: Sequence[float | None]) -> float | None:
         mean = _mean_of_known(values)
@@ -91,7 +91,7 @@ def token_usage(invocation: Invocation) -> Parts:
 
 
 def duration_split(invocation: Invocation) -> Parts:
-    """Seconds of a turn: awaiting a model, in tools, and the framework's own, which is the rest."""
+    """Seconds of a turn by part: waiting for models, in tools, and the rest in the framework."""
     total, model, tool = invocation.duration, invocation.model_duration, invocation.tool_duration
     if total is None:
         model = tool = None
@@ -117,7 +117,7 @@ def _report(
             "reports a value that never passes or fails, so it takes no threshold; remove it from the"
             " config's criteria, it is always reported",
         )
-    without = left_out(inputs)
+    without = left_out_turns(inputs)
     turns: list[InvocationScore] = []
     values: list[float | None] = []
     splits: list[Parts] = []
@@ -142,7 +142,7 @@ def _report(
 def _averages(
     splits: Sequence[Parts], average: Callable[[Sequence[float | None]], float | None]
 ) -> dict[str, float | None]:
-    """Over the turns, by part."""
+    """The averages over the turns by part."""
     if len(splits) == 1:
         # Most cases have one turn, and most parts of it nobody knows.
         return {name: None if part is None else average((part,)) for name, part in splits[0].items()}
@@ -160,9 +160,9 @@ def _model_calls(invocation: Invocation, as_adk: bool) -> float | None:
         return None
     events = data.invocation_events
     reported = sum(event.usage_metadata is not None or event.model_version is not None for event in events)
-    # Nobody timed its models: nobody sees its model calls, so none told means nothing.
-    is_unseen = invocation.model_duration is None
-    return None if is_unseen and not reported and not as_adk else float(reported)
+    # Nobody timed its models, or they took time and the framework's events do not tell of their calls.
+    is_unknown = not reported and invocation.model_duration != 0.0
+    return None if is_unknown and not as_adk else float(reported)
 
 
 def _total(split: Parts, name: str) -> tuple[float | None, Parts]:

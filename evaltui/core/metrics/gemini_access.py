@@ -1,4 +1,4 @@
-"""Whether a Gemini model can be asked: its name, and what a client is configured with."""
+"""Access to Gemini models: names of models and the configuration of a client."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 @dataclass(frozen=True)
 class GeminiAccess:
-    """`problem` is what there is not to ask a Gemini model with, "" where all is there; `fix` what to do.
+    """The access to Gemini models.
 
-    With `serves_other_names`, the requests go to a server of the user's choice, whose models may be called
-    anything.
+    `problem` tells why they cannot be asked, "" where they can; `fix` is the remedy. With
+    `serves_other_names`, requests go to a server of the user's choice, whose models may have any name.
     """
 
     problem: str = ""
@@ -29,14 +29,14 @@ class GeminiAccess:
 
 
 def is_gemini_name(model: str) -> bool:
-    """Whether a model's name is one that google-genai takes: `gemini-2.5-flash`, `models/gemma-3-27b-it`."""
+    """Whether google-genai accepts a model name: `gemini-2.5-flash`, `models/gemma-3-27b-it`."""
     return _GEMINI_NAME.fullmatch(model) is not None
 
 
 def gemini_access(environment: Mapping[str, str], *, default_credentials: bool) -> GeminiAccess:
-    """How a client of google-genai would be configured by these variables.
+    """The access of a google-genai client in an environment.
 
-    `default_credentials` is whether Google Cloud's application default credentials are there. Source of the
+    `default_credentials` tells whether Google Cloud's application default credentials exist. Source of the
     rules: google-genai 2.30 to 3.4.
     """
     key = any(environment.get(name) for name in _KEYS)

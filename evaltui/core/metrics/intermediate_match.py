@@ -1,4 +1,4 @@
-"""`intermediate_match_score`: how much the texts before the answer share with those that are expected."""
+"""`intermediate_match_score`: similarity of the texts before the answer with the expected ones."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from evaltui.core.metrics.declaration import MetricInfo, metric
 from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
-    left_out,
+    left_out_turns,
     not_evaluated,
     score_against_expected,
-    unpaired,
+    unpaired_reason,
 )
 from evaltui.core.metrics.response_match import rouge_1_f
 from evaltui.core.model.eval_set import Invocation, texts_before
 from evaltui.core.model.events import ANSWERS, TEXTS
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.text_diff import IntermediateDiff
-from evaltui.text.figures import counted, plural, show_score, some_of
+from evaltui.text.figures import counted, plural, short_list, show_score
 
 # An author and a text.
-Said = tuple[str, str]
+Utterance = tuple[str, str]
 
 # Pairs of texts that are compared; of more, each text is compared with the one at its own place.
-_MOST_PAIRS = 2_500
+_MAX_PAIRS = 2_500
 _NOTHING_EXPECTED = "no intermediate responses expected"
 
 
@@ -38,15 +38,15 @@ _NOTHING_EXPECTED = "no intermediate responses expected"
     )
 )
 def intermediate_match_score(inputs: MetricInput) -> MetricResult:
-    """How much the texts share that the expected and the actual side of a turn have before the answer, the
-    mean over the turns that expect any. Raises CriterionError where there is no threshold.
+    """Similarity of expected and actual texts before the answer, the mean over the turns that expect any.
 
-    Texts are aligned in order, whoever their author is. A turn has twice the ROUGE-1 F of all pairs, by the
-    number of texts on both sides: missing and further texts lower it.
+    Texts are aligned in order, regardless of their author. The score of a turn is twice the sum of ROUGE-1 F
+    over the pairs, divided by the number of texts on both sides, so that missing and extra texts lower it.
+    Raises CriterionError without a threshold.
     """
-    if inputs.expected is None or unpaired(inputs):
+    if inputs.expected is None or unpaired_reason(inputs):
         return score_against_expected(inputs, _no_score, {})
-    without = left_out(inputs)
+    without = left_out_turns(inputs)
     for number, turn in enumerate(inputs.expected):
         if not texts_before(turn, thoughts=inputs.thoughts):
             without.setdefault(number, _NOTHING_EXPECTED)
@@ -57,7 +57,7 @@ def intermediate_match_score(inputs: MetricInput) -> MetricResult:
         return replace(result, is_optional=True)
     unknown = [number for number in scored if not knows_texts(inputs.actual[number])]
     if unknown:
-        where = f"{plural(len(unknown), 'turn')} {some_of([str(number + 1) for number in unknown])}"
+        where = f"{plural(len(unknown), 'turn')} {short_list([str(number + 1) for number in unknown])}"
         untold = inputs.actual[unknown[0]].untold
         remedy = untold.get(ANSWERS) or untold.get(TEXTS) or "the agent does not send them"
         return not_evaluated(inputs.metric, f"the intermediate responses of {where} are unknown: {remedy}")
@@ -79,7 +79,7 @@ def intermediate_match_score(inputs: MetricInput) -> MetricResult:
 
 
 def knows_texts(actual: Invocation) -> bool:
-    """Whether it is known what the agent said in a turn that was run."""
+    """Whether the texts of an actual turn are known."""
     return actual.intermediate_data is not None and actual.untold.keys().isdisjoint((ANSWERS, TEXTS))
 
 
@@ -99,42 +99,46 @@ def _shortfall(rows: Sequence[IntermediateDiff], score: float) -> str:
     return f"intermediate match {show_score(score)} ({', '.join([of, *parts])})"
 
 
-def align_texts(expected: Sequence[Said], actual: Sequence[Said]) -> tuple[IntermediateDiff, ...]:
-    """The texts of both sides as rows, each in one of them, in the order that lets the pairs share most."""
+def align_texts(expected: Sequence[Utterance], actual: Sequence[Utterance]) -> tuple[IntermediateDiff, ...]:
+    """The texts of both sides as aligned rows with the highest total similarity."""
     start = 0
     while start < min(len(expected), len(actual)) and expected[start][1] == actual[start][1]:
         start += 1
     same = [_pair(expected[at], actual[at], 1.0) for at in range(start)]
     expected_rest, actual_rest = expected[start:], actual[start:]
-    in_place = len(expected_rest) * len(actual_rest) > _MOST_PAIRS
+    in_place = len(expected_rest) * len(actual_rest) > _MAX_PAIRS
     return (
         *same,
-        *(_by_place(expected_rest, actual_rest) if in_place else _best(expected_rest, actual_rest)),
+        *(
+            _pair_by_place(expected_rest, actual_rest)
+            if in_place
+            else _best_alignment(expected_rest, actual_rest)
+        ),
     )
 
 
-def _pair(expected: Said, actual: Said, score: float) -> IntermediateDiff:
+def _pair(expected: Utterance, actual: Utterance, score: float) -> IntermediateDiff:
     return IntermediateDiff(expected[0], expected[1], actual[1], score)
 
 
-def _missing(expected: Sequence[Said]) -> Iterator[IntermediateDiff]:
+def _missing_rows(expected: Sequence[Utterance]) -> Iterator[IntermediateDiff]:
     return (IntermediateDiff(author, text, None) for author, text in expected)
 
 
-def _extra(actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
+def _extra_rows(actual: Sequence[Utterance]) -> Iterator[IntermediateDiff]:
     return (IntermediateDiff(author, None, text) for author, text in actual)
 
 
-def _by_place(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
+def _pair_by_place(expected: Sequence[Utterance], actual: Sequence[Utterance]) -> Iterator[IntermediateDiff]:
     both = min(len(expected), len(actual))
     for text, other in zip(expected, actual, strict=False):
         yield _pair(text, other, _likeness(text[1], other[1]))
-    yield from _missing(expected[both:])
-    yield from _extra(actual[both:])
+    yield from _missing_rows(expected[both:])
+    yield from _extra_rows(actual[both:])
 
 
-def _best(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
-    """The alignment whose pairs have the greatest sum; texts that share nothing are no pair."""
+def _best_alignment(expected: Sequence[Utterance], actual: Sequence[Utterance]) -> Iterator[IntermediateDiff]:
+    """The alignment with the highest total similarity; texts without common words are no pair."""
     likeness = [[_likeness(text[1], other[1]) for other in actual] for text in expected]
     rows, columns = len(expected), len(actual)
     # What the texts from there on come to at best.
@@ -150,13 +154,13 @@ def _best(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[Intermed
             yield _pair(expected[row], actual[column], score)
             row, column = row + 1, column + 1
         elif best[row][column] == best[row + 1][column]:
-            yield from _missing(expected[row : row + 1])
+            yield from _missing_rows(expected[row : row + 1])
             row += 1
         else:
-            yield from _extra(actual[column : column + 1])
+            yield from _extra_rows(actual[column : column + 1])
             column += 1
-    yield from _missing(expected[row:])
-    yield from _extra(actual[column:])
+    yield from _missing_rows(expected[row:])
+    yield from _extra_rows(actual[column:])
 
 
 def _likeness(text: str, other: str) -> float:

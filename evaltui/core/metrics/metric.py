@@ -1,28 +1,29 @@
-"""Shared parts of all metrics: their input, thresholds, turns that are left out, and the verdict over
-turns."""
+"""Common parts of metrics: input, thresholds, skipped turns, and the verdict over turns."""
 
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from evaltui.core.matching.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
-from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
+from evaltui.core.model.eval_set import ConversationScenario, EvalCase, Invocation, Rubric
 from evaltui.core.model.events import TURN
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
 
-_TURNS_NAMED = 3
-NOT_HELD = "turn not in the trace"
-UNSPECIFIED = {
+_MAX_TURNS_NAMED = 3
+# The score from which on an informational metric gives no reason.
+_REFERENCE = 1.0
+NOT_IN_TRACE = "turn not in the trace"
+UNSPECIFIED_REASONS = {
     "calls": "no reference trajectory, not checked",
     "responses": "no reference response, not checked",
 }
@@ -30,15 +31,14 @@ UNSPECIFIED = {
 
 @dataclass(frozen=True)
 class MetricInput:
-    """The input of a metric. `expected` is None where a case has no expected turns (a scenario).
+    """The input of a metric.
 
-    With `thoughts`, thought parts count as answer text, as they do in ADK. With `outputs`, a value that the
-    agent returned beside its texts is the response of `actual`. Turns count from 0: those in
-    `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked, with
-    `unspecified` no response and no calls that the case lacks are compared. `rules` say which differences
-    between arguments count for nothing. `case_rubrics` are those of the case itself, beside those of its
-    turns; `scenario` is what a simulated user was told. With `as_adk`, judges' answers are read and counted
-    as ADK does.
+    `expected` is None for a case without expected turns (a scenario). With `thoughts`, thoughts count as
+    answer text, as in ADK. With `outputs`, `actual` has outputs of the agent as responses. Turns count from
+    0: those in `context` are not scored, calls of those in `skip_calls` are not checked, and with
+    `unspecified` absent responses and calls are not checked. `rules` allow differences between arguments.
+    `case_rubrics` are the rubrics of the case, besides those of its turns; `scenario` is that of a simulated
+    user. With `as_adk`, judges' answers are read as in ADK.
     """
 
     expected: Sequence[Invocation] | None
@@ -52,6 +52,8 @@ class MetricInput:
     rules: CaseRules = field(default_factory=dict)
     case_rubrics: Sequence[Rubric] = ()
     scenario: ConversationScenario | None = None
+    case: EvalCase | None = None
+    """The whole case, of a metric of agents-cli; None of any other metric."""
     as_adk: bool = False
     spent: Spending | None = None
     """Spending of the conversation's model calls; None where it is unknown."""
@@ -62,29 +64,29 @@ Metric = Callable[[MetricInput], MetricResult]
 
 @dataclass(frozen=True)
 class TurnScore:
-    """The score of one turn, and what is wrong with it if anything is."""
+    """The score of a turn, with the reason for a low score."""
 
     score: float
     reason: str = ""
 
 
 class CriterionError(ValueError):
-    """A criterion in the config that the metric cannot be computed with; the message says what to change."""
+    """A metric cannot be computed by its criterion; the message tells the needed change."""
 
 
 def criterion_extra(metric: EvalMetric) -> dict[str, Any]:
-    """The keys of a criterion that not every criterion has, in the config's spelling."""
+    """The keys of a criterion besides the common ones, in the config's spelling."""
     return (metric.criterion.model_extra or {}) if metric.criterion else {}
 
 
 def criterion_option(metric: EvalMetric, name: str, default: Any = None) -> Any:
-    """The value of a key that not every criterion has, in either spelling."""
+    """The value of a key besides the common ones, in either spelling."""
     extra = criterion_extra(metric)
     return extra.get(name, extra.get(camel(name), default))
 
 
-def what_is_wrong(error: ValidationError, as_a_whole: str = "") -> str:
-    """`num_samples: Input should be a valid integer`"""
+def validation_text(error: ValidationError, as_a_whole: str = "") -> str:
+    """The errors in words: `num_samples: Input should be a valid integer`."""
     return "; ".join(
         f"{'.'.join(str(step) for step in problem['loc']) or as_a_whole}: {problem['msg']}"
         for problem in error.errors(include_url=False)
@@ -92,11 +94,16 @@ def what_is_wrong(error: ValidationError, as_a_whole: str = "") -> str:
 
 
 def effective_threshold(metric: EvalMetric) -> float | None:
-    """The threshold that counts: that of the criterion where there is one."""
+    """The threshold that counts: that of the criterion where there is one, None without a verdict."""
+    if metric.is_informational:
+        return None
     return metric.criterion.threshold if metric.criterion else metric.threshold
 
 
 def required_threshold(metric: EvalMetric) -> float:
+    """The threshold that a score is held against. Raises CriterionError without one."""
+    if metric.is_informational:
+        return _REFERENCE
     threshold = effective_threshold(metric)
     if threshold is None:
         raise CriterionError(f"{metric.metric_name} has no threshold; give it one in the config's criteria")
@@ -121,8 +128,39 @@ def not_evaluated(
     )
 
 
+def without_hint(result: MetricResult) -> str:
+    """The reason of a result without the hint of `informational`."""
+    return result.reason.removesuffix(_hint(result.name)).removesuffix("; ")
+
+
+def threshold_hint(result: MetricResult) -> str:
+    """The hint of `informational` in a result; "" for any other result."""
+    hint = _hint(result.name)
+    return hint if result.reason.endswith(hint) else ""
+
+
+def _hint(name: str) -> str:
+    return f"no threshold: evaltui.criteria.{name} gives it one"
+
+
+def informational(result: MetricResult) -> MetricResult:
+    """A result without its verdict and its threshold, with a hint at the key that gives it one.
+
+    Scores and errors stay.
+    """
+    scored = (Status.PASSED, Status.FAILED)
+    turns = tuple(
+        replace(turn, status=Status.INFORMATIONAL) if turn.status in scored else turn
+        for turn in result.per_invocation
+    )
+    if result.status not in (*scored, Status.INFORMATIONAL):
+        return replace(result, threshold=None, per_invocation=turns)
+    reason = "; ".join(filter(None, (without_hint(result), _hint(result.name))))
+    return replace(result, threshold=None, status=Status.INFORMATIONAL, per_invocation=turns, reason=reason)
+
+
 def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
-    """A metric that could not be computed because of an error."""
+    """The result of a metric that could not be computed because of an error."""
     return MetricResult(
         metric.metric_name,
         None,
@@ -136,31 +174,31 @@ def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
 NO_EXPECTED_TURNS = "needs expected turns; this case has none"
 
 
-def unpaired(inputs: MetricInput) -> str:
-    """Why the turns expected and those run cannot be paired; "" where they can, or none are expected."""
+def unpaired_reason(inputs: MetricInput) -> str:
+    """Why expected and actual turns cannot be paired; "" where they can, or there are no expected turns."""
     if inputs.expected is None or len(inputs.expected) == len(inputs.actual):
         return ""
     expected, actual = counted(len(inputs.expected), "turn"), counted(len(inputs.actual), "turn")
     return f"cannot be paired: {expected} expected, {actual} run"
 
 
-def left_out(
+def left_out_turns(
     inputs: MetricInput, *, checks_calls: bool = False, compares: Literal["", "calls", "responses"] = ""
 ) -> dict[int, str]:
-    """The turns that are not scored, with the reason. Turns count from 0.
-
-    `compares` is what a metric needs an expectation of.
-    """
+    """The turns that are not scored, from 0, with the reasons. `compares` is the kind of expectation that a
+    metric needs."""
     skipped: dict[int, str] = {}
     if compares and inputs.unspecified:
         absent = {"calls": "intermediate_data", "responses": "final_response"}[compares]
         turns = (n for n, turn in enumerate(inputs.expected or ()) if getattr(turn, absent) is None)
-        skipped = dict.fromkeys(turns, UNSPECIFIED[compares])
+        skipped = dict.fromkeys(turns, UNSPECIFIED_REASONS[compares])
     if checks_calls and inputs.skip_calls:
         skipped |= dict.fromkeys(inputs.skip_calls, "calls not checked")
     if inputs.context:
         skipped |= dict.fromkeys(inputs.context, "context turn, not scored")
-    return skipped | {number: NOT_HELD for number, turn in enumerate(inputs.actual) if TURN in turn.untold}
+    return skipped | {
+        number: NOT_IN_TRACE for number, turn in enumerate(inputs.actual) if TURN in turn.untold
+    }
 
 
 def unscored_turn(reason: str) -> InvocationScore:
@@ -172,14 +210,14 @@ def score_against_expected(
     score_turn: Callable[[Invocation, Invocation], TurnScore],
     without: Mapping[int, str],
 ) -> MetricResult:
-    """The mean of `score_turn(expected, actual)` over the turns that are not in `without`.
+    """The mean of `score_turn(expected, actual)` over the turns outside of `without`.
 
-    Raises CriterionError where the metric has no threshold.
+    Raises CriterionError without a threshold.
     """
     threshold = required_threshold(inputs.metric)
     if inputs.expected is None:
         return not_evaluated(inputs.metric, NO_EXPECTED_TURNS)
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     turns: list[InvocationScore] = []
     scores: list[float] = []
@@ -195,7 +233,7 @@ def score_against_expected(
     score = mean(scores)
     status = verdict(score, threshold)
     failed = {number: turn.reason for number, turn in enumerate(turns) if turn.status is Status.FAILED}
-    reason = in_turns(failed)
+    reason = turn_reasons(failed)
     if status is Status.FAILED and not reason:
         reason = f"the mean over turns, {score!r}, is below {threshold!r}"
     return MetricResult(
@@ -204,10 +242,10 @@ def score_against_expected(
 
 
 def nothing_to_score(turns: Sequence[InvocationScore]) -> str:
-    if any(turn.reason == NOT_HELD for turn in turns):
-        return f"no turn to score: {NOT_HELD}"
+    if any(turn.reason == NOT_IN_TRACE for turn in turns):
+        return f"no turn to score: {NOT_IN_TRACE}"
     reasons = {turn.reason for turn in turns}
-    if len(reasons) == 1 and reasons <= set(UNSPECIFIED.values()):
+    if len(reasons) == 1 and reasons <= set(UNSPECIFIED_REASONS.values()):
         return f"no turn to score: {reasons.pop()}"
     if turns:
         return "no turn to score: all are context or not checked"
@@ -220,19 +258,19 @@ def mean(scores: Sequence[float]) -> float:
     return functools.reduce(operator.add, scores, 0.0) / len(scores)
 
 
-def in_turns(reasons: Mapping[int, str]) -> str:
-    """The reasons of turns (from 0) as a text, of the first ones in full."""
+def turn_reasons(reasons: Mapping[int, str]) -> str:
+    """The reasons by turn (from 0) as text, with the first reasons in full."""
     texts = [f"turn {number + 1}: {reason}" for number, reason in reasons.items() if reason]
-    more = len(texts) - _TURNS_NAMED
-    return "; ".join(texts[:_TURNS_NAMED] + ([f"{counted(more, 'turn')} more"] if more > 0 else []))
+    more = len(texts) - _MAX_TURNS_NAMED
+    return "; ".join(texts[:_MAX_TURNS_NAMED] + ([f"{counted(more, 'turn')} more"] if more > 0 else []))
 
 
-MISPLACED = (
+MISPLACED_FUNCTION = (
     "a metric in short form belongs under evaltui.criteria; under criteria google-adk cannot find the metric"
 )
 
 
 def names_function(criterion: BaseCriterion | float | None) -> bool:
-    """Whether a criterion that is not one of `evaltui.criteria` is written as if it were."""
+    """Whether a criterion outside of `evaltui.criteria` is written like one inside."""
     extra = criterion.model_extra if isinstance(criterion, BaseCriterion) else None
     return "function" in (extra or {})

@@ -1,4 +1,4 @@
-"""Whether the metrics that configs ask for can be computed here, before any model is asked."""
+"""Checks before a run: whether the metrics of configs can be computed here."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ from rich.cells import cell_len
 from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.judges.rubrics import criterion_rubrics
 from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES, is_known
-from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_metric, unmet_by_user
+from evaltui.core.metrics.requirements import (
+    Facts,
+    MetricReadiness,
+    Readiness,
+    unmet_by_metric,
+    unmet_by_user,
+)
 from evaltui.core.model.base_model import NOT_REPORTED
 from evaltui.core.model.config import EvalConfig, EvalMetric
-from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
+from evaltui.core.model.datasets import checks_unspecified
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.json_values import field_of
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
-from evaltui.text.figures import counted, show_number, some_of
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
 from evaltui.text.values import visible
 
 
 class CaseTraits(NamedTuple):
-    """`turns_without_answer` count from 0; `rubric_types` is what the rubrics of the case and its turns are
-    for, "" for those that do not say."""
+    """Properties of a case that metrics need.
+
+    `turns_without_answer` count from 0; `rubric_types` are the types of the rubrics of the case and its
+    turns, "" for rubrics without type.
+    """
 
     eval_id: str
     turns_without_answer: tuple[int, ...]
@@ -36,12 +45,12 @@ class CaseTraits(NamedTuple):
 
 
 def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
-    """Traits of every case, in their order."""
+    """The traits of each case, in order."""
     stored = cases.stored if isinstance(cases, StoredCases) else map(StoredCase.of, cases)
-    return (_of_data(case.eval_id, case.data()) for case in stored)
+    return (_data_traits(case.eval_id, case.data()) for case in stored)
 
 
-def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
+def _data_traits(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
     turns = data.get("conversation") or []
     rubrics = [
         *(data.get("rubrics") or ()),
@@ -52,7 +61,7 @@ def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
         tuple(
             number
             for number, turn in enumerate(turns)
-            if not _has_text(field_of(turn, "final_response")) and data.get(OWN_KEY) != UNSPECIFIED
+            if not _has_text(field_of(turn, "final_response")) and checks_unspecified(data)
         ),
         frozenset(rubric.get("type") or "" for rubric in rubrics),
         any(_has_texts(field_of(turn, "intermediate_data")) for turn in turns),
@@ -73,12 +82,12 @@ def _has_texts(intermediate: Mapping[str, Any] | None) -> bool:
 _ADD_TEXTS = "add intermediate_responses to a turn of one of these cases, or remove the metric"
 
 SCENARIO = "conversation_scenario"
-"""Stands for a metric where it is the simulated user who cannot be played."""
+"""Name of the check for simulated users that cannot be played."""
 
 
 @dataclass(frozen=True)
 class SetToCheck:
-    """Cases of a set that are to be run, and the config that scores them. `path` is that of `CaseId`."""
+    """Cases of a set to run, and the config that scores them; `path` is that of `CaseId`."""
 
     eval_set_id: str
     cases: Sequence[EvalCase]
@@ -92,7 +101,7 @@ class SetToCheck:
 
 @dataclass(frozen=True)
 class CaseOfSet:
-    """A case by the ids of its set and its own."""
+    """A case by its id and the id of its set."""
 
     eval_set_id: str
     eval_id: str
@@ -100,27 +109,27 @@ class CaseOfSet:
 
 @dataclass(frozen=True)
 class MetricCheck:
-    """Whether a metric that is asked for can be computed, checked before the run."""
+    """Whether a metric can be computed, checked before the run."""
 
     metric: str
     readiness: Readiness = field(metadata={"serialization_alias": "status"})
     why: str = ""
-    """Why it does not run; of one that runs, what may not be meant."""
+    """Why it cannot be computed, or a warning if it can."""
     fix: str = ""
     """The remedy."""
     optional: bool = False
     sets: tuple[str, ...] = ()
-    """Ids of the sets that this holds for."""
+    """Ids of the sets with this check."""
     in_all: bool = field(default=True, metadata=NOT_REPORTED)
-    """Whether they are all sets of the run."""
+    """Whether these are all sets of the run."""
     cases: int = 0
-    """How many cases they have."""
+    """Number of cases in these sets."""
     without: tuple[CaseOfSet, ...] = ()
     """Cases for which the metric cannot be evaluated."""
     withheld: bool = field(default=False, metadata=NOT_REPORTED)
-    """Whether it is not even tried; others that cannot run say so themselves."""
+    """Whether the metric is not tried at all."""
     paths: tuple[str, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Paths of the sets, as in `CaseId`."""
+    """Paths of the sets as in `CaseId`."""
 
     @property
     def is_fine(self) -> bool:
@@ -128,23 +137,21 @@ class MetricCheck:
 
     @property
     def reason(self) -> str:
-        """Why it does not run, and what to do, as the reason of a metric."""
+        """The reason and the remedy, as the reason of a metric's result."""
         return ". ".join(part for part in (self.why, self.fix) if part)
 
 
 def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ...]:
-    """A check of each metric that is asked for, in the order of the configs.
-
-    Where the same holds for several sets there is one check for all of them.
-    """
+    """The checks of the metrics in use, in the order of the configs; equal checks of several sets are
+    joined."""
     sets = [eval_set for eval_set in sets if eval_set.cases]
-    groups: dict[str, dict[tuple[Found, bool], list[tuple[SetToCheck, int, Found]]]] = {}
+    groups: dict[str, dict[tuple[MetricReadiness, bool], list[tuple[SetToCheck, int, MetricReadiness]]]] = {}
     for eval_set in sets:
         known_metrics = {
             SCENARIO,
             *(metric.metric_name for metric in eval_set.config.metrics() if is_known(metric)),
         }
-        for name, finding, cases in _of_set(eval_set, facts):
+        for name, finding, cases in _set_readiness(eval_set, facts):
             optional = name in eval_set.config.evaltui.optional and name in known_metrics
             alike = groups.setdefault(name, {}).setdefault((finding, optional), [])
             alike.append((eval_set, cases, finding))
@@ -171,22 +178,21 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
     )
 
 
-def withheld(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
-    """The metrics that are not even tried in a set, with the reason; SCENARIO where no user can be played.
-
-    `path` is that of `CaseId`.
-    """
+def withheld_metrics(checks: Iterable[MetricCheck], path: str) -> dict[str, str]:
+    """The metrics that are not tried in a set, with reasons; SCENARIO for simulated users. `path` is that of
+    `CaseId`."""
     return {check.metric: check.reason for check in checks if check.withheld and path in check.paths}
 
 
-def in_short(checks: Iterable[MetricCheck]) -> str:
-    """`safety_v1 and final_response_match_v2 cannot run`, "" where all is well; without what is optional."""
+def problems_text(checks: Iterable[MetricCheck]) -> str:
+    """The problems in short, without optional metrics: `safety_v1 and final_response_match_v2 cannot run`; ""
+    for none."""
     by_kind: dict[str, dict[str, None]] = {}
     for check in checks:
         if not (check.is_fine or check.optional):
             by_kind.setdefault(_KINDS[check.readiness], {})[check.metric] = None
     named = {
-        kind: " and ".join(names) if len(names) <= _MOST_NAMES else counted(len(names), "metric")
+        kind: " and ".join(names) if len(names) <= _MAX_NAMES else counted(len(names), "metric")
         for kind, names in by_kind.items()
     }
     return "; ".join(f"{named[kind]} {kind}" for kind in _KINDS.values() if kind in named)
@@ -197,31 +203,31 @@ _KINDS = {
     Readiness.SOME_CASES: "cannot run for every case",
     Readiness.RUNS: "may not be meant so",
 }
-_MOST_NAMES = 2
+_MAX_NAMES = 2
 
 
 def check_metric(info: MetricInfo, facts: Facts) -> MetricCheck:
-    """Whether a metric could run here if a config asked for it with all that it needs."""
+    """The check of a metric as if a config used it with all its needs."""
     if info.judged is None:
         return MetricCheck(info.name, Readiness.RUNS)
     least = info.interval[0] if info.interval else 0.0
     config = EvalConfig(criteria={info.name: least})
-    finding = unmet_by_metric(config.metrics()[0], config, facts, recorded=False) or Found()
+    finding = unmet_by_metric(config.metrics()[0], config, facts, recorded=False) or MetricReadiness()
     return MetricCheck(info.name, finding.readiness, finding.why, finding.fix)
 
 
 # One set
 
 
-def _of_set(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, int]]:
-    """Yields the readiness of each metric, and the number of cases that it is for."""
+def _set_readiness(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, MetricReadiness, int]]:
+    """The readiness of each metric of a set, and the number of its cases."""
     cases = _Cases(eval_set)
     recorded = eval_set.known_as in facts.recorded
     for metric in eval_set.config.metrics():
         finding = (
             unmet_by_metric(metric, eval_set.config, facts, recorded=recorded)
             or _data(metric, cases)
-            or Found()
+            or MetricReadiness()
         )
         yield metric.metric_name, finding, cases.count
     if cases.simulated and (problem := unmet_by_user(eval_set.config, facts, recorded)):
@@ -229,7 +235,7 @@ def _of_set(eval_set: SetToCheck, facts: Facts) -> Iterator[tuple[str, Found, in
 
 
 class _Cases:
-    """The cases of a set, looked at once and only where a metric needs it."""
+    """The traits of the cases of a set, computed once, if a metric needs them."""
 
     def __init__(self, eval_set: SetToCheck) -> None:
         self._set = eval_set
@@ -243,7 +249,7 @@ class _Cases:
 
     @property
     def without_answers(self) -> list[str]:
-        """The cases in which not every turn that is scored expects an answer."""
+        """The ids of cases in which a scored turn expects no answer."""
         config, eval_set_id = self._set.config, self._set.eval_set_id
         return [
             case.eval_id
@@ -258,13 +264,13 @@ class _Cases:
 # What the cases hold
 
 
-def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
-    """Why a metric can be computed for some cases only, or for none."""
+def _data(metric: EvalMetric, cases: _Cases) -> MetricReadiness | None:
+    """The readiness of a metric that can be computed for some cases only, or for none; None for all."""
     info = METRICS.get(metric.metric_name)
     if info is None or metric.custom_function_path is not None:
         return None
     if "expected turns" in info.needs and cases.simulated:
-        return _lacking(
+        return _some_cases(
             cases,
             cases.simulated,
             "the metric needs expected turns; cases with a simulated user have none",
@@ -274,9 +280,9 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
         # Of other cases it says nothing, and their other metrics decide.
         if any(case.expects_texts for case in cases.traits):
             return None
-        return Found(Readiness.CANNOT, "no turn expects intermediate responses", _ADD_TEXTS)
+        return MetricReadiness(Readiness.CANNOT, "no turn expects intermediate responses", _ADD_TEXTS)
     if "a scenario" in info.needs and cases.scripted:
-        return _lacking(
+        return _some_cases(
             cases,
             cases.scripted,
             "the metric rates a simulated user; these cases have no conversation_scenario",
@@ -284,14 +290,14 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
         )
     if metric.metric_name in RUBRIC_TYPES and not criterion_rubrics(metric):
         kind = RUBRIC_TYPES[metric.metric_name]
-        return _lacking(
+        return _some_cases(
             cases,
             [case.eval_id for case in cases.traits if not case.rubric_types & {"", kind}],
             "no rubrics for this metric",
             f'add "rubrics" to its criterion, to the case or to its turns, of type {kind} or without one',
         )
-    if metric.metric_name == "final_response_match_v2" and not _counts_what_is_said_before(metric):
-        return _lacking(
+    if metric.metric_name == "final_response_match_v2" and not _includes_earlier_texts(metric):
+        return _some_cases(
             cases,
             cases.without_answers,
             "some turns have no expected response",
@@ -300,53 +306,53 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
     return None
 
 
-def _counts_what_is_said_before(metric: EvalMetric) -> bool:
+def _includes_earlier_texts(metric: EvalMetric) -> bool:
     return metric.criterion is not None and metric.criterion.include_intermediate_responses_in_final
 
 
-def _lacking(cases: _Cases, without: Sequence[str], why: str, fix: str) -> Found | None:
+def _some_cases(cases: _Cases, without: Sequence[str], why: str, fix: str) -> MetricReadiness | None:
     if not without:
         return None
     if len(without) == cases.count:
-        return Found(Readiness.CANNOT, why, fix)
-    return Found(Readiness.SOME_CASES, why, fix, without=tuple(without))
+        return MetricReadiness(Readiness.CANNOT, why, fix)
+    return MetricReadiness(Readiness.SOME_CASES, why, fix, without=tuple(without))
 
 
 _INDENT = 4
-_MOST_CASES = 3
+_MAX_CASES = 3
 
 
 def check_lines(checks: Sequence[MetricCheck], width: int, *, every: bool = False) -> Iterator[Line]:
-    """A table of what does not run as it should, and why; with `every`, of all metrics."""
+    """A table of metrics with problems; with `every`, of all metrics."""
     shown = [check for check in checks if every or not check.is_fine]
     names = max((cell_len(visible(check.metric)) for check in shown), default=0)
     names = min(names, width - 24)
     yield [(f"  {pad('METRIC', names)}  RUNS FOR", "bold")]
     for check in shown:
-        row: Line = [_mark(check), (f" {pad(visible(check.metric), names)}  {_runs_for(check)}", "")]
+        row: Line = [_mark(check), (f" {pad(visible(check.metric), names)}  {_scope_text(check)}", "")]
         if check.optional:
             row.append(("  optional", "muted"))
         yield cut(row, width)
-        yield from _explained(check, width)
+        yield from _explanation_lines(check, width)
     fine = len(checks) - len(shown)
     if fine:
         what = counted(fine, "other metric runs", "other metrics run")
         yield [(f"  {what} for every case", "muted")]
 
 
-def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
+def _explanation_lines(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
-        yield from _indented([(f"in {visible(', '.join(check.sets))}", "muted")], width)
+        yield from _indent_lines([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
-        ids = some_of([case.eval_id for case in check.without], _MOST_CASES)
-        yield from _indented([(f"not for {visible(ids)}", "muted")], width)
+        ids = short_list([case.eval_id for case in check.without], _MAX_CASES)
+        yield from _indent_lines([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
         fix = f" {check.fix}." if check.fix else ""
         fix = fix.replace("?.", "?")
-        yield from _indented([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
+        yield from _indent_lines([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
 
 
-def _indented(spans: Sequence[Span], width: int) -> Iterator[Line]:
+def _indent_lines(spans: Sequence[Span], width: int) -> Iterator[Line]:
     yield from wrap_behind([(" " * _INDENT, "")], spans, width)
 
 
@@ -356,7 +362,7 @@ def _mark(check: MetricCheck) -> Span:
     return "–", "warning"
 
 
-def _runs_for(check: MetricCheck) -> str:
+def _scope_text(check: MetricCheck) -> str:
     cases = counted(check.cases, "case")
     match check.readiness:
         case Readiness.RUNS:

@@ -1,4 +1,4 @@
-"""Needs of a metric: a model and its key, a function, a usable criterion."""
+"""Requirements of a metric: a model and its key, a function, a usable criterion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaltui.core.metrics.gemini_access import GeminiAccess, is_gemini_name
 from evaltui.core.metrics.judges.judge import judge_options
 from evaltui.core.metrics.judges.rubrics import criterion_rubrics
 from evaltui.core.metrics.metric import (
-    MISPLACED,
+    MISPLACED_FUNCTION,
     CriterionError,
     MetricInput,
     names_function,
@@ -21,7 +21,7 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES
 from evaltui.core.model.config import EvalConfig, EvalMetric, SimulatorConfig
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest_word
 
 
 class Readiness(StrEnum):
@@ -32,18 +32,18 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about this machine and the agent's folder, gathered without importing or asking anything."""
+    """Facts about this machine and the agent's folder, found without imports or requests."""
 
     gemini: GeminiAccess
     has_module: Callable[[str], bool]
-    """Whether a function of the user's would find its module."""
+    """Whether the module of a custom function exists."""
     record: RecordMode = DEFAULT_MODE
     recorded: frozenset[str] = frozenset()
-    """The paths of the sets that have recordings."""
+    """The paths of the sets with recordings."""
 
 
 @dataclass(frozen=True)
-class Found:
+class MetricReadiness:
     """Readiness of a metric in one set; see `preflight.MetricCheck`."""
 
     readiness: Readiness = Readiness.RUNS
@@ -53,81 +53,98 @@ class Found:
     without: tuple[str, ...] = field(default=(), compare=False)
 
 
-def _unmet(why: str, fix: str = "") -> Found:
-    return Found(Readiness.CANNOT, why, fix, withheld=True)
+def _cannot_run(why: str, fix: str = "") -> MetricReadiness:
+    return MetricReadiness(Readiness.CANNOT, why, fix, withheld=True)
 
 
-def unmet_by_metric(metric: EvalMetric, config: EvalConfig, facts: Facts, *, recorded: bool) -> Found | None:
-    """Why a metric can be computed for no case, or not as meant, whatever the cases hold."""
+def unmet_by_metric(
+    metric: EvalMetric, config: EvalConfig, facts: Facts, *, recorded: bool
+) -> MetricReadiness | None:
+    """Why a metric cannot be computed for any case, or has an invalid setting; None where it can."""
     if metric.not_evaluated:
-        return _unmet(metric.not_evaluated)
+        return _cannot_run(metric.not_evaluated)
+    if metric.definition is not None and metric.definition.is_function:
+        return None
     if metric.custom_function_path is not None:
         return _custom(metric, metric.custom_function_path, facts)
+    if metric.definition is not None and metric.definition.prompt_template:
+        return _with_judge(metric, facts, recorded)
     info = METRICS.get(metric.metric_name)
     if info is None:
-        return _unknown(metric.metric_name, config)
+        return _unknown_metric(metric.metric_name, config)
+    if info.judged:
+        return _with_judge(metric, facts, recorded)
     try:
-        return _judged(metric, facts, recorded) if info.judged else _computed(metric, info)
+        return _criterion_problem(metric, info)
     except CriterionError as error:
-        return Found(Readiness.CANNOT, str(error))
+        return MetricReadiness(Readiness.CANNOT, str(error))
 
 
-def _judged(metric: EvalMetric, facts: Facts, recorded: bool) -> Found | None:
+def _with_judge(metric: EvalMetric, facts: Facts, recorded: bool) -> MetricReadiness | None:
+    try:
+        return _judge_problem(metric, facts, recorded)
+    except CriterionError as error:
+        return MetricReadiness(Readiness.CANNOT, str(error))
+
+
+def _judge_problem(metric: EvalMetric, facts: Facts, recorded: bool) -> MetricReadiness | None:
     if metric.metric_name in RUBRIC_TYPES:
         criterion_rubrics(metric)
     model = judge_options(metric).judge_model
-    return _model(model, "judge", "judge_model_options.judge_model", facts, recorded)
+    return _model_problem(model, "judge", "judge_model_options.judge_model", facts, recorded)
 
 
-def _computed(metric: EvalMetric, info: MetricInfo) -> Found | None:
-    """A metric that is computed here says what is wrong with its criterion when there is nothing to score."""
+def _criterion_problem(metric: EvalMetric, info: MetricInfo) -> MetricReadiness | None:
+    """The readiness of a computed metric with an invalid criterion; None for a valid one."""
     if info.function is None:
         return None
     reason = info.function(MetricInput(metric=metric, expected=(), actual=())).reason
-    return Found(Readiness.CANNOT, reason) if reason != nothing_to_score(()) else None
+    return MetricReadiness(Readiness.CANNOT, reason) if reason != nothing_to_score(()) else None
 
 
-def _custom(metric: EvalMetric, path: str, facts: Facts) -> Found | None:
+def _custom(metric: EvalMetric, path: str, facts: Facts) -> MetricReadiness | None:
     module = path.rpartition(".")[0]
     if not module:
-        return _unmet(
+        return _cannot_run(
             f"{path!r} is not the path of a function, such as my_agent.metrics.{metric.metric_name}"
         )
-    return None if facts.has_module(module) else _no_module(module, f"the metric's function {path}")
+    return None if facts.has_module(module) else _missing_module(module, f"the metric's function {path}")
 
 
-def _unknown(name: str, config: EvalConfig) -> Found:
+def _unknown_metric(name: str, config: EvalConfig) -> MetricReadiness:
     if names_function(config.criteria.get(name)):
-        return _unmet(MISPLACED)
-    hit = nearest(name, [*METRICS, *(config.custom_metrics or {})])
-    return _unmet(
+        return _cannot_run(MISPLACED_FUNCTION)
+    hit = nearest_word(name, [*METRICS, *(config.custom_metrics or {})])
+    return _cannot_run(
         f"unknown metric {name}",
         f"Did you mean {hit}?" if hit else "`evaltui metrics` lists all metrics",
     )
 
 
-def _model(model: str, who: str, option: str, facts: Facts, recorded: bool) -> Found | None:
-    """Why a model that is to judge, or to play a user, cannot be asked."""
+def _model_problem(model: str, who: str, option: str, facts: Facts, recorded: bool) -> MetricReadiness | None:
+    """Why a model for a judge or a simulated user cannot be asked; None where it can."""
     module, colon, function = model.partition(":")
     if colon and module and function:
         if facts.record == "replay" or facts.has_module(module):
             return None
-        return _no_module(module, f"{option} {model}")
+        return _missing_module(module, f"{option} {model}")
     if not (is_gemini_name(model) or facts.gemini.serves_other_names):
-        return _unmet(f"the {who} {model} is not a Gemini model", _other_model(model, who, option))
+        return _cannot_run(
+            f"the {who} {model} is not a Gemini model", _other_model_advice(model, who, option)
+        )
     if facts.record == "replay" or not facts.gemini.problem:
         return None
     why, fix = facts.gemini.problem, facts.gemini.fix
     if facts.record == "auto" and recorded:
-        return Found(Readiness.RUNS, f"{why}, so only recorded responses are replayed", fix)
-    return _unmet(why, f"{fix}, or list the metric under evaltui.optional" if who == "judge" else fix)
+        return MetricReadiness(Readiness.RUNS, f"{why}, so only recorded responses are replayed", fix)
+    return _cannot_run(why, f"{fix}, or list the metric under evaltui.optional" if who == "judge" else fix)
 
 
-def _other_model(model: str, who: str, option: str) -> str:
+def _other_model_advice(model: str, who: str, option: str) -> str:
     own = model.rpartition("/")[2]
     if is_gemini_name(own):
         return f"Did you mean {own}? Gemini models have no provider prefix"
-    if hit := nearest(model, _WELL_KNOWN, likeness=0.8):
+    if hit := nearest_word(model, _WELL_KNOWN, likeness=0.8):
         return f"Did you mean {hit}?"
     key, role = option.rpartition(".")[2], who.rpartition(" ")[2]
     return f'For other models name a function that calls them: "{key}": "my_agent.models:my_{role}"'
@@ -136,27 +153,31 @@ def _other_model(model: str, who: str, option: str) -> str:
 _WELL_KNOWN = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro")
 
 
-def _no_module(module: str, what: str) -> Found:
-    return _unmet(
+def _missing_module(module: str, what: str) -> MetricReadiness:
+    return _cannot_run(
         f"no module {module} for {what}",
         "Create it or correct the name; searched are the agent's folder, its parent and installed packages",
     )
 
 
 def functions_of(config: EvalConfig) -> Iterator[str]:
-    """The dotted paths of the functions of the user's that metrics, judges and simulated users are."""
+    """The dotted paths of custom functions for metrics, judges and simulated users."""
     models = [config.user_simulator_config.model] if config.user_simulator_config else []
     for metric in config.metrics():
+        info, definition = METRICS.get(metric.metric_name), metric.definition
+        if definition is not None and definition.is_function:
+            # The code is a part of the config.
+            continue
         if metric.custom_function_path is not None:
             yield metric.custom_function_path
-        elif (info := METRICS.get(metric.metric_name)) is not None and info.judged:
+        elif (info is not None and info.judged) or (definition is not None and definition.prompt_template):
             with suppress(CriterionError):
                 models.append(judge_options(metric).judge_model)
     yield from (model.replace(":", ".") for model in models if ":" in model)
 
 
-def unmet_by_user(config: EvalConfig, facts: Facts, recorded: bool) -> Found | None:
+def unmet_by_user(config: EvalConfig, facts: Facts, recorded: bool) -> MetricReadiness | None:
     simulator = config.user_simulator_config or SimulatorConfig()
     if simulator.refusal is not None:
-        return _unmet(simulator.refusal)
-    return _model(simulator.model, "simulated user", "user_simulator_config.model", facts, recorded)
+        return _cannot_run(simulator.refusal)
+    return _model_problem(simulator.model, "simulated user", "user_simulator_config.model", facts, recorded)

@@ -1,7 +1,7 @@
-"""`response_match_score`: how many words an answer shares with the expected one, as ROUGE-1 for every script.
+"""`response_match_score`: the words that answer and expected answer share, as ROUGE-1 for every script.
 
-The words are those of google-adk 2.13 (`final_response_match_v1`): scripts written without spaces are cut
-into characters or grapheme clusters, ASCII words are stemmed by rouge_score, others are kept as they are.
+Words are those of google-adk 2.13 (`final_response_match_v1`): text in scripts without spaces is split into
+characters or grapheme clusters, ASCII words are stemmed by rouge_score, others are unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
     effective_threshold,
-    left_out,
+    left_out_turns,
     score_against_expected,
 )
 from evaltui.core.model.config import EvalConfig
@@ -34,7 +34,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
 )
 from evaltui.core.model.outcome import MetricResult
-from evaltui.text.figures import plural, show_score, some_of
+from evaltui.text.figures import plural, short_list, show_score
 
 _CJK = (
     (0x4E00, 0x9FFF),  # ideographs
@@ -51,7 +51,7 @@ _NO_SPACES = (
 
 
 def rouge_1_f(candidate: str, reference: str) -> float:
-    """The F-measure of the words that two texts share, from 0.0 to 1.0; 0.0 where either has no word."""
+    """The F-measure of the words that two texts share, from 0.0 to 1.0; 0.0 if one has no words."""
     candidate_words, reference_words = _word_counts(candidate), _word_counts(reference)
     if not candidate_words or not reference_words:
         return 0.0
@@ -68,11 +68,11 @@ def rouge_1_f(candidate: str, reference: str) -> float:
 
 def words(text: str) -> list[str]:
     """The words of a text before stemming, in lower case and compatibility-composed (NFKC)."""
-    return "".join(map(_spaced, unicodedata.normalize("NFKC", text).lower())).split()
+    return "".join(map(_space_out, unicodedata.normalize("NFKC", text).lower())).split()
 
 
 @lru_cache(maxsize=4096)
-def _spaced(char: str) -> str:
+def _space_out(char: str) -> str:
     code = ord(char)
     if any(first <= code <= last for first, last in _CJK):
         return f" {char} "
@@ -113,10 +113,11 @@ def _ascii_tokenizer() -> Any:
 
 @contextmanager
 def _stemmer_alone() -> Iterator[None]:
-    """Inside, a module of NLTK loads without the rest of NLTK, which its packages import when they load.
+    """Lets a module of NLTK be imported without the rest of NLTK during its block.
 
-    That is SciPy, scikit-learn and pandas where they are installed: two seconds and 170 MB, none of which the
-    Porter stemmer needs. Afterwards NLTK counts as not imported, so that who wants it gets the whole of it.
+    NLTK's packages import SciPy, scikit-learn and pandas if they are installed: two seconds and 170 MB that
+    the Porter stemmer does not need. Afterwards NLTK counts as not imported, so that others can import all of
+    it.
     """
     if "nltk" in sys.modules:
         yield
@@ -131,7 +132,7 @@ def _stemmer_alone() -> Iterator[None]:
 
 
 def _empty_package(name: str) -> ModuleType:
-    """A package whose modules can be imported, and whose own code has not been run."""
+    """A package object for importing its modules without running its own code."""
     spec = find_spec(name)
     if spec is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -147,15 +148,16 @@ def _empty_package(name: str) -> ModuleType:
     )
 )
 def response_match_score(inputs: MetricInput) -> MetricResult:
-    """ROUGE-1 F of the responses, the mean over turns. Raises CriterionError where there is no threshold.
+    """ROUGE-1 F of the responses, the mean over turns.
 
-    A turn that is expected to wait for the user needs no text; without one, its score is whether it waits.
+    Raises CriterionError without a threshold. A turn that is expected to wait for the user needs no text;
+    without a text, its score is 1.0 if it waits.
     """
     waits = {id(inputs.actual[turn]): names for turn, names in turns_without_text(inputs).items()}
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         if (awaited := waits.get(id(actual))) is not None:
-            return _waiting(awaited, actual)
+            return _waiting_score(awaited, actual)
         expected_text = scored_text(expected, thoughts=inputs.thoughts)
         actual_text = scored_text(actual, thoughts=inputs.thoughts)
         score = rouge_1_f(actual_text, expected_text)
@@ -164,11 +166,11 @@ def response_match_score(inputs: MetricInput) -> MetricResult:
             absent = "no text, but an output" + ("" if inputs.as_adk else f". {SCORE_OUTPUTS}")
         return TurnScore(score, _shortfall(score, actual_text, expected_text, absent))
 
-    return score_against_expected(inputs, score_turn, left_out(inputs, compares="responses"))
+    return score_against_expected(inputs, score_turn, left_out_turns(inputs, compares="responses"))
 
 
 def turns_without_text(inputs: MetricInput) -> dict[int, frozenset[str]]:
-    """Names of the awaited calls, by turn (from 0), where neither side has a text to compare."""
+    """Names of expected waiting calls by turn (from 0), for turns without a text on either side."""
     if inputs.as_adk or inputs.expected is None:
         return {}
     return {
@@ -181,7 +183,7 @@ def turns_without_text(inputs: MetricInput) -> dict[int, frozenset[str]]:
 
 
 def awaited_calls(turns: Sequence[Invocation]) -> dict[int, frozenset[str]]:
-    """Names of the calls that are expected to wait for the user's response, by turn (from 0)."""
+    """Names of calls that are expected to wait for the user's response, by turn (from 0)."""
     awaited = {}
     for number, (turn, following) in enumerate(zip_longest(turns, turns[1:])):
         parts = (following.user_content.parts or []) if following else []
@@ -191,7 +193,7 @@ def awaited_calls(turns: Sequence[Invocation]) -> dict[int, frozenset[str]]:
     return awaited
 
 
-def _waiting(awaited: frozenset[str], actual: Invocation) -> TurnScore:
+def _waiting_score(awaited: frozenset[str], actual: Invocation) -> TurnScore:
     if awaited & _call_names(actual):
         return TurnScore(1.0)
     return TurnScore(0.0, f"no response text and no call of {' or '.join(sorted(awaited))}")
@@ -214,19 +216,20 @@ def _shortfall(score: float, actual_text: str, expected_text: str, absent: str) 
 
 
 SCORE_OUTPUTS = 'Set "outputs": "score" in the evaltui block of the config to score it'
-_METRIC = "response_match_score"
+_METRIC_NAME = "response_match_score"
 _TURNS_NAMED = 3
 
 
 def never_passes(
     case: EvalCase, config: EvalConfig, context: Collection[int], outputs: Collection[int] = ()
 ) -> str:
-    """Why a case can never pass, and what to do; "" where it can.
+    """Why a case can never pass, and the remedy; "" where it can pass.
 
-    Turns count from 0: those in `context` are not scored, of those in `outputs` the response is an output.
+    Turns count from 0: those in `context` are not scored, those in `outputs` have an output as response.
     """
     threshold = next(
-        (effective_threshold(metric) for metric in config.metrics() if metric.metric_name == _METRIC), None
+        (effective_threshold(metric) for metric in config.metrics() if metric.metric_name == _METRIC_NAME),
+        None,
     )
     scored = {
         number: scored_text(turn, thoughts=config.evaltui.thoughts == "score")
@@ -241,12 +244,12 @@ def never_passes(
     failing = {*wordless, *returned}
     if threshold is None or not failing or (len(scored) - len(failing)) / len(scored) >= threshold:
         return ""
-    named = some_of([str(number + 1) for number in returned or wordless], _TURNS_NAMED)
+    named = short_list([str(number + 1) for number in returned or wordless], _TURNS_NAMED)
     if returned:
         turns = plural(len(returned), f"turn {named} has", f"turns {named} have")
         return f"fails: {turns} no text, but an output. {SCORE_OUTPUTS}"
     turns = plural(len(wordless), f"turn {named} expects", f"turns {named} expect")
     return (
-        f"never passes: {turns} a response without words; {_METRIC} scores it 0 (threshold {threshold:g}). "
-        f"Mark it as context, or remove {_METRIC} from the config"
+        f"never passes: {turns} a response without words; {_METRIC_NAME} scores it 0 "
+        f"(threshold {threshold:g}). Mark it as context, or remove {_METRIC_NAME} from the config"
     )

@@ -1,8 +1,7 @@
-"""Limits on a case: US dollars, seconds, tokens. Lower is better; unknown is not evaluated.
+"""Metrics with limits for a case: US dollars, seconds, tokens; lower is better, unknown is not evaluated.
 
-Of a repeat as a whole, context turns included, and of the agent alone: judges and simulated users do not
-count. A replayed call counts with what it would have cost, so that a replay does not pass whatever it
-holds.
+They cover a whole repeat with context turns, and the agent alone, without judges and simulated users. A
+replayed call counts with its original cost.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted, show_money, show_number
 
 
-def _at_most(meaning: str) -> Callable[[Metric], Metric]:
-    """Declares a metric of what a case may take at most."""
+def _limit_metric(meaning: str) -> Callable[[Metric], Metric]:
+    """Declares a metric that limits a value of a case."""
     return metric(MetricInfo(meaning, interval=None, source="evaltui", lower_is_better=True))
 
 
-@_at_most("US dollars that the agent may spend on a case; lower is better.")
+@_limit_metric("US dollars that the agent may spend on a case; lower is better.")
 def cost_usd(inputs: MetricInput) -> MetricResult:
     """US dollars of the agent's model calls. Raises CriterionError without a threshold."""
     spent = _agent_spending(inputs)
@@ -43,11 +42,11 @@ def cost_usd(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, cost.usd + (cost.saved_usd or 0.0), show_money)
 
 
-@_at_most("Seconds that the turns of a case may take; lower is better.")
+@_limit_metric("Seconds that the turns of a case may take; lower is better.")
 def seconds(inputs: MetricInput) -> MetricResult:
     """Seconds of all turns. Raises CriterionError without a threshold."""
     if not inputs.actual:
-        return not_evaluated(inputs.metric, _nothing(inputs))
+        return not_evaluated(inputs.metric, _nothing_reason(inputs))
     durations = [turn.duration for turn in inputs.actual]
     if inputs.spent is not None and inputs.spent.of("agent").replayed:
         reason = "model calls are replayed, so the time they took is unknown; run without recordings"
@@ -58,7 +57,7 @@ def seconds(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, round(sum(timed), 3), show_number)
 
 
-@_at_most("Tokens that the agent may use in a case; lower is better.")
+@_limit_metric("Tokens that the agent may use in a case; lower is better.")
 def tokens(inputs: MetricInput) -> MetricResult:
     """Input and output tokens of the agent's model calls. Raises CriterionError without a threshold."""
     spent = _agent_spending(inputs)
@@ -71,8 +70,8 @@ def tokens(inputs: MetricInput) -> MetricResult:
     return _verdict(inputs, float(total), show_number)
 
 
-def _nothing(inputs: MetricInput) -> str:
-    """Why nothing is scored of no turn. Raises CriterionError without a threshold."""
+def _nothing_reason(inputs: MetricInput) -> str:
+    """Why nothing can be scored; "" where it can. Raises CriterionError without a threshold."""
     required_threshold(inputs.metric)
     return nothing_to_score(())
 
@@ -80,7 +79,7 @@ def _nothing(inputs: MetricInput) -> str:
 def _agent_spending(inputs: MetricInput) -> Spending | str:
     """The agent's spending, or the reason why it is unknown."""
     if not inputs.actual:
-        return _nothing(inputs)
+        return _nothing_reason(inputs)
     if inputs.spent is None:
         return "the model calls are unknown"
     spent = inputs.spent.of("agent")

@@ -1,9 +1,9 @@
-"""Metrics over tool calls: did the agent call what it should, with what it should?
+"""Metrics of tool calls: expected calls compared with actual ones.
 
-Two calls are equal when their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
-`true` are one value, absent arguments are not `{}`, ids do not count. That, and the three match types, is the
-rule of google-adk 2.13 (`TrajectoryEvaluator`). Calls whose differences the config's rules let pass (see
-`core.matching.rules`) are equal, too; without rules nothing differs from ADK.
+Two calls are equal if their names and arguments are, by Python's equality of decoded JSON: `1`, `1.0` and
+`true` are one value, absent arguments are not `{}`, ids are ignored. This and the three match types are those
+of google-adk 2.13 (`TrajectoryEvaluator`). Calls with differences that rules allow (see
+`core.matching.rules`) are also equal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evaltui.core.metrics.metric import (
     MetricInput,
     TurnScore,
     criterion_extra,
-    left_out,
+    left_out_turns,
     not_evaluated,
     nothing_to_score,
     required_threshold,
@@ -52,12 +52,12 @@ class _CallCriterion(DataModel):
     ignore_args: bool = False
 
 
-_USUAL = _CallCriterion.model_construct()
+_DEFAULT_CRITERION = _CallCriterion.model_construct()
 
 
 @dataclass(frozen=True)
 class _Sameness:
-    """When an expected call and one that was made are the same."""
+    """Decides whether an expected call and an actual call are equal."""
 
     ignore_args: bool = False
     rules: CaseRules = field(default_factory=dict)
@@ -68,13 +68,13 @@ class _Sameness:
         )
 
     def keys(self, call: FunctionCall) -> tuple[Hashable, Hashable]:
-        """The keys of a call as `call_keys` gives them; without rules both are the same."""
+        """The keys of a call as by `call_keys`; two equal keys without rules."""
         if self.ignore_args:
             return call.name, call.name
         return call_keys(call.name or "", call.args, self.rules)
 
 
-_BY_NAME = _Sameness(ignore_args=True)
+_SAME_BY_NAME = _Sameness(ignore_args=True)
 _MATCH_TYPE = Option(
     ("match_type",),
     "choice",
@@ -82,7 +82,7 @@ _MATCH_TYPE = Option(
     default="EXACT",
     choices=("EXACT", "IN_ORDER", "ANY_ORDER"),
 )
-_ALLOWED = {
+_ALLOWED_TEXTS = {
     "match_type": "match_type must be EXACT, IN_ORDER or ANY_ORDER",
     "ignore_args": "ignore_args must be true or false",
 }
@@ -101,13 +101,13 @@ _ALLOWED = {
     )
 )
 def tool_trajectory_avg_score(inputs: MetricInput) -> MetricResult:
-    """Share of turns whose calls match the expected ones, in `details` by every match type.
+    """Share of turns whose calls match the expected ones; `details` has the score by each match type.
 
     Raises CriterionError for an unusable criterion.
     """
     criterion = _call_criterion(inputs.metric)
     same = _Sameness(criterion.ignore_args, inputs.rules)
-    without = left_out(inputs, checks_calls=True, compares="calls")
+    without = left_out_turns(inputs, checks_calls=True, compares="calls")
 
     def score(match_type: MatchType, *, reasons: bool) -> MetricResult:
         score_turn = partial(_matching_turn, match_type, same, reasons=reasons)
@@ -136,10 +136,11 @@ def tool_trajectory_avg_score(inputs: MetricInput) -> MetricResult:
     )
 )
 def trajectory_precision(inputs: MetricInput) -> MetricResult:
-    """Mean over turns of the share of actual calls that are expected ones.
+    """Mean over turns of the share of actual calls that are expected; each expected call matches one actual
+    call.
 
-    Each expected call is used up by one actual call. A turn without any call scores 1.0 when none is
-    expected and 0.0 when some are. Raises CriterionError for an unusable criterion.
+    A turn without calls scores 1.0 if none are expected, else 0.0. Raises CriterionError for an unusable
+    criterion.
     """
     return _share_of_calls(inputs, _precision)
 
@@ -156,10 +157,10 @@ def trajectory_precision(inputs: MetricInput) -> MetricResult:
     )
 )
 def trajectory_recall(inputs: MetricInput) -> MetricResult:
-    """Mean over turns of the share of expected calls that were made.
+    """Mean over turns of the share of expected calls that were made; each actual call matches one expected
+    call.
 
-    Each actual call stands for one expected call. A turn that expects no call scores 1.0. Raises
-    CriterionError for an unusable criterion.
+    A turn without expected calls scores 1.0. Raises CriterionError for an unusable criterion.
     """
     return _share_of_calls(inputs, _recall)
 
@@ -175,16 +176,16 @@ def trajectory_recall(inputs: MetricInput) -> MetricResult:
     )
 )
 def trajectory_single_tool_use(inputs: MetricInput) -> MetricResult:
-    """1.0 if any turn called the tool that the criterion's key `tool` names, else 0.0.
+    """1.0 if any turn calls the tool in the criterion's key `tool`, else 0.0.
 
-    The scores of turns show where it was called; only the case has a verdict. Raises CriterionError for an
+    Scores of turns show which turns call it; only the case has a verdict. Raises CriterionError for an
     unusable criterion.
     """
     threshold = required_threshold(inputs.metric)
     tool = _tool_name(inputs.metric)
     if tool is None:
         return not_evaluated(inputs.metric, 'needs the name of the tool: give the criterion a "tool" key')
-    without = left_out(inputs, checks_calls=True)
+    without = left_out_turns(inputs, checks_calls=True)
     turns: list[InvocationScore] = []
     for number, actual in enumerate(inputs.actual):
         if number in without:
@@ -208,7 +209,7 @@ def trajectory_single_tool_use(inputs: MetricInput) -> MetricResult:
 
 
 def takes_ignore_args(metric: EvalMetric) -> bool:
-    """Whether a metric can be told to compare names only."""
+    """Whether a metric has the option to compare names only."""
     info = DECLARED.get(metric.metric_name)
     return info is not None and IGNORE_ARGS in info.options
 
@@ -245,12 +246,12 @@ def with_ignored_args(metric: EvalMetric) -> EvalMetric:
 def _call_criterion(metric: EvalMetric) -> _CallCriterion:
     extra = criterion_extra(metric)
     if not extra:
-        return _USUAL
+        return _DEFAULT_CRITERION
     try:
         return _CallCriterion.model_validate(extra)
     except ValidationError as error:
         wrong = [
-            f"{_ALLOWED[to_snake(str(problem['loc'][0]))]}, not {problem['input']!r}"
+            f"{_ALLOWED_TEXTS[to_snake(str(problem['loc'][0]))]}, not {problem['input']!r}"
             for problem in error.errors(include_url=False)
         ]
         raise CriterionError(f"{metric.metric_name}: {'; '.join(wrong)}") from None
@@ -273,16 +274,16 @@ def _matching_turn(
     )
     match match_type:
         case MatchType.EXACT:
-            matches = len(expected_calls) == len(actual_calls) and _in_order(
+            matches = len(expected_calls) == len(actual_calls) and _is_in_order(
                 expected_calls, actual_calls, same
             )
         case MatchType.IN_ORDER:
-            matches = _in_order(expected_calls, actual_calls, same)
+            matches = _is_in_order(expected_calls, actual_calls, same)
         case MatchType.ANY_ORDER:
-            matches = not _left_over(expected_calls, actual_calls, same)[0]
+            matches = not _unmatched_calls(expected_calls, actual_calls, same)[0]
     if matches:
         return TurnScore(1.0)
-    return TurnScore(0.0, _mismatch(expected_calls, actual_calls, match_type, same) if reasons else "")
+    return TurnScore(0.0, _mismatch_reason(expected_calls, actual_calls, match_type, same) if reasons else "")
 
 
 def _share_of_calls(
@@ -293,15 +294,17 @@ def _share_of_calls(
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         return share(tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data), same)
 
-    return score_against_expected(inputs, score_turn, left_out(inputs, checks_calls=True, compares="calls"))
+    return score_against_expected(
+        inputs, score_turn, left_out_turns(inputs, checks_calls=True, compares="calls")
+    )
 
 
 def _precision(expected: Calls, actual: Calls, same: _Sameness) -> TurnScore:
     if not actual:
         return TurnScore(0.0, "no tool called") if expected else TurnScore(1.0)
-    _, extra = _left_over(expected, actual, same)
+    _, extra = _unmatched_calls(expected, actual, same)
     reason = (
-        f"{show_number(len(extra))} of {counted(len(actual), 'call')} unexpected: {_names(extra)}"
+        f"{show_number(len(extra))} of {counted(len(actual), 'call')} unexpected: {_call_names(extra)}"
         if extra
         else ""
     )
@@ -311,21 +314,21 @@ def _precision(expected: Calls, actual: Calls, same: _Sameness) -> TurnScore:
 def _recall(expected_calls: Calls, actual_calls: Calls, same: _Sameness) -> TurnScore:
     if not expected_calls:
         return TurnScore(1.0)
-    missing, _ = _left_over(expected_calls, actual_calls, same)
+    missing, _ = _unmatched_calls(expected_calls, actual_calls, same)
     expected = counted(len(expected_calls), "expected call")
-    reason = f"{show_number(len(missing))} of {expected} missing: {_names(missing)}" if missing else ""
+    reason = f"{show_number(len(missing))} of {expected} missing: {_call_names(missing)}" if missing else ""
     return TurnScore((len(expected_calls) - len(missing)) / len(expected_calls), reason)
 
 
-def _in_order(expected: Calls, actual: Calls, same: _Sameness) -> bool:
+def _is_in_order(expected: Calls, actual: Calls, same: _Sameness) -> bool:
     rest = iter(actual)
     return all(any(same(call, other) for other in rest) for call in expected)
 
 
-def _left_over(
+def _unmatched_calls(
     expected: Calls, actual: Calls, same: _Sameness
 ) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-    """The calls of either side that are left when as many as possible have a same one on the other."""
+    """The expected and the actual calls without a partner in the largest pairing of equal calls."""
     if not same.rules:
         return _difference(expected, actual, same), _difference(actual, expected, same)
     pairs = most_pairs(expected, actual, same, same.keys)
@@ -337,7 +340,8 @@ def _left_over(
 
 
 def _difference(calls: Calls, others: Calls, same: _Sameness) -> list[FunctionCall]:
-    """The calls that are left when each of the others has cancelled the first same one; without rules."""
+    """The calls without a partner when each other call is paired with its first equal one; for calls without
+    rules."""
     unused = Counter(same.keys(other)[1] for other in others)
     left = []
     for call in calls:
@@ -349,21 +353,21 @@ def _difference(calls: Calls, others: Calls, same: _Sameness) -> list[FunctionCa
     return left
 
 
-def _mismatch(expected: Calls, actual: Calls, match_type: MatchType, same: _Sameness) -> str:
-    missing, extra = _left_over(expected, actual, same)
-    gone = _difference(missing, extra, _BY_NAME)
-    changed = _difference(missing, gone, _BY_NAME)
+def _mismatch_reason(expected: Calls, actual: Calls, match_type: MatchType, same: _Sameness) -> str:
+    missing, extra = _unmatched_calls(expected, actual, same)
+    gone = _difference(missing, extra, _SAME_BY_NAME)
+    changed = _difference(missing, gone, _SAME_BY_NAME)
     findings = [
         *(f"{_name(call)}: arguments differ" for call in changed),
         *(f"{_name(call)} missing" for call in gone),
     ]
     if match_type is MatchType.EXACT:
-        surplus = _difference(extra, changed, _BY_NAME)
+        surplus = _difference(extra, changed, _SAME_BY_NAME)
         findings += [f"{_name(call)} unexpected" for call in surplus]
     return ", ".join(findings) or "calls out of order"
 
 
-def _names(calls: Calls) -> str:
+def _call_names(calls: Calls) -> str:
     return ", ".join(_name(call) for call in calls)
 
 

@@ -1,6 +1,6 @@
-"""Unknown parts of an agent's work, and the metrics that cannot be computed without them.
+"""Unknown parts of an agent's turns, and the metrics that cannot be computed without them.
 
-A recorded trace, or an agent behind a network, may not tell everything: absent is not empty.
+A recorded trace, or an agent behind a network, may not report everything: unknown is not empty.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
 from evaltui.core.metrics.judges.hallucinations import judges_texts
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
-from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated
+from evaltui.core.metrics.metric import MetricInput, left_out_turns, not_evaluated
 from evaltui.core.metrics.registry import METRICS, run_metric
 from evaltui.core.metrics.trajectory import ignores_args, takes_ignore_args, with_ignored_args
 from evaltui.core.model.eval_set import Invocation, user_text
@@ -21,19 +21,19 @@ from evaltui.core.model.events import (
     ANSWERS,
     ARGUMENTS,
     CALLS,
+    EXPECTATION,
     RESULTS,
     TEXTS,
     TURN,
-    UNEXPECTED,
     USER_MESSAGE,
 )
 from evaltui.core.model.outcome import MetricResult, Status
-from evaltui.text.figures import counted, plural, some_of
+from evaltui.text.figures import counted, plural, short_list
 from evaltui.text.values import cut, visible
 
 
 def all_is_known(actual: Sequence[Invocation]) -> bool:
-    """Whether there is nothing that nobody knows of the turns."""
+    """Whether the turns have no unknown parts."""
     return not any(turn.untold or turn.intermediate_data is None for turn in actual)
 
 
@@ -50,31 +50,31 @@ def unknown_result(inputs: MetricInput) -> MetricResult | None:
 
 
 def _unknown_content(inputs: MetricInput) -> str:
-    """Why a metric cannot be computed: something that nobody knows of the turns; "" where it can."""
+    """Why a metric cannot be computed because of an unknown part; "" where it can."""
     info = METRICS.get(inputs.metric.metric_name)
     is_custom = inputs.metric.custom_function_path is not None
-    scored = set(range(len(inputs.actual))) - left_out(inputs).keys()
+    scored = set(range(len(inputs.actual))) - left_out_turns(inputs).keys()
     # A case made of a conversation with such an agent has all its turns marked: it does not say why.
-    checked = scored - left_out(inputs, checks_calls=True).keys() or scored
+    checked = scored - left_out_turns(inputs, checks_calls=True).keys() or scored
     if info is not None and not is_custom:
         needs_calls = checked if info.reads_calls else scored & _waiting_turns(info, inputs)
         unknown = [number for number in needs_calls if inputs.actual[number].intermediate_data is None]
         if unknown:
-            return _unknown_in(inputs, unknown, CALLS, "the agent does not send them")
-    for what in _READ_BY_FUNCTIONS if is_custom else _read_by(info, inputs):
+            return _unknown_part_text(inputs, unknown, CALLS, "the agent does not send them")
+    for what in _PARTS_OF_FUNCTIONS if is_custom else _parts_read(info, inputs):
         read = scored
         if info is not None and info.judged is not None and not is_custom:
             # A judge is shown what was before, context turns, too.
-            is_before = what in _SHOWN and info.judged is final_response_match_v2
+            is_before = what in _PARTS_OF_JUDGES and info.judged is final_response_match_v2
             read = set(range(max(scored, default=-1) + (not is_before)))
         if unknown := [number for number in read if what in inputs.actual[number].untold]:
-            return _unknown_in(inputs, unknown, what, "not recorded")
+            return _unknown_part_text(inputs, unknown, what, "not recorded")
     return ""
 
 
-_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE)
-_SHOWN = (ARGUMENTS, RESULTS)
-"""Parts that a judge is shown besides the messages of user and agent."""
+_PARTS_OF_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE)
+_PARTS_OF_JUDGES = (ARGUMENTS, RESULTS)
+"""Parts that a judge sees besides messages of user and agent."""
 
 
 def _waiting_turns(info: MetricInfo, inputs: MetricInput) -> frozenset[int]:
@@ -83,35 +83,35 @@ def _waiting_turns(info: MetricInfo, inputs: MetricInput) -> frozenset[int]:
     return frozenset(response_match.turns_without_text(inputs)) if is_compared else frozenset()
 
 
-def _read_by(info: MetricInfo | None, inputs: MetricInput) -> tuple[str, ...]:
-    """The parts of a turn that a built-in metric reads besides calls; their arguments are compared
-    elsewhere."""
+def _parts_read(info: MetricInfo | None, inputs: MetricInput) -> tuple[str, ...]:
+    """The parts of a turn, except calls, that a built-in metric reads; arguments of calls are checked
+    separately."""
     if info is None:
         return ()
     if info.judged is not None:
-        shown = () if info.judged is per_turn_user_simulator_quality_v1 else _SHOWN
+        shown = () if info.judged is per_turn_user_simulator_quality_v1 else _PARTS_OF_JUDGES
         return (ANSWERS, USER_MESSAGE, *shown, *((TEXTS,) if judges_texts(inputs.metric) else ()))
     return (ANSWERS,) if info.function is response_match.response_match_score else ()
 
 
-def _unknown_in(inputs: MetricInput, turns: Collection[int], what: str, otherwise: str) -> str:
+def _unknown_part_text(inputs: MetricInput, turns: Collection[int], what: str, otherwise: str) -> str:
     numbers = [str(number + 1) for number in sorted(turns)]
     remedies = [remedy for number in sorted(turns) if (remedy := inputs.actual[number].untold.get(what))]
     why = remedies[0] if remedies else otherwise
     named = "is" if what == USER_MESSAGE else "are"
-    where = f"{plural(len(numbers), 'turn')} {some_of(numbers)}"
+    where = f"{plural(len(numbers), 'turn')} {short_list(numbers)}"
     word = "responses" if what == ANSWERS else what.removeprefix("the ")
     return f"the {word} of {where} {named} unknown: {why}"
 
 
 def _unknown_arguments(inputs: MetricInput) -> str:
-    """Why calls cannot be compared with their arguments; "" where they can, and where these do not count."""
+    """Why calls cannot be compared with their arguments; "" where they can, or arguments are ignored."""
     metric = inputs.metric
     if not takes_ignore_args(metric) or not any(turn.untold for turn in inputs.actual):
         return ""
     if ignores_args(metric):
         return ""
-    without = left_out(inputs, checks_calls=True, compares="calls")
+    without = left_out_turns(inputs, checks_calls=True, compares="calls")
     unknown = {
         number: turn.untold[ARGUMENTS]
         for number, turn in enumerate(inputs.actual)
@@ -119,11 +119,11 @@ def _unknown_arguments(inputs: MetricInput) -> str:
     }
     if not unknown:
         return ""
-    turns = f"{plural(len(unknown), 'turn')} {some_of([str(number + 1) for number in unknown])}"
+    turns = f"{plural(len(unknown), 'turn')} {short_list([str(number + 1) for number in unknown])}"
     return f"names compared only: the arguments of {turns} are unknown: {next(iter(unknown.values()))}"
 
 
-_LONGEST_MESSAGE = 60
+_MAX_MESSAGE_LENGTH = 60
 _MORE_HELD = (
     "turns are the same where the user says the same: correct the messages of the case, or import the "
     "conversation as another one (evaltui import)"
@@ -131,13 +131,13 @@ _MORE_HELD = (
 
 
 def differing_turns(actual: Sequence[Invocation]) -> str:
-    """Which expected turns were not held, and which were held that nobody expects, with what to do about
-    both; "" for none."""
+    """Expected turns that are missing in the trace, and unexpected turns in it, with a remedy; "" for
+    none."""
     missing = [f"{number + 1} {_message(turn)}" for number, turn in enumerate(actual) if TURN in turn.untold]
-    extra = [_message(turn) for turn in actual if UNEXPECTED in turn.untold]
+    extra = [_message(turn) for turn in actual if EXPECTATION in turn.untold]
     texts = [
-        f"{plural(len(missing), 'turn')} {some_of(missing)} not in the trace" if missing else "",
-        f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of(extra)}" if extra else "",
+        f"{plural(len(missing), 'turn')} {short_list(missing)} not in the trace" if missing else "",
+        f"{counted(len(extra), 'turn')} in the trace, not in the case: {short_list(extra)}" if extra else "",
         _MORE_HELD if missing and extra else "",
     ]
     return "; ".join(filter(None, texts))
@@ -147,4 +147,4 @@ def _message(turn: Invocation) -> str:
     parts = turn.user_content.parts or []
     files = [file.mime_type or "file" for part in parts if (file := part.inline_data or part.file_data)]
     words = [*user_text(turn.user_content).split(), *(f"[{name}]" for name in files)]
-    return f'"{visible(cut(" ".join(words), _LONGEST_MESSAGE))}"'
+    return f'"{visible(cut(" ".join(words), _MAX_MESSAGE_LENGTH))}"'

@@ -1,1 +1,1 @@
-"""Models of eval data: eval sets, cases, configs, events and outcomes."""
+"""Models of eval data: eval sets, cases, configs, events and results."""

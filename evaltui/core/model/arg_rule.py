@@ -1,4 +1,4 @@
-"""Rules for arguments that may differ, and argument paths, as the `evaltui` block of a config has them."""
+"""Rules for arguments that may differ, and paths of arguments, as in the `evaltui` block of a config."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from ...text.values import did_you_mean, in_words
+from ...text.values import did_you_mean, value_in_words
 from .base_model import DataModel
 from .problems import JsonPath, format_path
 from .regexes import check_regex
@@ -43,9 +43,10 @@ _STEP = re.compile(
 
 @lru_cache(maxsize=4096)
 def parse_arg_path(text: str) -> ArgPath:
-    """The steps of a path: keys, indices, and ANY_INDEX for `[*]`; none for `*`, which is all arguments.
+    """The steps of a path: keys, indices, and ANY_INDEX for `[*]`; none for `*`, which stands for all
+    arguments.
 
-    A name that has a dot or a bracket in it stands in brackets and quotes. Raises ValueError, in a sentence.
+    A name with a dot or a bracket is in brackets and quotes. Raises ValueError with a sentence.
     """
     if text == ALL_ARGS:
         return ()
@@ -71,11 +72,11 @@ def _step(step: re.Match[str]) -> str | int | Literal[_AnyIndex.ANY_INDEX]:
     if step["index"]:
         return int(step["index"])
     if step["quoted"]:
-        return _unquoted(step["quoted"])
+        return _unquote(step["quoted"])
     return step["key"]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     try:
         return str(ast.literal_eval(text))
     except SyntaxError as error:
@@ -83,7 +84,7 @@ def _unquoted(text: str) -> str:
 
 
 def arg_path_text(path: ArgPath) -> str:
-    """A path as it is written in a rule: what `parse_arg_path` reads."""
+    """The text of a path, which `parse_arg_path` reads."""
     text = ""
     for step in path:
         part = "[*]" if step is ANY_INDEX else format_path((step,))
@@ -92,40 +93,41 @@ def arg_path_text(path: ArgPath) -> str:
 
 
 def covers(pattern: ArgPath, path: JsonPath) -> bool:
-    """Whether a pattern names this place or one around it."""
+    """Whether a pattern matches a path or the start of it."""
     return len(pattern) <= len(path) and all(
         step == there or (step is ANY_INDEX and isinstance(there, int))
         for step, there in zip(pattern, path, strict=False)
     )
 
 
-def _a_name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not text:
         raise ValueError("must be the name of a tool, is empty")
     return text
 
 
-def _a_path(text: str) -> str:
+def _check_path(text: str) -> str:
     parse_arg_path(text)
     return text
 
 
-def _a_regex(text: str) -> str:
+def _check_regex(text: str) -> str:
     check_regex(text)
     return text
 
 
-Regex = Annotated[StrictStr, AfterValidator(_a_regex)]
+Regex = Annotated[StrictStr, AfterValidator(_check_regex)]
 
 
 class Approx(DataModel):
-    """How far a number may be from the expected one: by `abs`, or by the share `rel` of the expected one."""
+    """The allowed distance of a number from the expected one: `abs`, or the share `rel` of the expected
+    number."""
 
     model_config = ConfigDict(extra="forbid")
     abs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """The greatest difference."""
     rel: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """The greatest difference by the expected number, such as 0.1."""
+    """The greatest difference divided by the expected number, such as 0.1."""
 
     @model_validator(mode="after")
     def _says_how_far(self) -> Approx:
@@ -135,15 +137,15 @@ class Approx(DataModel):
 
 
 class MatchBy(DataModel):
-    """A way to match that needs a value: exactly one of these."""
+    """A match with a parameter: exactly one of these."""
 
     model_config = ConfigDict(extra="forbid")
     regex: Regex | None = None
     """The whole text matches this regular expression."""
     approx: Approx | None = None
-    """The number is near."""
+    """The allowed distance of a number."""
     any_of: list[Any] | None = None
-    """The value is one of these."""
+    """The allowed values."""
 
     @model_validator(mode="after")
     def _is_one(self) -> MatchBy:
@@ -159,14 +161,14 @@ class MatchBy(DataModel):
 MatchWord = Literal["ignore", "type", "subset", "case_insensitive"]
 
 
-def _a_word(value: Any) -> Any:
+def _check_word(value: Any) -> Any:
     words = get_args(MatchWord)
     if value in words:
         return value
     hint = did_you_mean(value, words) if isinstance(value, str) else ""
     raise ValueError(
         f"must be {', '.join(words[:-1])} or {words[-1]}, or an object with regex, approx or any_of, "
-        f"is {in_words(value)}{hint}"
+        f"is {value_in_words(value)}{hint}"
     )
 
 
@@ -176,25 +178,25 @@ def _kind_of_match(value: Any) -> str:
 
 
 Match = Annotated[
-    Annotated[MatchWord, BeforeValidator(_a_word), Tag("word")] | Annotated[MatchBy, Tag("by")],
+    Annotated[MatchWord, BeforeValidator(_check_word), Tag("word")] | Annotated[MatchBy, Tag("by")],
     Discriminator(_kind_of_match),
 ]
 
 
 class ArgRule(DataModel):
-    """Rule for values of a tool's argument that count as the same, in a case, in a set, or everywhere.
+    """Rule for values of a tool's argument that count as equal, in a case, in a set, or everywhere.
 
-    What each match means, and which rule applies, is told in `rules`.
+    `core.matching.rules` describes the matches, and which of several rules applies.
     """
 
     model_config = ConfigDict(extra="forbid")
-    tool: Annotated[StrictStr, AfterValidator(_a_name)]
+    tool: Annotated[StrictStr, AfterValidator(_check_name)]
     """The name of the tool."""
-    arg: Annotated[StrictStr, AfterValidator(_a_path)]
+    arg: Annotated[StrictStr, AfterValidator(_check_path)]
     """The path of the argument, such as `query`, `filter.as_of` or `items[*].id`; `*` is all arguments."""
     match: Match
-    """How far the argument may differ."""
+    """The allowed difference."""
     set: StrictStr | None = None
-    """The id of the only set that it is for; None for all."""
+    """The id of the set that the rule applies to; None for all sets."""
     case: StrictStr | None = None
-    """The id of the only case that it is for; None for all."""
+    """The id of the case that the rule applies to; None for all cases."""

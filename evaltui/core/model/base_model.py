@@ -1,4 +1,4 @@
-"""Base classes of the models of eval data, and how models are written."""
+"""Base classes of the models of eval data, and serialization."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from pydantic import (
 
 
 class DataModel(BaseModel):
-    """A model whose validator is built when it is first needed: a command needs few of them."""
+    """A model whose validator is built on first use, because a command needs few of them."""
 
     model_config = ConfigDict(defer_build=True)
 
 
 def dump(model: BaseModel) -> dict[str, Any]:
-    """JSON data as ADK's own eval set writer has it: snake_case, without defaults and nulls."""
+    """JSON data in the form of ADK's eval set writer: snake_case, without defaults and nulls."""
     return model.model_dump(mode="json", exclude_unset=True, exclude_defaults=True, exclude_none=True)
 
 
 NOT_REPORTED = {"exclude": True}
-"""Metadata of a field that is in a run's file and not in reports."""
+"""Metadata of a field that a run's file has, but reports omit."""
 LEFT_OUT_IF_EMPTY = {"exclude_if": not_}
-"""Metadata of a field that reports have only where there is something in it."""
+"""Metadata of a field that reports omit where it is empty."""
 LEFT_OUT_IF_NONE = {"exclude_if": lambda value: value is None}
-"""Metadata of a field that reports have only where it is known."""
+"""Metadata of a field that reports omit where it is None."""
 
 
 TextOrNull = Annotated[
@@ -40,7 +40,7 @@ TextOrNull = Annotated[
     BeforeValidator(lambda text: text or ""),
     PlainSerializer(lambda text: text or None, return_type=str | None),
 ]
-"""A text that is null in JSON where it is ""."""
+"""A text that is null in JSON if it is ""."""
 
 
 def _rounded_to(digits: int) -> PlainSerializer:
@@ -52,7 +52,7 @@ def _rounded_to(digits: int) -> PlainSerializer:
 
 Seconds = Annotated[float, _rounded_to(3)]
 Dollars = Annotated[float, _rounded_to(12)]
-"""Sums of prices have the noise of floats in their last digits."""
+"""US dollars, rounded to remove floating-point noise from sums."""
 
 
 def in_order(data: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def in_order(data: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def keys_first(*names: str) -> Any:
-    """An attribute of a dataclass that has these keys first in JSON: what is computed would be the last."""
+    """A serializer attribute of a dataclass that puts these keys first in JSON."""
 
     @model_serializer(mode="wrap")
     def write(self: Any, write_fields: SerializerFunctionWrapHandler) -> dict[str, Any]:

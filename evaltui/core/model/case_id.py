@@ -1,4 +1,4 @@
-"""The identity of a case, a case as a list shows it, and texts that are equal where cases are."""
+"""The identity of a case, its outline for lists, and fingerprints of cases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.core.model.json_values import field_of, spelt
+from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class CaseId(NamedTuple):
-    """A case: the file that it is in, and its id there.
+    """The identity of a case: its file and its id.
 
-    `path` is as seen from the agent's folder, with `/` on every system, so that it is the same on another
-    machine. Several files may have the same set id, which is a label only: it stands for the path where
-    nobody knows the file, as in results of google-adk and of eval sets that were given as models.
+    `path` is relative to the agent's folder, with `/` on every system, so that it is the same on every
+    machine. Several files may have the same set id. Where the file is unknown, as in results of google-adk
+    and for sets given as models, `path` is the set id.
     """
 
     path: str
@@ -29,27 +29,27 @@ class CaseId(NamedTuple):
 
 
 class CaseOutline(NamedTuple):
-    """A case as a list shows and searches it, and what is seen to be wrong with it without a model."""
+    """A case as a list shows and searches it, with problems that can be found without a model."""
 
     eval_id: str | None
-    """None where it has none."""
+    """The id; None for a case without one."""
     turns: int | None
-    """How many there are; None where a user is simulated, so that nobody knows."""
+    """Number of turns; None for a simulated user."""
     first_text: str = ""
-    """The first part of what the user says first, or the starting prompt of a simulated user."""
+    """The first part of the first user message, or the starting prompt of a simulated user."""
     texts: tuple[str, ...] = ()
-    """All of what the user says, by turn; of a simulated user the starting prompt."""
+    """The user's messages by turn; for a simulated user, the starting prompt."""
     tools: tuple[str, ...] = ()
-    """The tools that calls are expected of, each once."""
+    """The names of expected tools, each once."""
     problems: tuple[Problem, ...] = ()
-    """Paths are relative to the case."""
+    """Problems, with paths relative to the case."""
 
 
 def required_field(
     data: Json, path: JsonPath, kind: type[str] | type[list[Any]], problems: list[Problem]
 ) -> Any:
-    """The field that a path ends with, None where it is missing or of another kind, which is a problem."""
-    key = spelt(str(path[-1]), data)
+    """The field at the end of a path; None, and an added problem, for a missing field or another type."""
+    key = spelling_in(str(path[-1]), data)
     value = data.get(key)
     if isinstance(value, kind):
         return value
@@ -59,7 +59,7 @@ def required_field(
 
 
 def outline_of(case: Any) -> CaseOutline:
-    """The outline of a case as JSON data, whatever that is."""
+    """The outline of a case as JSON data, valid or not."""
     if not isinstance(case, dict):
         return CaseOutline(None, 0, problems=(wrong_kind((), case, dict),))
     id_problems: list[Problem] = []
@@ -118,13 +118,13 @@ def _calls(conversation: list[Any]) -> dict[str, list[Any]]:
 
 
 # What an agent gets to see of a case; everything else says what is expected of it.
-_GIVEN = ("session_input", "conversation_scenario")
+_INPUT_KEYS = ("session_input", "conversation_scenario")
 
 
-def given_fingerprint(case: Any, stubs: Sequence[Any] = ()) -> str:
-    """Fingerprint of what the agent gets of a case, which is JSON data in either spelling of keys, and of the
-    tool results that the case stubs."""
-    inputs: dict[str, Any] = {name: field_of(case, name) for name in _GIVEN}
+def input_fingerprint(case: Any, stubs: Sequence[Any] = ()) -> str:
+    """Fingerprint of the agent's input: the parts of a case (JSON data in either spelling of keys) and
+    stubbed tool results."""
+    inputs: dict[str, Any] = {name: field_of(case, name) for name in _INPUT_KEYS}
     turns = field_of(case, "conversation")
     inputs["said"] = [field_of(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
     if stubs:
@@ -150,7 +150,7 @@ def case_fingerprint(case: EvalCase) -> str:
 
 
 def case_text(case: EvalCase) -> str:
-    """The JSON text that a case's fingerprint is of."""
+    """The JSON text of which a case's fingerprint is made."""
     data = case.model_dump(mode="json", exclude_defaults=True, exclude=_TIMES_AND_IDS)
     return json.dumps(data, sort_keys=True, separators=(",", ":"))
 

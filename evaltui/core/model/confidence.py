@@ -1,4 +1,4 @@
-"""Runs of a case until its answer is known: how sure it must be, and what was decided."""
+"""Sequential tests of a case: the required confidence, and the decision."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DEFAULT_MAX_RUNS = 50
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure the verdict on a case must be."""
+    """The required confidence of a verdict on a case."""
 
     level: float
-    """The share of right verdicts outside of the zone, above 0.5 and below 1."""
+    """The probability of a right verdict outside of the indifference zone, above 0.5 and below 1."""
     max_runs: int = DEFAULT_MAX_RUNS
-    """After so many runs of a case without a decision it is undecided."""
+    """Maximum number of runs; without a decision by then, the case is undecided."""
 
     def __post_init__(self) -> None:
         if not 0.5 < self.level < 1:
@@ -38,18 +38,18 @@ class Decision:
     max_runs: int
     """Value of `--max-runs`."""
     low: float
-    """Up to this pass rate the case does not pass."""
+    """The highest pass rate at which the case does not pass."""
     high: float
-    """From this pass rate it passes; in between, either answer is right."""
+    """The lowest pass rate at which the case passes; in between, either answer is right."""
 
     @property
     def confidence(self) -> Confidence:
-        """How sure it had to be."""
+        """The required confidence."""
         return Confidence(self.level, self.max_runs)
 
     @property
     def in_words(self) -> str:
-        """`pass rate above 0.7 (95% confidence)`"""
+        """The decision in words: `pass rate above 0.7 (95% confidence)`."""
         percent = show_confidence(self.level)
         match self.answer:
             case "passes":

@@ -1,4 +1,4 @@
-"""The eval config of ADK (`test_config.json`), with the `evaltui` block that ADK ignores."""
+"""ADK's eval config (`test_config.json`), with the `evaltui` block that ADK ignores."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from .answer_rule import AnswerRule
@@ -25,8 +26,8 @@ from .modes import ToolMode, TurnMode
 from .placeholders import placeholders
 from .tags import TAG_PATTERN, tag_problem, tags_by_case
 
-_REQUIRED = ("stop_signal", "conversation_plan", "conversation_history")
-_SPEAKS = (
+_REQUIRED_NAMES = ("stop_signal", "conversation_plan", "conversation_history")
+_AUDIO_REFUSAL = (
     'user_simulator_config has type "llm_audio", which evaltui does not support; use "type": "llm_backed"'
 )
 
@@ -35,22 +36,22 @@ _SimulatorType = Literal["llm_backed", "llm_audio"]
 
 
 class SimulatorConfig(DataModel):
-    """Who plays the users of scenarios. Unknown keys are kept, as in ADK."""
+    """The simulated user of scenarios. Unknown keys are kept, as in ADK."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
     type: _SimulatorType = "llm_backed"
     """`llm_audio` is not supported."""
     model: StrictStr = "gemini-2.5-flash"
-    """One that google-genai reaches, or `module:callable`, a function of the user's from prompt to answer."""
+    """A model that google-genai reaches, or `module:callable`, a custom function from prompt to answer."""
     model_configuration: dict[str, Any] = Field(
         default_factory=lambda: {"thinking_config": {"include_thoughts": True, "thinking_budget": 10240}}
     )
     """A GenerateContentConfig as JSON."""
     max_allowed_invocations: int = 20
-    """Turns at most, that of the starting prompt included; a negative number is no limit."""
+    """Maximum number of turns, the starting prompt included; a negative number means no limit."""
     custom_instructions: StrictStr | None = None
-    """A prompt instead of the built-in one, with its placeholders."""
+    """A prompt in place of the built-in one, with the same placeholders."""
     include_function_calls: bool = False
     """Whether the simulated user sees the calls of the agent."""
 
@@ -62,14 +63,16 @@ class SimulatorConfig(DataModel):
     @field_validator("custom_instructions")
     @classmethod
     def _complete(cls, value: str | None) -> str | None:
-        if value is not None and (missing := [name for name in _REQUIRED if name not in placeholders(value)]):
+        if value is not None and (
+            missing := [name for name in _REQUIRED_NAMES if name not in placeholders(value)]
+        ):
             raise ValueError(f"must contain {', '.join(f'{{{{ {name} }}}}' for name in missing)}")
         return value
 
     @property
     def refusal(self) -> str | None:
-        """Why evaltui does not simulate such a user."""
-        return _SPEAKS if self.type == "llm_audio" else None
+        """Why evaltui does not support such a user; None where it does."""
+        return _AUDIO_REFUSAL if self.type == "llm_audio" else None
 
 
 # Source: google-adk 2.13, what applies where no config file is found.
@@ -92,31 +95,32 @@ def _no_truth_value(value: Any) -> Any:
 
 
 # What pydantic takes for a number in quotes, about so.
-_InQuotes = Annotated[str, Field(pattern=r"^\s*[+-]?\.?\d")]
+_QuotedNumber = Annotated[str, Field(pattern=r"^\s*[+-]?\.?\d")]
 Threshold = Annotated[
     float,
-    BeforeValidator(_no_truth_value, json_schema_input_type=StrictFloat | _InQuotes),
+    BeforeValidator(_no_truth_value, json_schema_input_type=StrictFloat | _QuotedNumber),
     Field(allow_inf_nan=False),
 ]
 
 
 class BaseCriterion(_Camel):
-    """A threshold, and whatever else the metric reads. Unknown keys are kept, as in ADK."""
+    """A threshold with further keys for the metric. Unknown keys are kept, as in ADK."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
     threshold: Threshold
-    """The least score that passes."""
+    """The lowest passing score."""
     include_intermediate_responses_in_final: bool = False
-    """Whether what was said before the answer is judged with it."""
+    """Whether texts before the answer are judged with it."""
     lower_is_better: bool = False
-    """A key of ours: scores up to the threshold pass, not those from it on. ADK keeps it for the user's own
-    functions, whose verdict it takes over; so does evaltui.
+    """A key of evaltui: the threshold is the highest passing score.
+
+    ADK passes it to custom functions, which give their own verdict, and so does evaltui.
     """
 
 
 class Interval(_Camel, _Strict):
-    """The scores that a metric may give."""
+    """The possible scores of a metric."""
 
     min_value: float
     open_at_min: bool = False
@@ -126,7 +130,7 @@ class Interval(_Camel, _Strict):
     """Whether `max_value` itself is outside."""
 
     def holds(self, score: float) -> bool:
-        """Whether a score is one of them; what rounding makes of an end counts as the end."""
+        """Whether a score is in the interval; rounding errors at the ends are allowed."""
         if (self.open_at_min and score <= self.min_value) or (self.open_at_max and score >= self.max_value):
             return False
         return self.min_value - _ROUNDING <= score <= self.max_value + _ROUNDING
@@ -141,7 +145,7 @@ _ROUNDING = 1e-9
 
 
 def criterion_data(criterion: Any) -> Any:
-    """A criterion of a class of its own as JSON data; others as they are."""
+    """JSON data of a criterion that is an object of a class; other criteria unchanged."""
     if not isinstance(criterion, BaseModel) or type(criterion) in (BaseCriterion, OwnCriterion):
         return criterion
     return criterion.model_dump(mode="json", exclude_none=True, exclude_unset=True)
@@ -151,11 +155,10 @@ class OwnCriterion(BaseCriterion):
     """A criterion of a metric that ADK does not have."""
 
     function: StrictStr | None = None
-    """The path of a function of the user's that scores one turn, called as `function(actual, expected,
-    criterion)`; None for evaltui's own metrics.
-    """
+    """The path of a custom function that scores one turn, called as `function(actual, expected, criterion)`;
+    None for evaltui's own metrics."""
     interval: Interval | None = None
-    """The scores that it may give."""
+    """The possible scores."""
 
     @field_validator("function")
     @classmethod
@@ -165,25 +168,73 @@ class OwnCriterion(BaseCriterion):
         return value
 
 
+class DefinedMetric(_Strict):
+    """A metric that a config of agents-cli runs: a function, a prompt of a judge, else a built-in metric."""
+
+    not_evaluated: str = ""
+    """Why evaltui does not evaluate it; "" where it does."""
+    source: str = ""
+    """Python code of the config that defines `evaluate(instance)`; "" for no such code."""
+    file: str = ""
+    """The path of the file with the code: of one of its own, or of the config, where lines of the code are
+    lines of the config. "" for none."""
+    first_line: int = 1
+    """The line of `file` on which the code begins."""
+    place: str = ""
+    """The place of the code or of the prompt, as a reader of the config finds it: `eval_config.yaml:12`."""
+    prompt_template: str = ""
+    """The prompt of a judge, with `{placeholders}`; "" for no judge."""
+    judge_model_options: dict[str, Any] = Field(default_factory=dict)
+    """The judge, as a criterion has it."""
+
+    @property
+    def is_function(self) -> bool:
+        """Whether code of the user's computes it."""
+        return bool(self.source or self.file) and not self.prompt_template
+
+    @property
+    def anywhere(self) -> DefinedMetric:
+        """The definition without paths of this machine, and lines that change with others."""
+        file = self.place if self.is_function and not self.source else ""
+        return self.model_copy(update={"file": file, "first_line": 1})
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """The parts that its scores depend on, as JSON; a function in a file by its name."""
+        names = {"source", "prompt_template", "judge_model_options"}
+        is_file = self.is_function and not self.source
+        return self.model_dump(exclude_defaults=True, include={*names, *(["place"] if is_file else [])})
+
+
 class EvalMetric(_Camel):
-    """One metric that is asked for; the shape that custom metric functions receive."""
+    """A metric in use, in the form that custom metric functions receive."""
 
     metric_name: StrictStr
     threshold: float | None = None
-    """None where the metric has no verdict."""
+    """The threshold; None for a metric without a verdict."""
     criterion: BaseCriterion | None = None
-    """The criterion, with the options that the config gives the metric."""
+    """The criterion, with the options of the metric in the config."""
     custom_function_path: str | None = None
-    """`module.function` of a metric of the user's, None for a built-in one."""
+    """`module.function` of a custom metric; None for a built-in one."""
     # ADK has no such field in what functions receive.
     interval: Interval | None = Field(default=None, exclude=True)
     """The scores that it may give, where the config says so."""
-    not_evaluated: str = Field(default="", exclude=True)
-    """Why evaltui does not evaluate a metric of another program; "" for every other metric."""
+    definition: DefinedMetric | None = Field(default=None, exclude=True)
+    """The metric as a config of agents-cli defines it; None for every other metric."""
+
+    @property
+    def not_evaluated(self) -> str:
+        """Why evaltui does not evaluate a metric of another program; "" for every other metric."""
+        return self.definition.not_evaluated if self.definition else ""
+
+    @property
+    def is_informational(self) -> bool:
+        """Whether its score has no verdict: agents-cli has no thresholds, and evaltui was given none."""
+        return self.definition is not None and self.threshold is None
 
     @property
     def scores_turns(self) -> bool:
-        """Whether its function is one in short form, which scores one turn at a time."""
+        """Whether its function is in short form, which scores one turn at a time."""
         return isinstance(self.criterion, OwnCriterion) and self.criterion.function is not None
 
     @property
@@ -208,11 +259,11 @@ class MetricInfo(_Camel, _Strict):
 
 
 class CustomMetricConfig(_Camel):
-    """A metric of the user's, in ADK's form."""
+    """A custom metric in ADK's form."""
 
     code_config: CodeConfig
     metric_info: MetricInfo | None = None
-    """Scores that the metric gives; None where the config does not say."""
+    """The possible scores; None where the config does not have them."""
     description: str = ""
 
 
@@ -253,12 +304,12 @@ PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
 
 
 class Repeats(_Strict):
-    """How often cases are run, and what that must come to."""
+    """The number of runs of each case, and the policy over them."""
 
     runs: Annotated[StrictInt, Field(ge=1)] = 1
-    """How often each case is run."""
+    """Number of runs of each case."""
     pass_if: PassIf = "all"
-    """When a case whose runs differ counts as passed: all pass, most do, or such a share."""
+    """The pass policy for a case whose runs differ: all pass, most pass, or a minimum share."""
 
 
 def _no_text(value: Any) -> Any:
@@ -282,11 +333,12 @@ class OwnPrice(_Strict):
     output_mtok: Rate
     """Price of output, thoughts included."""
     cached_input_mtok: Rate | None = None
-    """Price of input that the provider had in its cache; None: as other input."""
+    """Price of input from the provider's cache; None for the price of other input."""
 
 
 class EvaltuiBlock(_Strict):
-    """Settings that ADK has no place for. Keys of later versions are refused rather than silently ignored."""
+    """Settings that ADK does not have. Unknown keys are errors, because a later version may give them a
+    meaning."""
 
     criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
     """Metrics that ADK does not have, by name."""
@@ -294,28 +346,26 @@ class EvaltuiBlock(_Strict):
     """Metrics that, where they cannot be evaluated, do not keep a case from passing. What they raise is an
     error as any other.
     """
-    not_evaluated: dict[StrictStr, StrictStr] = Field(default_factory=dict)
-    """Metrics of another program, with the reason why evaltui does not evaluate them: no case passes without
-    them.
-    """
+    metrics_to_run: SkipJsonSchema[dict[StrictStr, DefinedMetric]] = Field(default_factory=dict)
+    """Metrics of a config of agents-cli, by name. No other config has them."""
     rules: list[ArgRule] = Field(default_factory=list)
     """Which arguments may differ, and how far."""
     answers: list[AnswerRule] = Field(default_factory=list)
     """Checks of answers, scored as `answer_rules`."""
     turns: list[TurnMark] = Field(default_factory=list)
-    """Marks on turns; of several for one turn the last holds."""
+    """Marks on turns; the last mark of a turn applies."""
     tags: list[TaggedCase] = Field(default_factory=list)
-    """Tags of cases; they have no part in scoring."""
+    """Tags of cases, which do not affect scoring."""
     repeats: Repeats = Field(default_factory=Repeats)
-    """How often cases are run."""
+    """Number of runs of each case."""
     thoughts: Literal["ignore", "score"] = "ignore"
-    """Whether thoughts are part of the answer that is scored."""
+    """Whether thoughts are part of the scored answer."""
     outputs: Literal["ignore", "score"] = "ignore"
-    """Whether a value that an agent returns beside its texts is the response that is scored."""
+    """Whether an output of the agent, returned beside its texts, is the scored response."""
     tools: dict[StrictStr, ToolMode] = Field(default_factory=dict)
-    """Which tools are called, recorded or stubbed, by name."""
+    """The mode of tools by name: called, recorded or stubbed."""
     prices: dict[StrictStr, OwnPrice] = Field(default_factory=dict)
-    """Prices of models by name; other models have their list price."""
+    """Prices of models by name; other models have list prices."""
 
 
 class EvalConfig(_Camel):
@@ -326,11 +376,11 @@ class EvalConfig(_Camel):
     custom_metrics: dict[str, CustomMetricConfig] | None = None
     """The functions of metrics of the user's, by the metric's name."""
     user_simulator_config: SimulatorConfig | None = None
-    """Who plays the users of scenarios."""
+    """The simulated user of scenarios."""
     live_model_config: dict[str, Any] | None = None
-    """Settings of live (audio) runs, which evaltui does not do."""
+    """Settings of live (audio) runs, which evaltui does not support."""
     evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
-    """Settings that ADK has no place for."""
+    """Settings that ADK does not have."""
 
     @field_validator("criteria", mode="before")
     @classmethod
@@ -350,14 +400,17 @@ class EvalConfig(_Camel):
         return cls(criteria=dict(DEFAULT_CRITERIA))
 
     def metrics(self) -> list[EvalMetric]:
-        """The metrics asked for: `criteria` in file order, then those of the `evaltui` block."""
+        """The metrics asked for: of agents-cli, `criteria` in file order, those of the `evaltui` block."""
         criteria = {**self.criteria, **self.evaltui.criteria}
-        metrics = [_metric(name, value, self.custom_metrics or {}) for name, value in criteria.items()]
-        others = ((name, why) for name, why in self.evaltui.not_evaluated.items() if name not in criteria)
-        return metrics + [EvalMetric(metric_name=name, not_evaluated=why) for name, why in others]
+        defined = self.evaltui.metrics_to_run
+        others = {name: value for name, value in criteria.items() if name not in defined}
+        return [
+            *(_defined(name, definition, criteria.get(name)) for name, definition in defined.items()),
+            *(_metric(name, value, self.custom_metrics or {}) for name, value in others.items()),
+        ]
 
     def turn_mode(self, eval_set_id: str, eval_id: str, turn: int) -> TurnMode | None:
-        """The mark on a turn, the last one given for it."""
+        """The last mark on a turn; None without one."""
         for mark in reversed(self.evaltui.turns):
             if (mark.set, mark.case, mark.turn) == (eval_set_id, eval_id, turn):
                 return mark.mode
@@ -377,9 +430,24 @@ class EvalConfig(_Camel):
         return tags_by_case(entries, eval_set_id)
 
     def scoring(self) -> dict[str, Any]:
-        """The settings that cases are scored by, as JSON without defaults and tags."""
-        untagged = self.evaltui.model_copy(update={"tags": []})
+        """The settings that cases are scored by, as JSON without defaults, tags and paths."""
+        metrics = {name: metric.anywhere for name, metric in self.evaltui.metrics_to_run.items()}
+        untagged = self.evaltui.model_copy(update={"tags": [], "metrics_to_run": metrics})
         return self.model_copy(update={"evaltui": untagged}).model_dump(mode="json", exclude_defaults=True)
+
+
+def _defined(name: str, definition: DefinedMetric, criterion: float | BaseCriterion | None) -> EvalMetric:
+    """A metric of agents-cli, with the criterion that evaltui has for it."""
+    metric = EvalMetric(metric_name=name) if criterion is None else _metric(name, criterion, {})
+    metric.definition = definition
+    if definition.is_function:
+        metric.custom_function_path = definition.place
+    if definition.judge_model_options:
+        # The reference score of a metric without a threshold, which has no verdict.
+        own = metric.criterion or BaseCriterion(threshold=1.0)
+        extra = {"judge_model_options": definition.judge_model_options} | (own.model_extra or {})
+        metric.criterion = own.model_copy(update=extra)
+    return metric
 
 
 def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetricConfig]) -> EvalMetric:

@@ -1,7 +1,7 @@
-"""Texts and calls of a turn: contents and their parts, as google-genai has them.
+"""Contents of turns and their parts, compatible with google-genai's types.
 
-They read and write what its types do, and read those themselves. Of what is in few files, such as images and
-code, the values are google-genai's own.
+They read and write the same JSON as google-genai's types, and also accept objects of these types. Rare
+values, such as images and code, are objects of google-genai.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class GenaiType:
     ) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(
             self._read,
-            serialization=core_schema.plain_serializer_function_ser_schema(_written, info_arg=True),
+            serialization=core_schema.plain_serializer_function_ser_schema(_serialize_value, info_arg=True),
         )
 
     def __get_pydantic_json_schema__(
@@ -60,8 +60,8 @@ class GenaiType:
 
 @dataclass(frozen=True)
 class GenaiField:
-    """Annotates keys that a model of ours does not know: those that a model of `google.genai.types` has in a
-    later version. Others are refused."""
+    """Annotates keys that only a later version of a model of `google.genai.types` has; other unknown keys are
+    refused."""
 
     model: str
 
@@ -77,7 +77,7 @@ class GenaiField:
         return key
 
 
-def _written(value: Any, info: core_schema.SerializationInfo) -> Any:
+def _serialize_value(value: Any, info: core_schema.SerializationInfo) -> Any:
     if not isinstance(value, BaseModel):
         return value
     return value.model_dump(
@@ -136,12 +136,12 @@ class FunctionCall(_Genai):
 
     __pydantic_extra__: dict[Annotated[str, GenaiField("FunctionCall")], Any]
     id: str | None = None
-    """Tells which response belongs to it."""
+    """The id, which its response also has."""
     args: dict[str, Any] | None = None
     name: str | None = None
     """The tool."""
     partial_args: list[PartialArg] | None = None
-    """Pieces of arguments that are streamed."""
+    """Pieces of streamed arguments."""
     will_continue: bool | None = None
 
 
@@ -160,7 +160,7 @@ class FunctionResponse(_Genai):
 
 
 class Part(_Genai):
-    """One thing that was said or done: usually a text, a call or a response."""
+    """A part of a message: usually a text, a call or a response."""
 
     __pydantic_extra__: dict[Annotated[str, GenaiField("Part")], Any]
     media_resolution: PartMediaResolution | None = None
@@ -192,16 +192,16 @@ class Content(_Genai):
     __pydantic_extra__: dict[Annotated[str, GenaiField("Content")], Any]
     parts: list[Part] | None = None
     role: str | None = None
-    """`user` or `model`; google-adk knows `function` and `tool` of events, too."""
+    """`user` or `model`; in google-adk's events also `function` and `tool`."""
 
 
 class UsageMetadata(_Genai):
-    """The tokens of a model call, as its response says."""
+    """The tokens of a model call, from its response."""
 
     __pydantic_extra__: dict[Annotated[str, GenaiField("GenerateContentResponseUsageMetadata")], Any]
     cache_tokens_details: list[ModalityTokenCount] | None = None
     cached_content_token_count: int | None = None
-    """Tokens of the prompt that the service had in its cache."""
+    """Tokens of the prompt from the service's cache."""
     candidates_token_count: int | None = None
     candidates_tokens_details: list[ModalityTokenCount] | None = None
     prompt_token_count: int | None = None

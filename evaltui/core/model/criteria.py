@@ -1,6 +1,6 @@
-"""The criteria of ADK's metrics as classes, for configs that are written in Python.
+"""The criteria of ADK's metrics as classes, for configs in Python; config files have the same keys.
 
-A config file has the same keys. Source of names and defaults: google-adk 2.13.
+Source of names and defaults: google-adk 2.13.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ class PrebuiltMetrics(StrEnum):
 
 
 class JudgeModelOptions(DataModel):
-    """Who judges, and how often it is asked."""
+    """The judge model, and the number of its answers."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
     judge_model: StrictStr = "gemini-2.5-flash"
-    """A Gemini model or, as `module:callable`, a function that takes the prompt and returns the answer."""
+    """A Gemini model, or `module:callable`, a custom function from prompt to answer."""
     judge_model_config: Annotated[Any, GenaiType("GenerateContentConfig")] | None = None
-    """How a Gemini model generates; None for its own defaults."""
+    """Generation settings of a Gemini model; None for its defaults."""
     num_samples: int = Field(default=5, ge=1)
-    """Answers to each question, which are voted over."""
+    """Number of answers to each question; the majority decides."""
     parallelism_limit: int = Field(default=1, ge=1)
-    """Questions at once."""
+    """Number of concurrent questions."""
 
 
 class MatchType(Enum):
-    """EXACT: these calls and no others. The other two allow further calls in between."""
+    """EXACT allows no other calls; IN_ORDER and ANY_ORDER allow further calls in between."""
 
     EXACT = 0
     IN_ORDER = 1
@@ -82,34 +82,34 @@ class ToolTrajectoryCriterion(BaseCriterion):
 
     MatchType: ClassVar[type[MatchType]] = MatchType
     match_type: MatchTypeByName = MatchType.EXACT
-    """Whether further calls are allowed, and the order matters."""
+    """Whether other calls are allowed, and whether the order matters."""
     ignore_args: bool = False
-    """Whether only the names of tools are compared."""
+    """Whether only names of tools are compared."""
 
 
 class LlmAsAJudgeCriterion(BaseCriterion):
-    """A metric that a judge decides."""
+    """A criterion of a judged metric."""
 
     judge_model_options: JudgeModelOptions = Field(default_factory=JudgeModelOptions)
     """The judge."""
 
 
 class RubricsBasedCriterion(LlmAsAJudgeCriterion):
-    """A metric that a judge decides by rubrics."""
+    """A criterion of a metric that judges rubrics."""
 
     rubrics: list[Rubric] = Field(default_factory=list)
     """Rubrics of every case, besides those of cases and turns."""
 
 
 class HallucinationsCriterion(LlmAsAJudgeCriterion):
-    """A metric that looks at each sentence of an answer."""
+    """A criterion of a metric that judges each sentence of an answer."""
 
     evaluate_intermediate_nl_responses: bool = False
-    """Whether what was said before the answer is looked at, too."""
+    """Whether texts before the answer are also judged."""
 
 
 class LlmBackedUserSimulatorCriterion(LlmAsAJudgeCriterion):
-    """A metric that looks at what a simulated user says."""
+    """A criterion of a metric that judges the messages of a simulated user."""
 
     stop_signal: str = "</finished>"
     """Message of the simulated user that ends the conversation."""

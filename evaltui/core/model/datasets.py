@@ -1,19 +1,18 @@
-"""Google's EvaluationDataset, the files of agents-cli, as EvalSet data.
+"""Google's EvaluationDataset, the format of agents-cli, as EvalSet data.
 
-A case expects what its dataset states: `reference.response`, `reference_trajectory` and the conversation in
-`agent_data`. Answers under `responses`, and events of `agent_data` after the prompt, are of a run and no
-expectations. A turn without an expectation is not checked, see `UNSPECIFIED`.
+Expectations come from `reference.response`, `reference_trajectory` and the conversation in `agent_data`.
+Answers in `responses`, and events in `agent_data` after the prompt, are those of a run and no expectations.
+Turns without expectations are not checked; see `UNSPECIFIED`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, dicts, field_of, spelt
+from evaltui.core.model.json_values import camel, field_of, indexed_objects, spelling_in
 from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
 from evaltui.text.values import show_value
 
@@ -22,8 +21,10 @@ Json = dict[str, Any]
 OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}
 """Under `OWN_KEY` of a case: absent responses and calls of its turns are not checked."""
+ORIGINAL = "dataset_case"
+"""Under `OWN_KEY` of a case of a dataset, never in a file: what functions of agents-cli read of it."""
 
-_OF_CASES = (
+_CASE_KEYS = (
     "eval_case_id",
     "prompt",
     "reference",
@@ -34,29 +35,43 @@ _OF_CASES = (
     "session_inputs",
     "rubric_groups",
 )
-_ACTUAL = ("responses", "intermediate_events")
-_DATASETS_ONLY = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
+_RECORDED_KEYS = ("responses", "intermediate_events")
+_DATASET_ONLY_KEYS = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
-_LONGEST_VALUE = 100
+_MAX_VALUE_LENGTH = 100
 
 
 def is_dataset_case(keys: Collection[str]) -> bool:
-    """Whether a case of these keys is of an EvaluationDataset, and not one of an EvalSet."""
+    """Whether a case with these keys is one of an EvaluationDataset, not of an EvalSet."""
     own = {"eval_id", "evalId", "conversation", "conversation_scenario", "conversationScenario"}
-    return own.isdisjoint(keys) and any(name in keys or camel(name) in keys for name in _DATASETS_ONLY)
+    return own.isdisjoint(keys) and any(name in keys or camel(name) in keys for name in _DATASET_ONLY_KEYS)
+
+
+def checks_unspecified(case: Mapping[str, Any]) -> bool:
+    """Whether absent responses and calls of a case are expectations, as in ADK; not in a dataset."""
+    own = case.get(OWN_KEY)
+    return not isinstance(own, dict) or own.get("unspecified") != UNSPECIFIED["unspecified"]
+
+
+def without_original(case: Json) -> Json:
+    """A case as a file may have it."""
+    own = case.get(OWN_KEY)
+    if not isinstance(own, dict) or ORIGINAL not in own:
+        return case
+    return {**case, OWN_KEY: {name: value for name, value in own.items() if name != ORIGINAL}}
 
 
 def is_dataset(data: Any) -> bool:
-    """Whether JSON data is an EvaluationDataset, right or wrong."""
+    """Whether JSON data is an EvaluationDataset, valid or not."""
     if not isinstance(data, dict) or data.keys() & {"eval_set_id", "evalSetId"}:
         return False
     cases = field_of(data, "eval_cases")
-    return isinstance(cases, list) and any(is_dataset_case(case) for _, case in dicts(cases))
+    return isinstance(cases, list) and any(is_dataset_case(case) for _, case in indexed_objects(cases))
 
 
 def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
-    """A dataset as an eval set called `name`; problems with paths of the dataset."""
-    key = spelt("eval_cases", data)
+    """A dataset as an eval set with the id `name`; problems have paths of the dataset."""
+    key = spelling_in("eval_cases", data)
     problems: list[Problem] = []
     cases = []
     for index, (case, eval_id) in enumerate(zip(data[key], case_ids(data[key]), strict=True)):
@@ -68,7 +83,7 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
 
 
 def case_ids(cases: Sequence[Any]) -> list[str]:
-    """The ids of the cases of a dataset; one without an id is called by its place in the list."""
+    """The ids of the cases of a dataset; a case without an id is named by its index."""
     names = [field_of(case, "eval_case_id") for case in cases]
     used = set(map(str, names))
     for index, name in enumerate(names):
@@ -79,21 +94,21 @@ def case_ids(cases: Sequence[Any]) -> list[str]:
 
 
 def from_dataset_case(case: Any, eval_id: str) -> tuple[Any, list[Problem]]:
-    """A case of a dataset as one of an eval set; problems with paths of the dataset's case."""
+    """A case of a dataset as a case of an eval set; problems have paths of the dataset's case."""
     if not isinstance(case, dict):
         return case, [wrong_kind((), case, dict)]
     converter = _Case(case)
-    return converter.converted(eval_id), converter.problems
+    return converter.to_eval_case(eval_id), converter.problems
 
 
 class DatasetTurn(NamedTuple):
-    """A message of the user and what agents did after it, with their places in the case."""
+    """A message of the user and the agents' events after it, with their places in the case."""
 
     content: Json
     path: JsonPath
-    """The path of the message, which is a content or an event that has one."""
+    """The path of the message, a content or an event with one."""
     events: list[Json]
-    """The author and the content of each event of agents."""
+    """Author and content of each event of agents."""
     paths: list[JsonPath]
     """The paths of `events`."""
 
@@ -104,12 +119,12 @@ def dataset_turns(case: Json) -> list[DatasetTurn]:
 
 
 def rubric_places(case: Json) -> dict[str, JsonPath]:
-    """The places of the rubrics of a case, by the ids that they have in an eval case."""
+    """The places of the rubrics of a case, by their ids in the eval case."""
     return {rubric["rubric_id"]: path for path, rubric in _Case(case).rubrics()}
 
 
 def dataset_place(case: Json, path: JsonPath) -> JsonPath:
-    """The path in a dataset's case of what stands at a path of the eval case, or of its surroundings."""
+    """The path in a dataset's case for a path in the eval case, or for the nearest place around it."""
     names = {
         "eval_id": "eval_case_id",
         "conversation_scenario": "user_scenario",
@@ -120,7 +135,7 @@ def dataset_place(case: Json, path: JsonPath) -> JsonPath:
             turn, is_last = turns[number], number == len(turns) - 1
             expectations = {"final_response": "reference", "intermediate_data": "reference_trajectory"}
             if rest and rest[0] in expectations:
-                key = spelt(expectations[str(rest[0])], case)
+                key = spelling_in(expectations[str(rest[0])], case)
                 if is_last and key in case:
                     return (key, *(("response", *rest[1:]) if key == "reference" else ()))
                 return turn.paths[-1 if rest[0] == "final_response" else 0] if turn.paths else turn.path
@@ -128,29 +143,29 @@ def dataset_place(case: Json, path: JsonPath) -> JsonPath:
         case ("rubrics", int(number), *_):
             return [*rubric_places(case).values(), ()][min(number, len(rubric_places(case)))]
         case (str(name), *rest) if name in names:
-            return (spelt(names[name], case), *rest)
+            return (spelling_in(names[name], case), *rest)
     # A member of the dataset itself, such as one that is given twice.
     return path if path and path[0] in case else ()
 
 
 def is_recorded(case: Json) -> bool:
-    """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
+    """Whether a case has a recorded run: it has both a prompt and turns."""
     return _Case(case).is_recorded
 
 
 class RecordedCase(NamedTuple):
-    """A case that an agent was run with."""
+    """A case with a recorded run."""
 
     eval_case_id: str
     turns: list[DatasetTurn]
     has_events: bool
-    """Whether the calls of its last turn are recorded, and not its response alone."""
+    """Whether the calls of its last turn are recorded, not only its response."""
 
 
 def recorded_cases(data: Json) -> Iterator[RecordedCase]:
-    """The cases of a dataset that hold what an agent did."""
-    key = spelt("eval_cases", data)
-    for index, case in dicts(data[key]):
+    """The cases of a dataset with a recorded run."""
+    key = spelling_in("eval_cases", data)
+    for index, case in indexed_objects(data[key]):
         turns = dataset_turns(case)
         responses = field_of(case, "responses")
         response = field_of(responses[0], "response") if isinstance(responses, list) and responses else None
@@ -161,18 +176,18 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
             yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
 
 
-def left_out(data: Any) -> Iterator[Problem]:
-    """Warnings for the keys of a dataset that an eval set has no place for, with their values."""
+def left_out_warnings(data: Any) -> Iterator[Problem]:
+    """Warnings about keys of a dataset, with their values, that an eval set does not have."""
     if not is_dataset(data):
         return
-    key = spelt("eval_cases", data)
-    converted = {spelling for name in _OF_CASES for spelling in (name, camel(name))}
-    for index, case in dicts(data[key]):
+    key = spelling_in("eval_cases", data)
+    converted = {spelling for name in _CASE_KEYS for spelling in (name, camel(name))}
+    for index, case in indexed_objects(data[key]):
         for name in (name for name in case if name not in converted):
-            is_actual = name in _ACTUAL or name in map(camel, _ACTUAL)
+            is_actual = name in _RECORDED_KEYS or name in map(camel, _RECORDED_KEYS)
             why = "actual, not expected" if is_actual else "an eval set has no place for it"
             yield Problem.warning(
-                (key, index, name), f"{why}; left out: {show_value(case[name], _LONGEST_VALUE)}"
+                (key, index, name), f"{why}; left out: {show_value(case[name], _MAX_VALUE_LENGTH)}"
             )
 
 
@@ -184,8 +199,8 @@ class _Case:
         self.problems: list[Problem] = []
         """Paths are relative to the case."""
 
-    def converted(self, eval_id: str) -> Json:
-        """The case of an eval set; `eval_id` is the id of a case without one."""
+    def to_eval_case(self, eval_id: str) -> Json:
+        """The case as one of an eval set; `eval_id` is the id for a case without one."""
         case: Json = {"eval_id": self._member("eval_case_id", str) or eval_id}
         scenario = self._member("user_scenario", dict)
         state: Json = {}
@@ -201,7 +216,12 @@ class _Case:
             case["session_input"] = session
         if rubrics := [rubric for _, rubric in self.rubrics()]:
             case["rubrics"] = rubrics
-        return case | {OWN_KEY: UNSPECIFIED}
+        return case | {OWN_KEY: {**UNSPECIFIED, ORIGINAL: self._original()}}
+
+    def _original(self) -> Json:
+        """The members of the dataset's case that no run has written."""
+        of_run = {spelling for name in (*_RECORDED_KEYS, "agent_data") for spelling in (name, camel(name))}
+        return {name: value for name, value in self._case.items() if name not in of_run}
 
     def _conversation(self, state: Json) -> list[Json]:
         turns = self.turns(state)
@@ -217,7 +237,7 @@ class _Case:
         return conversation
 
     def turns(self, state: Json) -> list[DatasetTurn]:
-        """The turns of the case. State changes before the first message are added to `state`."""
+        """The turns of the case; state changes before the first message are added to `state`."""
         turns: list[DatasetTurn] = []
         for event, path in self._events():
             delta, content = field_of(event, "state_delta"), content_of(field_of(event, "content"))
@@ -239,8 +259,8 @@ class _Case:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
-        events = any(field_of(turn, "events") for _, turn in dicts(self._agent_turns()))
+        """Whether the case has a recorded run: it has both a prompt and turns."""
+        events = any(field_of(turn, "events") for _, turn in indexed_objects(self._agent_turns()))
         return events and bool(field_of(self._case, "responses") or field_of(self._case, "prompt"))
 
     def _agent_turns(self) -> list[Any]:
@@ -250,7 +270,7 @@ class _Case:
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
         """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
         path: JsonPath
-        key = spelt("conversation_history", self._case)
+        key = spelling_in("conversation_history", self._case)
         for message, where in objects_in(
             self._member("conversation_history", list) or [], (key,), self.problems
         ):
@@ -258,8 +278,8 @@ class _Case:
         prompt = field_of(self._case, "prompt")
         if prompt is not None:
             yield {"author": "user", "content": prompt}, ("prompt",)
-        agent_data, is_first = spelt("agent_data", self._case), True
-        for number, turn in dicts(self._agent_turns()):
+        agent_data, is_first = spelling_in("agent_data", self._case), True
+        for number, turn in indexed_objects(self._agent_turns()):
             events, path = field_of(turn, "events"), (agent_data, "turns", number, "events")
             for event, where in objects_in(events if isinstance(events, list) else [], path, self.problems):
                 # The output of a run may hold the prompt twice.
@@ -270,21 +290,21 @@ class _Case:
                 is_first = is_first and event.get("author") != "user"
 
     def _expect(self, turn: Json) -> None:
-        """Adds what the case states of its last turn."""
+        """Adds the expectations of the case to its last turn."""
         reference = self._member("reference", dict) or {}
         stated = field_of(reference, "response")
         response = content_of(stated)
         if response is not None:
             turn["final_response"] = response
         elif stated or content_of(reference):
-            where: JsonPath = (spelt("reference", self._case),)
+            where: JsonPath = (spelling_in("reference", self._case),)
             self.problems.append(Problem.error(where, "must have a response with parts"))
         trajectory = self._member("reference_trajectory", list)
         if trajectory is not None:
             calls = []
             for index, step in enumerate(trajectory):
                 if not (of_step := calls_of(step)):
-                    where = (spelt("reference_trajectory", self._case), index)
+                    where = (spelling_in("reference_trajectory", self._case), index)
                     self.problems.append(Problem.error(where, "must be a content with a function_call"))
                 calls += of_step
             turn["intermediate_data"] = {"tool_uses": calls}
@@ -301,14 +321,14 @@ class _Case:
         }
 
     def rubrics(self) -> Iterator[tuple[JsonPath, Json]]:
-        """The rubrics of all groups as those of an eval case, each with its path in the dataset's case."""
+        """The rubrics of all groups in the form of an eval case, each with its path in the dataset's case."""
         ids: set[str] = set()
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
-            for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
+            for index, rubric in indexed_objects(rubrics if isinstance(rubrics, list) else []):
                 property_ = (field_of(rubric, "content") or {}).get("property")
                 text = property_.get("description") if isinstance(property_, dict) else None
-                where = (spelt("rubric_groups", self._case), group, "rubrics", index)
+                where = (spelling_in("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):
                     self._warn(where, "no content.property.description; left out")
                     continue
@@ -326,11 +346,11 @@ class _Case:
                 )
 
     def _member(self, name: str, kind: type[Any]) -> Any:
-        """A field of the case, None where it is absent or, which is an error, of another kind."""
+        """A field of the case; None for a missing field and, with a problem, for a field of another type."""
         value = field_of(self._case, name)
         if value is None or isinstance(value, kind):
             return value
-        path = (spelt(name, self._case),)
+        path = (spelling_in(name, self._case),)
         if path not in (problem.path for problem in self.problems):
             self.problems.append(wrong_kind(path, value, kind))
         return None
@@ -340,7 +360,7 @@ class _Case:
 
 
 def _author(message: Json) -> str:
-    """Who a message of the history is of: `user` for what has that role, whatever the user's name is."""
+    """The author of a message in the history; `user` for the role of the user."""
     content = content_of(field_of(message, "content")) or {"parts": []}
     has_results = any(field_of(part, "function_response") for part in content["parts"])
     if content.get("role") == "user" and not has_results:
@@ -349,7 +369,7 @@ def _author(message: Json) -> str:
 
 
 def turn_of(user: Json, events: Sequence[Json]) -> Json:
-    """A turn that expects what events of agents show: the calls, and the last text as the response."""
+    """A turn that expects the events of agents: the calls, and the last text as the response."""
     turn: Json = {"user_content": user}
     last = next((n for n in reversed(range(len(events))) if _texts(events[n]["content"])), None)
     if last is not None:
@@ -375,84 +395,11 @@ def calls_of(content: Any) -> list[Json]:
 
 
 def content_of(value: Any) -> Json | None:
-    """A content whose parts are all objects; a text is a content of one part; None for anything else."""
+    """The content for a value with parts that are objects; a text becomes a content with one part; None for
+    others."""
     if isinstance(value, str) and value:
         return {"parts": [{"text": value}]}
     if not isinstance(value, dict) or not isinstance(value.get("parts"), list):
         return None
     parts = value["parts"]
     return value if parts and all(isinstance(part, dict) for part in parts) else None
-
-
-class _Metric(NamedTuple):
-    """A metric of evaltui for a metric of Google's; `threshold` is None where its score implies none."""
-
-    name: str
-    threshold: float | None = None
-
-
-# By the name without its version. Source: google-agents-cli 1.11.0, `references/metrics-guide.md`.
-_METRICS = {
-    "final_response_match": _Metric("final_response_match_v2", 1.0),
-    "safety": _Metric("safety_v1", 1.0),
-    "hallucination": _Metric("hallucinations_v1"),
-    "multi_turn_task_success": _Metric("multi_turn_task_success_v1"),
-    "multi_turn_trajectory_quality": _Metric("multi_turn_trajectory_quality_v1"),
-    "multi_turn_tool_use_quality": _Metric("multi_turn_tool_use_quality_v1"),
-    "final_response_quality": _Metric("rubric_based_final_response_quality_v1"),
-    "final_response_reference_free": _Metric("rubric_based_final_response_quality_v1"),
-    "tool_use_quality": _Metric("rubric_based_tool_use_quality_v1"),
-    "rouge_1": _Metric("response_match_score"),
-}
-_FUNCTIONS = ("custom_function", "custom_function_file", "remote_custom_function")
-_INSTEAD = "For a verdict, name {} in a test_config.json beside the dataset"
-_OTHER = _INSTEAD.format("metrics of `evaltui metrics`")
-
-
-def from_eval_config(data: Any) -> tuple[Json | None, list[Problem]]:
-    """A config of agents-cli as the data of a `test_config.json`; None where there are errors."""
-    if not isinstance(data, Mapping):
-        return None, [wrong_kind((), data, dict)]
-    names, custom = data.get("metrics_to_run") or [], data.get("custom_metrics") or []
-    problems = [
-        wrong_kind((key,), value, list)
-        for key, value in (("metrics_to_run", names), ("custom_metrics", custom))
-        if not isinstance(value, list)
-    ]
-    if problems:
-        return None, problems
-    definitions = {
-        definition["name"]: definition
-        for definition in custom
-        if isinstance(definition, Mapping) and "name" in definition
-    }
-    criteria: Json = {}
-    not_evaluated: dict[str, str] = {}
-    for index, name in enumerate(names):
-        if not isinstance(name, str):
-            where = ("metrics_to_run", index)
-            problems.append(wrong_kind(where, name, str))
-            continue
-        metric = _METRICS.get(re.sub(r"_v\d+$", "", name.lower()))
-        if name in definitions:
-            not_evaluated[name] = _of_definition(definitions[name])
-        elif metric is None:
-            not_evaluated[name] = f"a metric of Google's evaluation service, not of evaltui. {_OTHER}"
-        elif metric.threshold is None:
-            instead = _INSTEAD.format(f"{metric.name} and a threshold")
-            not_evaluated[name] = f"agents-cli gives it no threshold. {instead}"
-        else:
-            criteria[metric.name] = metric.threshold
-    if problems:
-        return None, problems
-    if not names:
-        problems.append(Problem.warning((), "metrics_to_run names no metric, so nothing is scored"))
-    return {"criteria": criteria, "evaltui": {"not_evaluated": not_evaluated}}, problems
-
-
-def _of_definition(definition: Mapping[str, Any]) -> str:
-    key = next((name for name in (*_FUNCTIONS, "prompt_template") if name in definition), None)
-    if key is None:
-        return f"parameters of a metric of Google's evaluation service. {_OTHER}"
-    what = "a function" if key in _FUNCTIONS else "a judge"
-    return f"{what} of agents-cli ({key}), which evaltui does not run. {_OTHER}"

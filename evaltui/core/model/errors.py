@@ -1,4 +1,4 @@
-"""Errors, and their kinds: what had to be otherwise for a case to come to its end."""
+"""Errors of runs and their kinds."""
 
 from __future__ import annotations
 
@@ -29,54 +29,54 @@ MEANINGS = {
 }
 
 NO_PYTHON = "InterpreterError"
-"""The type of the error of an agent that has no Python to run in."""
+"""The error type for an agent without a usable Python."""
 
 NOT_RECORDED = "NotRecordedError"
-"""The type of the error of a run of a case that its recording does not have."""
+"""The error type for a case that is missing in its recording."""
 
 NO_KEY = "MissingKeyError"
-"""The type of the error of an agent whose model has no key; the message says all that there is to say."""
+"""The error type for an agent whose model has no key; the message is complete without further details."""
 
 # Another try may do without any change.
-MAY_PASS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
+TRANSIENT_KINDS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
 
 
 @dataclass(frozen=True)
 class ErrorInfo:
-    """An error as it was raised."""
+    """An error of a run."""
 
     type: str
-    """The exception's class."""
+    """The class of the exception."""
     message: str
     traceback: str = ""
     where: str = ""
-    """The innermost frame of the user's own code; "" for none."""
+    """The innermost frame in the user's own code; "" for none."""
     turn: int | None = field(default=None, compare=False, metadata={"exclude": True})
-    """The turn in which it was raised, 0-based; None outside of turns. Not in reports."""
+    """The turn with the error, 0-based; None outside of turns. Not in reports."""
     kind: ErrorKind | None = field(kw_only=True)
-    """The kind of cause; None where it is not known, as in results of google-adk."""
+    """The kind of cause; None where it is unknown, as in results of google-adk."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ErrorInfo:
-        """An error as a host tells it. Raises ValueError for a kind that there is not."""
+        """The error in JSON data from a host. Raises ValueError for an unknown kind."""
         kind = data.get("kind")
         return cls(**{**data, "kind": None if kind is None else ErrorKind(kind)})
 
     @property
     def of_judge(self) -> ErrorInfo:
-        """The error where the code of a judge or a metric raised it, which is not the agent's."""
+        """The error as one of a judge or metric instead of the agent."""
         return replace(self, kind=ErrorKind.JUDGE) if self.kind is ErrorKind.AGENT else self
 
     @property
     def text(self) -> str:
-        """`NameError: name 'tols' is not defined`; what says what to do stands alone."""
+        """Type and message: `NameError: name 'tols' is not defined`; a message with a remedy has no type."""
         return ": ".join(filter(None, ("" if self.is_no_key else self.type, self.message)))
 
     @property
     def is_no_key(self) -> bool:
-        """Whether the agent's model has no key; the message says all that there is to say."""
+        """Whether the agent's model has no key."""
         return self.type == NO_KEY
 
     def __str__(self) -> str:
-        """`agent.py:12 in root_agent: NameError: name 'tols' is not defined`"""
+        """Place, type and message: `agent.py:12 in root_agent: NameError: name 'tols' is not defined`."""
         return ": ".join(filter(None, (self.where, self.text)))

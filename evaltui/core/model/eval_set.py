@@ -1,8 +1,7 @@
 """The EvalSet schema of google-adk 2.13, read in snake_case or camelCase.
 
-The models accept what ADK accepts. Where ADK differs between levels (unknown keys are refused in an
-invocation, kept in a case, ignored in a set), so do they. Only the camelCase keys at the set level are an
-addition: the documentation shows them, ADK itself does not read them.
+The models accept the same data as ADK: unknown keys are refused in an invocation, kept in a case, ignored in
+a set. In addition, camelCase keys are accepted at the set level: ADK documents them, but does not read them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pydantic.alias_generators import to_camel
 
 from .base_model import DataModel
 from .content import Content, FunctionCall, FunctionResponse, GroundingMetadata, Part, UsageMetadata
-from .datasets import OWN_KEY, UNSPECIFIED
+from .datasets import ORIGINAL, OWN_KEY, checks_unspecified
 from .events import describe_response
 from .modes import PREBUILT_PERSONAS
 from .text_diff import THOUGHT, AuthoredText
@@ -56,11 +55,11 @@ class _Lenient(DataModel):
 
 class RubricContent(_Strict):
     text_property: str | None = None
-    """The statement that is judged."""
+    """The statement to judge."""
 
 
 class Rubric(_Strict):
-    """A statement that a judge holds against what the agent did."""
+    """A statement that a judge checks against the agent's behavior."""
 
     rubric_id: StrictStr
     """Unique among the rubrics of a case and its turns."""
@@ -68,7 +67,8 @@ class Rubric(_Strict):
     description: str | None = None
     """Description for people."""
     type: str | None = None
-    """Which metrics take it, such as `FINAL_RESPONSE_QUALITY`; None for those that take every rubric."""
+    """The type of metrics that judge it, such as `FINAL_RESPONSE_QUALITY`; None for metrics that judge every
+    rubric."""
 
 
 class RubricScore(_Strict):
@@ -82,31 +82,31 @@ class RubricScore(_Strict):
 
 
 class AgentDetails(_Strict):
-    """An agent as it ran."""
+    """An agent of a run."""
 
     name: StrictStr
     instructions: str = ""
-    """The system instruction that its model was given."""
+    """The system instruction for its model."""
     tool_declarations: list[Any] = Field(default_factory=list)
     """genai Tools, or their JSON."""
 
 
 class AppDetails(_Strict):
-    """The agents of an app as they ran."""
+    """The agents of an app in a run."""
 
     agent_details: dict[str, AgentDetails] = Field(default_factory=dict)
     """Details of agents by their names."""
 
 
 class IntermediateData(_Strict):
-    """Expected calls and responses as three flat lists: how cases are written by hand."""
+    """Expected calls and responses as three flat lists, the form for cases written by hand."""
 
     tool_uses: list[FunctionCall] = Field(default_factory=list)
     """The calls, in order."""
     tool_responses: list[FunctionResponse] = Field(default_factory=list)
-    """Their results; which call one belongs to is told by its id."""
+    """Responses of tools; the id of a response tells its call."""
     intermediate_responses: list[tuple[StrictStr, list[Part]]] = Field(default_factory=list)
-    """`(author, parts)` said before the final answer."""
+    """`(author, parts)` of texts before the final answer."""
 
 
 class InvocationEvent(_Lenient):
@@ -121,7 +121,7 @@ class InvocationEvent(_Lenient):
 
 
 class InvocationEvents(_Strict):
-    """Events of a turn, in order: the form in which runs are recorded."""
+    """The events of a turn in order, the form of recorded runs."""
 
     invocation_events: list[InvocationEvent] = Field(default_factory=list)
 
@@ -141,17 +141,21 @@ Intermediate = Annotated[
 
 
 class Invocation(_Strict):
-    """One turn: what the user said, and what the agent did or is expected to do. Durations in seconds."""
+    """A turn: the user's message, and the actual or expected behavior of the agent. Durations are in
+    seconds."""
 
     invocation_id: StrictStr = ""
     """Id of the turn in the framework; it is not compared."""
     user_content: Content
     """Message of the user."""
     final_response: Content | None = None
-    """The last answer; None expects none."""
+    """The last answer; None for no expected answer."""
     intermediate_data: Intermediate | None = None
-    """The tool calls, and what was said in between. Expected, None says nothing of calls, and empty forbids
-    them; of a turn that was run, None is unknown: its agent does not send its calls."""
+    """Tool calls and texts before the answer.
+
+    As an expectation, None leaves calls unspecified, and an empty value forbids them; in an actual turn, None
+    means that they are unknown.
+    """
     creation_timestamp: float = 0.0
     """Seconds since 1970."""
     duration: float | None = None
@@ -170,45 +174,46 @@ class Invocation(_Strict):
 
     @property
     def untold(self) -> Mapping[str, str]:
-        """Unknown parts of a turn that was run, such as `answers` (see `core.model.events`), each with its
-        remedy. No file has them."""
+        """Unknown parts of an actual turn, such as `answers` (see `core.model.events`), each with its remedy.
+        Not stored in files."""
         # Every metric asks it of every turn: as an attribute, pydantic would look for it for far longer.
         private = self.__pydantic_private__
         untold: Mapping[str, str] = private["_untold"] if private else {}
         return untold
 
     def without(self, untold: Mapping[str, str]) -> Invocation:
-        """The turn, of which so much is unknown."""
+        """The turn with some unknown parts."""
         self._untold = dict(untold)
         return self
 
     @property
     def output(self) -> str | None:
-        """The value that the agent returned beside its texts, as a text; None for none. No file has it."""
+        """The output that the agent returned beside its texts, as text; None for none. Not stored in
+        files."""
         return self._returned[0] if self._returned else None
 
     @property
     def with_output(self) -> Invocation:
-        """The turn with its output as the response; itself where there is none."""
+        """The turn with its output as the response; the turn itself without an output."""
         return self._returned[1] if self._returned else self
 
     def returns(self, output: str, scored: Invocation) -> None:
-        """Gives the turn an output; `scored` is the turn in which that is the response."""
+        """Sets the output of the turn; `scored` is the turn with the output as its response."""
         self._returned = output, scored
         scored._ran = {"final_response": self.final_response, "intermediate_data": self.intermediate_data}
 
     @property
     def as_it_ran(self) -> Invocation:
-        """The turn with the agent's own response; itself unless its output is the response."""
+        """The turn with the agent's own response; the turn itself unless its response is the output."""
         return self.model_copy(update=self._ran) if self._ran else self
 
 
 DEFAULT_USER_ID = "test_user_id"
-"""The user of a session that names none, as in google-adk."""
+"""The user id of a session without one, as in google-adk."""
 
 
 class SessionInput(_Open):
-    """The session that a case begins with."""
+    """The session at the start of a case."""
 
     app_name: StrictStr
     user_id: StrictStr
@@ -232,14 +237,14 @@ class UserPersona(DataModel):
 
 
 class ConversationScenario(_Strict):
-    """A user that a model plays."""
+    """A scenario for a simulated user."""
 
     starting_prompt: StrictStr
     """The user's first message."""
     conversation_plan: StrictStr
     """Goal of the simulated user, and when it is reached."""
     user_persona: str | UserPersona | None = None
-    """One of google-adk's by name, or a persona written out."""
+    """The name of a persona of google-adk, or a persona."""
 
     @field_validator("user_persona")
     @classmethod
@@ -252,14 +257,14 @@ class ConversationScenario(_Strict):
 
 
 class EvalCase(_Open):
-    """A conversation with what is expected of the agent."""
+    """A conversation with expectations of the agent."""
 
     eval_id: StrictStr
     """Unique in its set."""
     conversation: list[Invocation] | None = None
     """The turns; None where the user is simulated."""
     conversation_scenario: ConversationScenario | None = None
-    """Who the simulated user is; None where there are turns."""
+    """The scenario of a simulated user; None for a case with turns."""
     session_input: SessionInput | None = None
     """None for an empty session of a default user."""
     creation_timestamp: float = 0.0
@@ -267,12 +272,18 @@ class EvalCase(_Open):
     rubrics: list[Rubric] | None = None
     """Rubrics of every turn."""
     final_session_state: dict[str, Any] | None = Field(default_factory=dict)
-    """Keys that the session state must have after the last turn, with their values."""
+    """Expected keys of the session state after the last turn, with their values."""
 
     @property
     def checks_unspecified(self) -> bool:
         """Whether absent responses and calls of its turns are expectations, as in ADK."""
-        return (self.model_extra or {}).get(OWN_KEY) != UNSPECIFIED
+        return checks_unspecified(self.model_extra or {})
+
+    @property
+    def of_dataset(self) -> dict[str, Any] | None:
+        """The case as its dataset has it, without what a run has written; None for any other case."""
+        own = (self.model_extra or {}).get(OWN_KEY)
+        return own.get(ORIGINAL) if isinstance(own, dict) else None
 
     @model_validator(mode="after")
     def _exactly_one_conversation(self) -> EvalCase:
@@ -285,10 +296,10 @@ class EvalCase(_Open):
 
 
 class EvalSet(_Lenient):
-    """Cases in one file."""
+    """The cases of a file."""
 
     eval_set_id: StrictStr
-    """A label: cases are told apart by their file."""
+    """The id, which is only a label: several files may have the same."""
     name: str | None = None
     description: str | None = None
     eval_cases: list[EvalCase]
@@ -297,7 +308,7 @@ class EvalSet(_Lenient):
 
 
 def tool_calls(data: IntermediateData | InvocationEvents | None) -> list[FunctionCall]:
-    """The tool calls of a turn in the order in which they were made; `[]` where nothing is given."""
+    """The tool calls of a turn in order; [] for None."""
     if data is None:
         return []
     if isinstance(data, IntermediateData):
@@ -308,7 +319,7 @@ def tool_calls(data: IntermediateData | InvocationEvents | None) -> list[Functio
 def tool_responses(
     data: IntermediateData | InvocationEvents | None,
 ) -> list[FunctionResponse]:
-    """The tool responses of a turn in order; `[]` where nothing is given."""
+    """The tool responses of a turn in order; [] for None."""
     if data is None:
         return []
     if isinstance(data, IntermediateData):
@@ -324,7 +335,7 @@ def _event_parts(data: InvocationEvents) -> Iterator[Part]:
 def intermediate_texts(
     data: IntermediateData | InvocationEvents | None,
 ) -> list[tuple[str, str]]:
-    """`(author, text)` of the texts before the final answer, thoughts left out."""
+    """`(author, text)` of the texts before the final answer, without thoughts."""
     if data is None:
         return []
     responses: Sequence[tuple[str, Sequence[Part]]]
@@ -339,19 +350,19 @@ def intermediate_texts(
 
 
 def answer_text(parts: Sequence[Part] | Sequence[types.Part] | None) -> str:
-    """The text parts that are not thoughts, one per line."""
+    """The texts of the parts without thoughts, one per line."""
     return "\n".join(part.text for part in parts or [] if part.text and not part.thought)
 
 
 def full_text(content: Content | None) -> str:
-    """Every text part, thoughts included, one per line: what ADK 2.13 scores."""
+    """The texts of all parts with thoughts, one per line: the scored text of ADK 2.13."""
     if content is None:
         return ""
     return "\n".join(part.text for part in content.parts or [] if part.text)
 
 
 def user_text(content: Content | None) -> str:
-    """The message of the user, and their responses to calls that wait, one per line."""
+    """The message of the user, and the user's responses to waiting calls, one per line."""
     parts = (content.parts if content else None) or []
     responses = [part.function_response for part in parts if part.function_response]
     described = [describe_response(response.model_dump(mode="json")) for response in responses]
@@ -359,10 +370,10 @@ def user_text(content: Content | None) -> str:
 
 
 def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
-    """The text of a turn that is scored.
+    """The scored text of a turn.
 
-    With `thoughts`, all of the final response, as in ADK. Without, its text that is not a thought; where it
-    holds thoughts only, the last thing said before it.
+    With `thoughts`, all of the final response, as in ADK. Otherwise its texts that are no thoughts; for a
+    response with thoughts only, the last text before it.
     """
     if thoughts:
         return full_text(invocation.final_response)
@@ -374,14 +385,14 @@ def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
 
 
 def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
-    """The texts of the turn besides the scored text; the author of thoughts is THOUGHT."""
+    """The texts of a turn besides the scored one; thoughts have the author THOUGHT."""
     thought = "" if thoughts else _thoughts(invocation)
     texts = texts_before(invocation, thoughts=thoughts)
     return tuple(AuthoredText(*text) for text in ((*texts, (THOUGHT, thought)) if thought else texts))
 
 
 def texts_before(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
-    """`(author, text)` of the intermediate responses, without one that is scored as the answer."""
+    """`(author, text)` of the intermediate responses, without a text that is scored as the answer."""
     responses = intermediate_texts(invocation.intermediate_data)
     is_answer = not thoughts and _thoughts(invocation) and not _answer(invocation)
     return tuple(responses[:-1] if is_answer else responses)

@@ -1,9 +1,9 @@
-"""Events of an agent's work, in order: one vocabulary for chat, eval, run log and trace.
+"""Events of an agent's work: one vocabulary for chat, runs, run files and traces.
 
-An agent framework reports *steps* (ADK calls them events): one step may hold text, several calls and usage
-at once. A step is split into one `Event` per thing that happened, and `core.conversation` puts steps together
-again, so nothing is lost on the way. JSON form: absent fields are left out, `t` is seconds since the run
-began, `content` is a genai Content as JSON.
+An agent framework reports *steps* (ADK calls them events), which may have texts, several calls and usage at
+once. A step is split into `Event`s, one for each text, call or other item, which `core.conversation` can join
+again. In JSON, absent fields are omitted, `t` is seconds since the start of the run, `content` is a genai
+Content.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ...text.values import show_value, visible
 
-_LONGEST_RESPONSE = 400
+_MAX_RESPONSE_LENGTH = 400
 
 CALLS = "tool calls"
-"""Unknown in `Step.untold`: the agent does not send the tool calls of its turns."""
+"""Unknown part in `Step.untold`: the tool calls of the turn, which the agent does not report."""
 MODEL_CALLS = "model calls"
-"""Unknown in `data["untold"]` of a user's message: the model calls of the turn cannot be seen."""
+"""Unknown part in `data["untold"]` of a user's message: the model calls of the turn."""
 SOME_MODEL_CALLS = "some model calls"
-"""Unknown as MODEL_CALLS: there may be more model calls than the reported ones."""
+"""Unknown part as MODEL_CALLS: further model calls besides the reported ones are possible."""
 
 ARGUMENTS = "arguments"
-"""Unknown as CALLS: arguments of calls whose names are known."""
+"""Unknown part as CALLS: the arguments of calls with known names."""
 ANSWERS = "answers"
-"""Unknown as CALLS: the response of the agent."""
+"""Unknown part as CALLS: the response of the agent."""
 RESULTS = "tool results"
-"""Unknown as CALLS: the response of at least one tool."""
+"""Unknown part as CALLS: the response of at least one tool."""
 TEXTS = "intermediate responses"
-"""Unknown as CALLS: texts of the agent before its response."""
+"""Unknown part as CALLS: texts of the agent before its response."""
 USER_MESSAGE = "the user's message"
-"""Unknown as CALLS: the message of the user."""
+"""Unknown part as CALLS: the message of the user."""
 TURN = "the turn"
-"""Unknown as CALLS: an expected turn that was not run, or was not recorded."""
-UNEXPECTED = "an expectation"
-"""Unknown as CALLS: the expectation of a turn that was run, and that no turn of the case is for."""
+"""Unknown part as CALLS: an expected turn that was not run or not recorded."""
+EXPECTATION = "an expectation"
+"""Unknown part as CALLS: the expectation for an actual turn that matches no turn of the case."""
 
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
 # that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.
@@ -64,7 +64,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened."""
+    """An event of an agent's work."""
 
     kind: Kind
     content: Json | None = None
@@ -72,20 +72,24 @@ class Event:
     agent: str = ""
     """The author."""
     data: Json = field(default_factory=dict)
-    """Further data of its kind. Events split from one step all have `data["step"]`, the step's id; the
-    first also has the data of the step as a whole (see `Step`)."""
+    """Further data of this kind of event.
+
+    Events of one step all have `data["step"]`, the step's id; the first one also has the data of the whole
+    step (see `Step`).
+    """
     usage: Json | None = None
-    """Tokens, as genai's usage metadata."""
+    """Numbers of tokens, as genai's usage metadata."""
     id: str = ""
     """Unique within a case and repeat."""
     parent: str = ""
-    """The id of the event that it happened in: calls made inside an agent tool have the outer call as parent,
-    and `data["nested"]` is true for them.
+    """The id of the event around it; "" for none.
+
+    Calls inside an agent tool have the outer call as parent, and `data["nested"]` is true for them.
     """
     branch: str = ""
-    """ADK's, of agents that run side by side."""
+    """ADK's branch, for agents that run side by side."""
     duration: float | None = None
-    """Seconds; None where it took none or nobody knows."""
+    """Duration in seconds; None where it has none or it is unknown."""
     path: str = ""
     """Path of the case's file, as in `CaseId`."""
     set: str = ""
@@ -97,7 +101,7 @@ class Event:
     turn: int | None = None
     """Counted from 0; None outside of turns."""
     seq: int = 0
-    """Its place among the events of the repeat."""
+    """Its index among the events of the repeat."""
     t: float = 0.0
     """Seconds since the run began."""
 
@@ -113,7 +117,8 @@ class Event:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Event:
-        """Raises ValueError for an unknown kind; unknown keys (of a later version) are ignored."""
+        """The event in JSON data. Raises ValueError for an unknown kind; unknown keys (of a later version)
+        are ignored."""
         if data.get("kind") not in KINDS:
             raise ValueError(f"not an event: kind {data.get('kind')!r}")
         fields = data if data.keys() <= _NAMES else {name: data[name] for name in _FIELDS if name in data}
@@ -126,7 +131,7 @@ _NAMES = frozenset(_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of an agent framework, in ADK's sense."""
+    """A step of an agent framework, which ADK calls an event."""
 
     author: str
     """The agent, or `user`."""
@@ -135,7 +140,7 @@ class Step:
     final: bool = False
     """ADK's `Event.is_final_response()`."""
     partial: bool = False
-    """Whether more of the same text follows."""
+    """Whether the text continues in the next step."""
     usage: Json | None = None
     """genai's usage metadata as JSON."""
     grounding: Json | None = None
@@ -144,32 +149,32 @@ class Step:
     id: str = ""
     invocation_id: str = ""
     turn: int | None = None
-    """User messages before it, from 0; None where steps are grouped by `invocation_id` instead."""
+    """Number of user messages before it, from 0; None where steps are grouped by `invocation_id`."""
     branch: str = ""
     timestamp: float = 0.0
     """Seconds since 1970."""
     state: Json | None = None
     """The state delta."""
     removed: tuple[str, ...] = ()
-    """The keys that are null in it because they are gone."""
+    """The keys of `state` that are null because they were removed."""
     transfer: str | None = None
-    """The agent that takes over."""
+    """The name of the agent that takes over; None for no transfer."""
     long_running: tuple[str, ...] = ()
     """The ids of calls whose results come later."""
     error_code: str | None = None
     error_message: str | None = None
     framework: Json | None = None
-    """Data that only the agent framework understands, and needs to continue."""
+    """Internal data of the agent framework that it needs to continue."""
     output: Any = None
-    """A value that an agent or a node of a workflow returns, as JSON; None for none."""
+    """An output of an agent or a workflow node, as JSON; None for none."""
     node: str = ""
-    """The node that returns `output`; "" where the agent does."""
+    """The workflow node that returns `output`; "" for the agent."""
     answers: bool = False
-    """Whether `output` is the value that the agent as a whole returns in its turn."""
+    """Whether `output` is the output of the agent as a whole in its turn."""
     untold: tuple[str, ...] = ()
     """Parts of the turn that the agent does not report, such as CALLS: unknown, not empty."""
     remedies: Mapping[str, str] | None = None
-    """Remedy for each unknown part, a sentence without its dot; None where it is unknown."""
+    """The remedy for each unknown part, a sentence without its full stop; None where it is unknown."""
 
     @property
     def parts(self) -> list[Json]:
@@ -190,18 +195,18 @@ class Step:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Step:
-        """Raises TypeError for what no step has."""
+        """The step in JSON data. Raises TypeError for unknown fields."""
         tuples = {name: tuple(data[name]) for name in ("removed", "long_running", "untold") if name in data}
         return cls(**{**data, **tuples})
 
 
 def text(message: str, *, agent: str = "") -> Event:
-    """Something the agent says. The last text of a turn is its final answer."""
+    """A text event of the agent; the last text of a turn is its final answer."""
     return Event("text", {"role": "model", "parts": [{"text": message}]}, agent=agent)
 
 
 def tool_call(name: str, args: Mapping[str, Any] | None = None, *, id: str = "", agent: str = "") -> Event:
-    """A call of a tool. With an `id`, its result can be told from that of another call of the same tool."""
+    """A call of a tool; an `id` distinguishes its result from those of other calls of the tool."""
     call: Json = {"name": name, "args": dict(args or {})}
     if id:
         call["id"] = id
@@ -209,7 +214,7 @@ def tool_call(name: str, args: Mapping[str, Any] | None = None, *, id: str = "",
 
 
 def tool_result(name: str, response: Any, *, id: str = "", agent: str = "") -> Event:
-    """The event of a tool's response; anything but a dict is wrapped as `{"result": ...}`."""
+    """A response of a tool; a value other than a dict is wrapped as `{"result": ...}`."""
     result: Json = {
         "name": name,
         "response": response if isinstance(response, dict) else {"result": response},
@@ -220,19 +225,19 @@ def tool_result(name: str, response: Any, *, id: str = "", agent: str = "") -> E
 
 
 def transfer(to: str, *, agent: str = "") -> Event:
-    """Another agent takes over the conversation."""
+    """A transfer of the conversation to another agent."""
     return Event("transfer", agent=agent, data={"to": to})
 
 
 def output_text(output: Any) -> str:
-    """An output as a text: a string as it is, any other value as JSON."""
+    """An output as text: a string unchanged, another value as JSON."""
     if isinstance(output, str):
         return output
     return json.dumps(output, ensure_ascii=False, separators=(",", ":"))
 
 
 def is_output(text: str, output: Any) -> bool:
-    """Whether a text says an output."""
+    """Whether a text is that of an output."""
     if isinstance(output, str) or not text:
         return bool(text) and text == output
     try:
@@ -247,9 +252,9 @@ def output_content(output: Any) -> Json:
 
 
 def describe_response(response: Any) -> str:
-    """A function response in one line: `response to adk_request_input: {"result": "Ada"}`."""
+    """A tool response in one line: `response to adk_request_input: {"result": "Ada"}`."""
     data = response if isinstance(response, Mapping) else {}
-    shown = show_value(data.get("response"), _LONGEST_RESPONSE)
+    shown = show_value(data.get("response"), _MAX_RESPONSE_LENGTH)
     return f"response to {visible(str(data.get('name') or '?'))}: {shown}"
 
 
@@ -272,18 +277,18 @@ _MADE_ID = re.compile(r"call-\d+(\.\d+)?")
 
 
 def is_made_id(call_id: str) -> bool:
-    """Whether a call has its id from evaltui: the model that made it knows of none."""
+    """Whether evaltui made the id of a call, so that the model does not know it."""
     return _MADE_ID.fullmatch(call_id) is not None
 
 
-def split(step: Step) -> list[Event]:
-    """One event per thing in the step; the first one carries what belongs to the step as a whole."""
+def split_step(step: Step) -> list[Event]:
+    """Splits a step into events; the first one has the data of the whole step."""
     shared = _fields_of(step, STEP_FIELDS)
     if step.says_output:
         shared |= _fields_of(step, OUTPUT_FIELDS)
     usage = step.usage
     events: list[Event] = []
-    for part in (*_things_said(step), *_effects(step)):
+    for part in (*_spoken_parts(step), *_effects(step)):
         events.append(
             Event(
                 part.kind,
@@ -305,8 +310,8 @@ def _fields_of(step: Step, defaults: Mapping[str, Any]) -> Json:
     return {name: value for name, default in defaults.items() if (value := getattr(step, name)) != default}
 
 
-class _Thing(NamedTuple):
-    """One thing in a step."""
+class _StepPart(NamedTuple):
+    """A part of a step that becomes an event."""
 
     kind: Kind
     content: Json | None = None
@@ -315,12 +320,12 @@ class _Thing(NamedTuple):
     parent: str = ""
 
 
-def _things_said(step: Step) -> Iterator[_Thing]:
+def _spoken_parts(step: Step) -> Iterator[_StepPart]:
     if not step.parts:
         if step.error_code:
-            yield _Thing("error", step.content, {"message": step.error_message or step.error_code})
+            yield _StepPart("error", step.content, {"message": step.error_message or step.error_code})
         elif step.grounding is not None:
-            yield _Thing("text", step.content)
+            yield _StepPart("text", step.content)
         return
     run: list[Json] = []
     for part in step.parts:
@@ -329,18 +334,18 @@ def _things_said(step: Step) -> Iterator[_Thing]:
             run.append(part)
             continue
         if run:
-            yield _Thing("text", _with_parts(step, run))
+            yield _StepPart("text", _with_parts(step, run))
             run = []
         call = part.get("function_call") or part.get("function_response") or {}
         call_id = call.get("id") or ""
         content = _with_parts(step, [part])
         yield (
-            _Thing(kind, content, id=call_id)
+            _StepPart(kind, content, id=call_id)
             if kind == "tool_call"
-            else _Thing(kind, content, parent=call_id)
+            else _StepPart(kind, content, parent=call_id)
         )
     if run:
-        yield _Thing("text", _with_parts(step, run))
+        yield _StepPart("text", _with_parts(step, run))
 
 
 def _part_kind(part: Json) -> Kind:
@@ -354,16 +359,16 @@ def _with_parts(step: Step, parts: Sequence[Json]) -> Json:
     return {"parts": list(parts)} if role is None else {"parts": list(parts), "role": role}
 
 
-def _effects(step: Step) -> Iterator[_Thing]:
+def _effects(step: Step) -> Iterator[_StepPart]:
     if has_output := step.output is not None and not step.says_output:
-        yield _Thing("output", data=_fields_of(step, OUTPUT_FIELDS))
+        yield _StepPart("output", data=_fields_of(step, OUTPUT_FIELDS))
     # What only the framework understands needs an event to go with.
     has_event = has_output or step.parts or step.transfer or step.error_code
     if step.state or (step.framework and not has_event):
         removed = {"removed": list(step.removed)} if step.removed else {}
-        yield _Thing("state", data={"delta": step.state or {}, **removed})
+        yield _StepPart("state", data={"delta": step.state or {}, **removed})
     if step.transfer:
-        yield _Thing("transfer", data={"to": step.transfer})
+        yield _StepPart("transfer", data={"to": step.transfer})
 
 
 def is_final(step: Step, *, skip_summarization: bool = False) -> bool:

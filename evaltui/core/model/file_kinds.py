@@ -1,4 +1,4 @@
-"""Kinds of files beside eval sets, recognized by their data, and advice for each."""
+"""Kinds of files other than eval sets, recognized by their data, with advice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.json_values import dicts
+from evaltui.core.model.json_values import indexed_objects
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class FileKind:
     name: str
     """Name of the kind with its article: `an ADK session`."""
     recognises: Callable[[Any], bool]
-    """Whether JSON or YAML data is of this kind, right or wrong."""
+    """Tells whether JSON or YAML data is of this kind, valid or not."""
     advice: str
     """Advice for such a file, as a sentence without its period."""
 
@@ -27,7 +27,7 @@ class FileKind:
 
 
 def file_kind(data: Any) -> FileKind | None:
-    """The first kind that recognises the data; None for an eval set, and for what is of no kind."""
+    """The first kind that recognises the data; None for an eval set and for unknown data."""
     return next((kind for kind in _KINDS if kind.recognises(data)), None)
 
 
@@ -57,14 +57,14 @@ def _is_result(data: Any) -> bool:
 
 def _is_trace(data: Any) -> bool:
     if isinstance(data, list):
-        return any(_is_trace(entry) for _, entry in dicts(data[:1]))
+        return any(_is_trace(entry) for _, entry in indexed_objects(data[:1]))
     if not isinstance(data, dict):
         return False
     if data.keys() & {"resourceSpans", "resource_spans", "batches"}:
         return True
     names = {"trace_id", "traceId", "traceID"}
     spans = data.get("data")
-    is_jaeger = isinstance(spans, list) and any("spans" in trace for _, trace in dicts(spans))
+    is_jaeger = isinstance(spans, list) and any("spans" in trace for _, trace in indexed_objects(spans))
     return is_jaeger or bool(data.keys() & names and data.keys() & {"span_id", "spanId", "spans"})
 
 
@@ -72,7 +72,9 @@ def is_scenarios(data: Any) -> bool:
     """Whether data is a file of google-adk's scenarios, right or wrong."""
     scenarios = data.get("scenarios") if isinstance(data, dict) else None
     names = {"starting_prompt", "startingPrompt", "conversation_plan", "conversationPlan"}
-    return isinstance(scenarios, list) and any(scenario.keys() & names for _, scenario in dicts(scenarios))
+    return isinstance(scenarios, list) and any(
+        scenario.keys() & names for _, scenario in indexed_objects(scenarios)
+    )
 
 
 def _is_invented(data: Any) -> bool:

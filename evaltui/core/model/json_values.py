@@ -1,4 +1,4 @@
-"""Parsed JSON: read by path and in both spellings of a key, two values side by side, values as keys."""
+"""Parsed JSON: access by path and in both spellings of keys, comparison, and values as keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from ...text.values import in_words
+from ...text.values import value_in_words
 from .problems import JsonPath
 
 # What stands where a value is missing; None is a value.
@@ -14,7 +14,7 @@ ABSENT: Any = object()
 
 
 def value_at(data: Any, path: JsonPath, default: Any = None) -> Any:
-    """The value at a path, `default` where there is none."""
+    """The value at a path; `default` without one."""
     try:
         for step in path:
             # A text has items as well, and a list counts from its end below 0.
@@ -28,7 +28,7 @@ def value_at(data: Any, path: JsonPath, default: Any = None) -> Any:
 
 
 def list_at(data: Any, path: JsonPath) -> list[Any]:
-    """The list at a path; empty where something else or nothing is there."""
+    """The list at a path; empty for another value and for none."""
     value = value_at(data, path)
     return value if isinstance(value, list) else []
 
@@ -36,10 +36,11 @@ def list_at(data: Any, path: JsonPath) -> list[Any]:
 def side_by_side(
     expected: Any, actual: Any, path: JsonPath = (), *, lists: bool = True
 ) -> Iterator[tuple[JsonPath, Any, Any]]:
-    """Every place of the two, equal or not: in the order of the expected one, then what only the other has.
+    """Every place of two values, equal or not, in the order of the expected value, then additional places of
+    the other.
 
-    Objects that both sides have, and `lists`, are gone through item by item, unless both are empty;
-    anything else is one place. The side that has nothing there is ABSENT.
+    Objects on both sides, and with `lists` also lists, are compared item by item unless both are empty; any
+    other pair of values is one place. ABSENT stands for a missing value.
     """
     if isinstance(expected, dict) and isinstance(actual, dict) and (expected or actual):
         for key in [*expected, *(key for key in actual if key not in expected)]:
@@ -58,35 +59,35 @@ def _item(items: list[Any], index: int) -> Any:
 
 
 def equal(value: Any, other: Any) -> bool:
-    """Equality of decoded JSON as in google-adk: `1 == 1.0 == True`. What is absent equals nothing."""
+    """Equality of decoded JSON as in google-adk: `1 == 1.0 == True`. ABSENT equals nothing."""
     return value is not ABSENT and other is not ABSENT and bool(value == other)
 
 
-def frozen(value: Any) -> Hashable:
-    """Decoded JSON as something that can be a key: equal ones exactly where the values are by `==`."""
+def hashable_value(value: Any) -> Hashable:
+    """A hashable form of decoded JSON: equal where the values are equal by `==`."""
     if isinstance(value, dict):
-        return frozenset((key, frozen(item)) for key, item in value.items())
+        return frozenset((key, hashable_value(item)) for key, item in value.items())
     if isinstance(value, list):
-        return tuple(frozen(item) for item in value)
+        return tuple(hashable_value(item) for item in value)
     hashable: Hashable = value
     return hashable
 
 
-def without(value: Any, places: Collection[JsonPath]) -> Any:
-    """The value with these places taken out; those that it does not have are passed over."""
+def without_places(value: Any, places: Collection[JsonPath]) -> Any:
+    """The value without the values at these places; missing places are ignored."""
     if not places or () in places:
         return ABSENT if () in places else value
     inside: dict[str | int, list[JsonPath]] = {}
     for place in places:
         inside.setdefault(place[0], []).append(place[1:])
     if isinstance(value, dict):
-        items = {key: without(item, inside.get(key, ())) for key, item in value.items()}
+        items = {key: without_places(item, inside.get(key, ())) for key, item in value.items()}
         return {key: item for key, item in items.items() if item is not ABSENT}
     if isinstance(value, list):
         return [
             item
             for index, entry in enumerate(value)
-            if (item := without(entry, inside.get(index, ()))) is not ABSENT
+            if (item := without_places(entry, inside.get(index, ()))) is not ABSENT
         ]
     return value
 
@@ -97,21 +98,21 @@ def camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
-def spelt(name: str, data: Mapping[str, Any]) -> str:
-    """The key under which a field is given; its snake_case name where it is given twice or not at all."""
+def spelling_in(name: str, data: Mapping[str, Any]) -> str:
+    """The key of a field in the data; its snake_case name where it is absent or present in both spellings."""
     return camel(name) if name not in data and camel(name) in data else name
 
 
 def field_of(data: Any, name: str) -> Any:
-    """A field in either spelling; None where there is none."""
-    return data.get(spelt(name, data)) if isinstance(data, Mapping) else None
+    """The value of a field in either spelling; None without one."""
+    return data.get(spelling_in(name, data)) if isinstance(data, Mapping) else None
 
 
-def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
-    """A path of snake_case keys with the keys that the data has."""
+def spelled_path(path: JsonPath, data: Any) -> JsonPath:
+    """A path of snake_case keys in the spelling of the data."""
     spelt_path: JsonPath = ()
     for step in path:
-        key = spelt(step, data) if isinstance(step, str) and isinstance(data, dict) else step
+        key = spelling_in(step, data) if isinstance(step, str) and isinstance(data, dict) else step
         spelt_path = (*spelt_path, key)
         if isinstance(data, dict):
             data = data.get(key)
@@ -120,21 +121,21 @@ def path_as_spelt(path: JsonPath, data: Any) -> JsonPath:
     return spelt_path
 
 
-def dicts(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a list with their index."""
+def indexed_objects(items: list[Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a list with their indices."""
     return ((index, item) for index, item in enumerate(items) if isinstance(item, dict))
 
 
 def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> Any:
-    """A member of an object, `absent` where it has none. Raises ValueError for one of another kind."""
+    """The member of an object; `absent` where it is missing. Raises ValueError for another type."""
     value = data.get(name, absent)
     if value is ...:
         raise ValueError(f"{name} is missing")
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{name} is {in_words(value)}")
+        raise ValueError(f"{name} is {value_in_words(value)}")
     return value
 
 
-def text_of(value: Any) -> str:
-    """A value that is a text; "" for any other."""
+def text_or_empty(value: Any) -> str:
+    """The value if it is a text; "" for any other."""
     return value if isinstance(value, str) else ""

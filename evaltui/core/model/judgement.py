@@ -1,4 +1,4 @@
-"""Judgements, and the judges that made them."""
+"""Judgements and their judges."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from evaltui.core.model.base_model import TextOrNull, keys_first
 
 @dataclass(frozen=True)
 class Vote:
-    """A judge's answer on one subject."""
+    """A judge's answer about one subject."""
 
     score: float | None
-    """None where the answer gives no verdict."""
+    """The score; None for an answer without a verdict."""
     rationale: str = ""
     label: str = ""
-    """The verdict in the judge's word, such as `valid`."""
+    """The verdict in the judge's own word, such as `valid`."""
     problem: TextOrNull = ""
-    """Why it does not count; none where it does."""
+    """Why the vote does not count; "" for one that counts."""
 
     _keys = keys_first("score", "label")
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A text that speaks for or against what was judged."""
+    """A text for or against the judged subject."""
 
     kind: str
     """Kind of evidence, such as `contradicting`."""
@@ -33,38 +33,38 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Judgement of one subject: an answer, a rubric, a sentence."""
+    """The judgement of a subject: an answer, a rubric, a sentence."""
 
     id: str
-    """The rubric's or the sentence's; "" for an answer."""
+    """The id of the rubric or sentence; "" for an answer."""
     subject: str
-    """The text that was judged."""
+    """The judged text."""
     score: float | None
-    """None where it was not judged."""
+    """The score; None without a judgement."""
     rationale: str = ""
     evidence: tuple[Evidence, ...] = ()
     votes: tuple[Vote, ...] = ()
-    """The answers that it was decided by."""
+    """The votes."""
 
 
 @dataclass(frozen=True)
 class JudgedBy:
-    """Who judged by which prompt, and how many questions came to what."""
+    """A judge, its prompt, and the numbers of its questions and answers."""
 
     model: str
-    """The judge."""
+    """The judge model."""
     prompt: str
-    """Its name and version, `final_response_match/1`."""
+    """Name and version of the prompt, `final_response_match/1`."""
     asked: int = 0
-    """Questions."""
+    """Number of questions."""
     answered: int = 0
-    """Questions that were answered."""
+    """Number of answered questions."""
     replayed: int = 0
-    """Answers that came from a recording."""
+    """Number of answers from a recording."""
     unasked: int = 0
-    """Questions put to nobody: a replay had no answer to them."""
+    """Number of questions without an answer in a replay, which no judge was asked."""
 
     @property
     def live(self) -> int:
-        """How many questions a judge was asked, those included that it failed to answer."""
+        """Number of questions to a judge, including failed ones."""
         return self.asked - self.replayed - self.unasked

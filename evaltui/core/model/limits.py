@@ -1,4 +1,4 @@
-"""How many model calls a run may make, how many at once, and its budget."""
+"""Limits of model calls per minute and at once, and budgets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from evaltui.core.model.spending import Spending
 
 KEYS = {"rpm": "requests per minute", "tpm": "tokens per minute", "concurrent": "calls at once"}
-WANTED_LIMIT = "MODEL:rpm=N,tpm=N,concurrent=N, e.g. gemini-*:rpm=600,tpm=1M"
+LIMIT_FORM = "MODEL:rpm=N,tpm=N,concurrent=N, e.g. gemini-*:rpm=600,tpm=1M"
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Limit for all models whose names match, together; None is no limit."""
+    """A limit for all models with matching names together; None is no limit."""
 
     model: str
     """A pattern for the name of the model, such as `gemini-*`."""
@@ -30,14 +30,14 @@ class Limit:
     tpm: float | None = None
     """Tokens per minute, input and output."""
     concurrent: int | None = None
-    """Calls at once."""
+    """Concurrent calls."""
 
     def matches(self, model: str) -> bool:
-        """Whether it holds for a model."""
+        """Whether the limit applies to a model."""
         return is_named(model, self.model)
 
     def divided_by(self, count: int) -> Limit:
-        """The part of one of `count` runs that share the limit; at least one call at once."""
+        """The part of one of `count` runs that share the limit; at least one concurrent call."""
         if count == 1:
             return self
         return replace(
@@ -48,17 +48,17 @@ class Limit:
         )
 
     def to_json(self) -> dict[str, float]:
-        """The limits that there are, by their keys."""
+        """The set limits by key."""
         return {key: value for key in KEYS if (value := getattr(self, key)) is not None}
 
     def __str__(self) -> str:
         """The limit in the form that `parse_limit` reads."""
-        return f"{self.model}:{','.join(f'{key}={_shown(value)}' for key, value in self.to_json().items())}"
+        return f"{self.model}:{','.join(f'{key}={_to_text(value)}' for key, value in self.to_json().items())}"
 
 
 @dataclass(frozen=True)
 class CallRate:
-    """How many calls were made in the last minute, against a limit."""
+    """The number of calls in the last minute, and its limit."""
 
     made: float
     limit: float
@@ -66,17 +66,17 @@ class CallRate:
 
 
 def is_named(model: str, pattern: str) -> bool:
-    """Whether a pattern is of a model, by its whole name or by what follows the provider's."""
+    """Whether a pattern matches a model, by its whole name or by the name without provider."""
     names = (model, model.rpartition("/")[2])
     return any(fnmatchcase(name.lower(), pattern.lower()) for name in names)
 
 
 def parse_limit(text: str) -> Limit:
-    """`gemini-*:rpm=600,tpm=1M,concurrent=8`. Raises ValueError that says what is wrong."""
+    """The limit in a text: `gemini-*:rpm=600,tpm=1M,concurrent=8`. Raises ValueError with the reason."""
     model, colon, values = text.rpartition(":")
     pairs = [pair.partition("=") for pair in values.split(",")]
     if not (colon and model.strip() and all(equals for _, equals, _ in pairs)):
-        raise ValueError(f"wanted is {WANTED_LIMIT}")
+        raise ValueError(f"wanted is {LIMIT_FORM}")
     keys = [key.strip() for key, _, _ in pairs]
     if twice := next((key for key in keys if keys.count(key) > 1), ""):
         raise ValueError(f"{twice} is given twice")
@@ -86,7 +86,7 @@ def parse_limit(text: str) -> Limit:
 
 
 def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
-    """The limit that a table gives. Raises ValueError that says what is wrong."""
+    """The limit in a table of values. Raises ValueError with the reason."""
     if wrong := next((key for key in values if key not in KEYS), None):
         raise ValueError(f"{wrong} is unknown. Known: {', '.join(KEYS)}")
     if not values:
@@ -106,7 +106,7 @@ def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
 
 
 def limits_of(table: Any) -> tuple[Limit, ...]:
-    """The limits of a table such as `{"gemini-*": {"rpm": 600}}`. Raises ValueError that says why not."""
+    """The limits in a table such as `{"gemini-*": {"rpm": 600}}`. Raises ValueError with the reason."""
     if not isinstance(table, Mapping):
         raise ValueError('no table of limits by model, e.g. "gemini-*" = {rpm = 600}')
     limits = []
@@ -121,30 +121,30 @@ def limits_of(table: Any) -> tuple[Limit, ...]:
 
 
 def _number(text: str) -> float:
-    """`600`, `1.5M`, `250k`; NaN for what is none."""
+    """The number in a text: `600`, `1.5M`, `250k`; NaN for another text."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?|\d{1,3}e\d{1,2})([km]?)", text.strip().lower())
     return float(match[1]) * _UNITS[match[2]] if match else math.nan
 
 
-def _shown(value: float) -> str:
+def _to_text(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:g}"
 
 
-WANTED_BUDGET = "an amount such as 5USD or 2Mtok"
+BUDGET_FORM = "an amount such as 5USD or 2Mtok"
 
 _FORM = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([kmg]?)(usd|tok)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """An amount above 0."""
+    """A budget: an amount above 0 with its unit."""
 
     amount: float
     """Number of dollars or tokens."""
     unit: Literal["USD", "tok"]
 
     def __str__(self) -> str:
-        """`5 USD`, `2,000,000 tokens`."""
+        """The budget as text: `5 USD`, `2,000,000 tokens`."""
         if self.unit == "tok":
             return counted(round(self.amount), "token")
         return f"{int(self.amount) if self.amount.is_integer() else self.amount} USD"
@@ -152,7 +152,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Amount:
-    """Spending of model calls, as budgets count it."""
+    """Spending of model calls as budgets count it."""
 
     usd: float = 0.0
     """US dollars of the calls with a known price."""
@@ -160,7 +160,7 @@ class Amount:
 
     @classmethod
     def of(cls, spending: Spending | None) -> Amount:
-        """The part of it that is known."""
+        """The known part of some spending."""
         if spending is None:
             return cls()
         return cls(spending.cost.usd or 0.0, sum(model.tokens.total or 0 for model in spending.models))
@@ -177,9 +177,9 @@ class Amount:
 
 
 def parse_budget(text: str) -> Budget:
-    """`5USD`, `0.5 USD`, `2Mtok`, `500ktok`. Raises ValueError for anything else."""
+    """The budget in a text: `5USD`, `0.5 USD`, `2Mtok`, `500ktok`. Raises ValueError for another text."""
     match = _FORM.fullmatch(text.strip())
     amount = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
     if match is None or not amount or (match[3].lower() == "usd" and match[2]):
-        raise ValueError(f"wanted is {WANTED_BUDGET}")
+        raise ValueError(f"wanted is {BUDGET_FORM}")
     return Budget(amount, "USD" if match[3].lower() == "usd" else "tok")

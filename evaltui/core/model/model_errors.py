@@ -1,4 +1,4 @@
-"""A pydantic model from JSON data, or why not, in sentences at the place where something is wrong."""
+"""Pydantic models from JSON data, with errors as sentences at their places."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pydantic_core import ErrorDetails
 
 from evaltui.core.model.content import Content, GenaiType
 from evaltui.core.model.eval_set import InvocationEvents
-from evaltui.core.model.problems import NOT_JSON, JsonPath, Problem, given_twice
-from evaltui.text.values import did_you_mean, in_words
+from evaltui.core.model.problems import NOT_JSON, JsonPath, Problem, duplicate_key_text
+from evaltui.text.values import did_you_mean, value_in_words
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def validate_model(model: type[Model], data: Any) -> tuple[Model | None, list[Problem]]:
-    """The model, or None and every error, at paths as the data spells them. Never raises."""
+    """The model, or None and every error, with paths in the spelling of the data. Never raises."""
     try:
         # From JSON text, because only then are bytes read as base64.
         return model.model_validate_json(json.dumps(data)), []
@@ -35,8 +35,8 @@ def validate_model(model: type[Model], data: Any) -> tuple[Model | None, list[Pr
 
 
 @dataclass(frozen=True)
-class _Found:
-    """One of pydantic's errors at a path that exists in the data, or is missing from it."""
+class _FoundError:
+    """An error of pydantic at a path of the data, or of a missing key."""
 
     path: JsonPath
     details: ErrorDetails
@@ -52,11 +52,11 @@ class _Found:
 
 
 def _errors(model: type[BaseModel], data: Any, error: ValidationError) -> list[Problem]:
-    by_path: dict[JsonPath, list[_Found]] = {}
+    by_path: dict[JsonPath, list[_FoundError]] = {}
     for details in error.errors(include_url=False, include_input=False):
         if details["type"] == "json_invalid":
-            return [_not_text(data, str(details.get("ctx", {}).get("error", details["msg"])))]
-        entry = _place(data, details)
+            return [_unreadable_text(data, str(details.get("ctx", {}).get("error", details["msg"])))]
+        entry = _locate(data, details)
         by_path.setdefault(entry.path, []).append(entry)
     # Of a union, pydantic reports every member: the ones that fit less than another say nothing.
     inner = {path[:length] for path in by_path for length in range(len(path))}
@@ -67,8 +67,8 @@ def _errors(model: type[BaseModel], data: Any, error: ValidationError) -> list[P
     ]
 
 
-def _place(data: Any, details: ErrorDetails) -> _Found:
-    """Leave out of pydantic's location what is not in the data: the tags of union members."""
+def _locate(data: Any, details: ErrorDetails) -> _FoundError:
+    """The error with pydantic's location reduced to the data, without tags of union members."""
     path: JsonPath = ()
     value = data
     location = details["loc"]
@@ -78,8 +78,8 @@ def _place(data: Any, details: ErrorDetails) -> _Found:
             value = value[step]
             path = (*path, step)
     if details["type"] == "missing" and isinstance(location[-1], str):
-        path = (*path, _in_style_of(data, path, location[-1]))
-    return _Found(path, details, value)
+        path = (*path, _spell_like_siblings(data, path, location[-1]))
+    return _FoundError(path, details, value)
 
 
 def _has(value: Any, step: str | int) -> bool:
@@ -88,7 +88,7 @@ def _has(value: Any, step: str | int) -> bool:
     return isinstance(value, list) and isinstance(step, int) and step < len(value)
 
 
-_EXPECTED = {
+_EXPECTED_KINDS = {
     "string": "a string",
     "dict": "an object",
     "model": "an object",
@@ -108,18 +108,18 @@ _LIMITS = {
 }
 
 
-def _expected(entry: _Found) -> str | None:
+def _expected(entry: _FoundError) -> str | None:
     """The expected value in words; None for other kinds of error."""
     if entry.type in _LIMITS:
         return _LIMITS[entry.type].format(**entry.context)
-    return _EXPECTED.get(entry.type.split("_")[0])
+    return _EXPECTED_KINDS.get(entry.type.split("_")[0])
 
 
-def _sentence(model: type[BaseModel], data: Any, group: Sequence[_Found]) -> str:
+def _sentence(model: type[BaseModel], data: Any, group: Sequence[_FoundError]) -> str:
     expected = list(dict.fromkeys(text for entry in group if (text := _expected(entry))))
     if expected:
         value = group[0].value
-        sentence = f"must be {' or '.join(expected)}, is {in_words(value)}"
+        sentence = f"must be {' or '.join(expected)}, is {value_in_words(value)}"
         if isinstance(value, str) and Content in _models_at(model, group[0].path):
             text = json.dumps(value, ensure_ascii=False)
             sentence += f'; write {{"parts": [{{"text": {text}}}]}}'
@@ -154,14 +154,14 @@ def _unknown_key(model: type[BaseModel], data: Any, path: JsonPath) -> str:
     for names in fields:
         present = [spelling for spelling in names if spelling in siblings and spelling != key]
         if key in names and present:
-            return given_twice(present[0])
+            return duplicate_key_text(present[0])
     if InvocationEvents in models and any(key in names for names in fields):
         return "cannot stand beside invocation events; a turn has one or the other"
     return "unknown key" + did_you_mean(str(key), [spelling for names in fields for spelling in names])
 
 
-def _not_text(data: Any, reason: str) -> Problem:
-    """Python reads JSON that ADK's reader refuses: half a surrogate pair, or too many levels."""
+def _unreadable_text(data: Any, reason: str) -> Problem:
+    """The problem of JSON that Python reads but ADK refuses: a lone surrogate, or too many levels."""
     for path, text in _texts(data):
         if re.search("[\ud800-\udfff]", text):
             half = "has half of a surrogate pair (such as \\ud83d), which is not a character"
@@ -191,8 +191,8 @@ def spellings(model: type[BaseModel]) -> list[tuple[str, ...]]:
     ]
 
 
-def _in_style_of(data: Any, parent: JsonPath, alias: str) -> str:
-    """The name of a missing key as the keys around it are spelt, snake_case where they do not tell."""
+def _spell_like_siblings(data: Any, parent: JsonPath, alias: str) -> str:
+    """The name of a missing key in the spelling of the keys around it, else in snake_case."""
     snake = re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", alias)
     around = [data]
     for step in parent:
@@ -207,10 +207,10 @@ def _in_style_of(data: Any, parent: JsonPath, alias: str) -> str:
 
 
 def _models_at(annotation: Any, path: JsonPath) -> list[type[BaseModel]]:
-    """The models that may stand at a path, going by annotations."""
+    """The models that annotations allow at a path."""
     candidates = [annotation]
     for step in path:
-        candidates = [inner for candidate in candidates for inner in _inside(candidate, step)]
+        candidates = [inner for candidate in candidates for inner in _member_annotations(candidate, step)]
     return [model for candidate in candidates for model in _alternatives(candidate) if _is_model(model)]
 
 
@@ -226,7 +226,9 @@ def _objects_in(
 ) -> Iterator[tuple[JsonPath, dict[str, Any], list[type[BaseModel]]]]:
     steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for step, value in steps:
-        if inner := [candidate for annotation in annotations for candidate in _inside(annotation, step)]:
+        if inner := [
+            candidate for annotation in annotations for candidate in _member_annotations(annotation, step)
+        ]:
             yield from _objects_in(inner, value, (*path, step))
     if isinstance(data, dict):
         models = [
@@ -252,7 +254,7 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
+def _member_annotations(annotation: Any, step: str | int) -> Iterator[Any]:
     for alternative in _alternatives(annotation):
         origin, arguments = get_origin(alternative), get_args(alternative)
         if _is_model(alternative):

@@ -1,4 +1,4 @@
-"""Choices of users: when models and tools are asked, how turns are scored, which personas there are."""
+"""Modes that users choose: recording of models and tools, marks of turns; and the built-in personas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOOLS: dict[RecordMode, ToolMode] = {"auto": "record", "replay": "stub", "recor
 
 @dataclass(frozen=True)
 class Modes:
-    """How a run treats models and tools. `tools` is for those that `by_tool` does not name."""
+    """The modes of models and tools in a run; `tools` is for tools that `by_tool` does not have."""
 
     models: RecordMode = DEFAULT_MODE
     tools: ToolMode = "live"
@@ -40,12 +40,12 @@ class Modes:
 
     @property
     def replays(self) -> bool:
-        """Whether models answer as recorded."""
+        """Whether models answer from the recording."""
         return self.models in ("auto", "replay")
 
     @property
     def uses(self) -> bool:
-        """Whether something that is recorded is an answer."""
+        """Whether any recorded answer is used."""
         return self.replays or self.stubs
 
     @property
@@ -54,7 +54,7 @@ class Modes:
 
     @property
     def stubs(self) -> bool:
-        """Whether something is taken from a recording or nowhere."""
+        """Whether any call is answered only from a recording."""
         return self.models == "replay" or "stub" in (self.tools, *self.by_tool.values())
 
     def of_tool(self, name: str) -> ToolMode:
@@ -62,9 +62,11 @@ class Modes:
 
 
 def modes_of(models: RecordMode, tools: ToolMode | None, by_tool: Mapping[str, ToolMode]) -> Modes:
-    """`by_tool` is what the config of a set says. Where `tools` is None, they follow the models: called and
-    kept while recording, stubbed in a replay, which keeps nothing. Only a tool that the config calls live is
-    called in a replay."""
+    """The modes of a run; `by_tool` are those in the config of a set.
+
+    Without `tools`, tools follow the models: recorded while recording, stubbed in a replay, which records
+    nothing. In a replay, only a tool that the config sets to live is called.
+    """
     rest = tools or _TOOLS[models]
     if models == "replay":
         by_tool = {name: "stub" if mode == "record" else mode for name, mode in by_tool.items()}

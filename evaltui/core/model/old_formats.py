@@ -1,9 +1,9 @@
-"""The two formats that came before the EvalSet schema, as EvalSet data.
+"""The two formats before the EvalSet schema, as EvalSet data.
 
-An *old test* is a list of turns that make one session; an *old eval set* is a list of such sessions. Both
-become JSON data in the shape of the EvalSet schema rather than models, so that a list of cases can be shown
-without loading any. What a key becomes is as in google-adk 2.13, with two differences, so that reading a
-file twice gives the same data: invocation ids are empty instead of random, and creation times are left out.
+An *old test* is a list of turns of one session; an *old eval set* is a list of such sessions. They become
+JSON data of the EvalSet schema, not models, so that many cases can be listed quickly. The conversion is that
+of google-adk 2.13, except that invocation ids are empty and creation times are omitted, so that reading a
+file twice gives the same data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import file_kind
-from evaltui.core.model.json_values import dicts
+from evaltui.core.model.json_values import indexed_objects
 from evaltui.core.model.problems import (
     DUPLICATE_ID,
     INVALID_VALUE,
@@ -27,7 +27,7 @@ from evaltui.core.model.problems import (
     objects_in,
     wrong_kind,
 )
-from evaltui.text.values import in_words, show_value
+from evaltui.text.values import show_value, value_in_words
 
 Format = Literal["eval set", "dataset", "old test", "old eval set"]
 Json = dict[str, Any]
@@ -38,18 +38,18 @@ FORMATS: Mapping[Format, str] = {
     "old test": "of an old format",
     "old eval set": "of an old format",
 }
-"""The name of a format, to follow "is"."""
+"""Words for a format, to follow "is"."""
 
 _CALLS_KEY, _RESPONSES_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
 _TURN_KEYS = ("query", _CALLS_KEY, _RESPONSES_KEY, "reference")
-_LONGEST_VALUE = 100
+_MAX_VALUE_LENGTH = 100
 _SESSION_KEYS = ("name", "data", "initial_session")
 
 
 def kind_of(data: Any) -> Format | None:
-    """The format that a document is meant to be in, whether or not it is right; None for none of them.
+    """The intended format of a document, valid or not; None for none of them.
 
-    Only the outline decides, so that a mistake in a file is never reported as a lack of another format.
+    Only the outline decides, so that a mistake in a file is not reported as a problem of another format.
     """
     if isinstance(data, dict):
         if is_dataset(data):
@@ -66,20 +66,20 @@ def kind_of(data: Any) -> Format | None:
 def from_old_test(
     data: list[Any], name: str, session: Json | None = None
 ) -> tuple[Json | None, list[Problem]]:
-    """A list of turns as an eval set with one case; None where there are errors.
+    """A list of turns as an eval set with one case; None for errors.
 
-    `name` becomes the id of the set and of the case: ADK takes a random id and the file's path, neither of
-    which can be typed. `session` is what `session_input` makes of the initial session.
+    `name` becomes the id of the set and of the case, where ADK uses a random id and the file's path.
+    `session` is the result of `session_input`.
     """
-    turns, problems = _each(data, (), _turn)
+    turns, problems = _convert_each(data, (), _turn)
     if has_error(problems):
         return None, problems
     return _eval_set(name, [_case(name, turns, session)]), problems
 
 
 def from_old_eval_set(data: list[Any], name: str) -> tuple[Json | None, list[Problem]]:
-    """A list of named sessions as an eval set called `name`; None where there are errors."""
-    cases, problems = _each(data, (), _old_case)
+    """A list of named sessions as an eval set with the id `name`; None for errors."""
+    cases, problems = _convert_each(data, (), _old_case)
     problems += _repeated_names(data)
     if has_error(problems):
         return None, problems
@@ -99,7 +99,7 @@ def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     problems = _typos(item, _SESSION_KEYS, path)
     name = _get(item, "name", str, path, problems, required=True)
     data = _get(item, "data", list, path, problems, required=True)
-    turns, turn_problems = _each(data or [], (*path, "data"), _turn)
+    turns, turn_problems = _convert_each(data or [], (*path, "data"), _turn)
     if data == []:
         problems.append(NOTHING_TO_RUN.at((*path, "data"), "empty; nothing to run"))
     session, session_problems = session_input(item.get("initial_session"), (*path, "initial_session"))
@@ -115,13 +115,18 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
 
 
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
-    """An initial session as a case's session input; None where it is empty. Other keys are ignored, but a
-    misspelt one is an error: without it the agent would begin with another state."""
+    """An initial session as a case's session input; None for an empty one.
+
+    Unknown keys are ignored, but a likely misspelling is an error, because the agent would start in another
+    state.
+    """
     if data is None or data == {}:
         return None, []
     if not isinstance(data, dict):
         return None, [
-            Problem.error(path, f"must be an object with app_name, user_id and state, is {in_words(data)}")
+            Problem.error(
+                path, f"must be an object with app_name, user_id and state, is {value_in_words(data)}"
+            )
         ]
     problems = _typos(data, ("app_name", "user_id", "state"), path, INVALID_VALUE)
     session = {
@@ -143,7 +148,7 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     converted = {}
     for key, convert in ((_CALLS_KEY, _tool_use), (_RESPONSES_KEY, _intermediate_response)):
         entries = _get(item, key, list, path, problems) or []
-        converted[key], entry_problems = _each(entries, (*path, key), convert)
+        converted[key], entry_problems = _convert_each(entries, (*path, key), convert)
         problems += entry_problems
     turn = {
         "user_content": {"role": "user", "parts": [{"text": query}]},
@@ -171,9 +176,9 @@ def _intermediate_response(item: Json, path: JsonPath) -> tuple[list[Any], list[
 
 
 def with_authors(data: Any) -> Any:
-    """The data of an old format, in which each intermediate response that is a text has an author, `agent`.
+    """The data with the author `agent` for each intermediate response without one.
 
-    google-adk refuses such texts, and yet they are found in files.
+    google-adk refuses such texts, but files have them.
     """
     for turn, _ in _turns(data):
         responses = turn.get(_RESPONSES_KEY)
@@ -186,7 +191,7 @@ def with_authors(data: Any) -> Any:
 
 
 def texts_without_author(data: Any) -> Iterator[Problem]:
-    """Warnings for what `with_authors` changes."""
+    """Warnings about the changes of `with_authors`."""
     for turn, path in _turns(data):
         responses = turn.get(_RESPONSES_KEY)
         for index, response in enumerate(responses if isinstance(responses, list) else ()):
@@ -194,20 +199,20 @@ def texts_without_author(data: Any) -> Iterator[Problem]:
                 yield Problem.warning((*path, _RESPONSES_KEY, index), "no author is given; agent is taken")
 
 
-def left_out(data: Any) -> Iterator[Problem]:
-    """Warnings for the keys of an old format that an eval set has no place for, with their values."""
+def left_out_warnings(data: Any) -> Iterator[Problem]:
+    """Warnings about keys of an old format, with their values, that an eval set does not have."""
     objects: list[tuple[Json, JsonPath, tuple[str, ...]]] = []
     if kind_of(data) == "old eval set":
-        objects += [(session, (index,), _SESSION_KEYS) for index, session in dicts(data)]
+        objects += [(session, (index,), _SESSION_KEYS) for index, session in indexed_objects(data)]
     for turn, path in _turns(data):
         objects.append((turn, path, _TURN_KEYS))
         for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_RESPONSES_KEY, ("author", "text"))):
             inner = turn.get(key)
-            entries = dicts(inner) if isinstance(inner, list) else ()
+            entries = indexed_objects(inner) if isinstance(inner, list) else ()
             objects += [(entry, (*path, key, index), fields) for index, entry in entries]
     for item, path, allowed in objects:
         for key in (key for key in item if key not in allowed):
-            message = f"an eval set has no place for it; left out: {show_value(item[key], _LONGEST_VALUE)}"
+            message = f"an eval set has no place for it; left out: {show_value(item[key], _MAX_VALUE_LENGTH)}"
             yield Problem.warning((*path, key), message)
 
 
@@ -215,15 +220,15 @@ def _turns(data: Any) -> Iterator[tuple[Json, JsonPath]]:
     """The turns of an old format that are objects, with their places."""
     kind = kind_of(data)
     if kind == "old test":
-        yield from ((turn, (index,)) for index, turn in dicts(data))
+        yield from ((turn, (index,)) for index, turn in indexed_objects(data))
     elif kind == "old eval set":
-        for index, session in dicts(data):
+        for index, session in indexed_objects(data):
             turns = session.get("data")
-            for number, turn in dicts(turns) if isinstance(turns, list) else ():
+            for number, turn in indexed_objects(turns) if isinstance(turns, list) else ():
                 yield turn, (index, "data", number)
 
 
-def _each(
+def _convert_each(
     items: list[Any], path: JsonPath, convert: Callable[[Json, JsonPath], tuple[Any, list[Problem]]]
 ) -> tuple[list[Any], list[Problem]]:
     converted: list[Any] = []

@@ -1,4 +1,4 @@
-"""Results of a metric, a repeat, a case and a run, and their totals."""
+"""Results of a metric, a repeat, a case and a run, with their totals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
 from evaltui.core.statistics import Interval, PassRate, pass_rates, wilson
-from evaltui.text.figures import show_rate_with, show_scores
+from evaltui.text.figures import show_rate_and_interval, show_scores
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Intermediate, Invocation
@@ -46,7 +46,7 @@ else:
 
 @dataclass(frozen=True)
 class Rate:
-    """Number of passed runs among the evaluated ones, with the 95 % interval of the rate."""
+    """Number of passed runs among evaluated ones, with the 95 % interval of the rate."""
 
     passed: int
     of: int
@@ -71,12 +71,12 @@ class Rate:
         return wilson(self.passed, self.of)
 
     def __str__(self) -> str:
-        """`84% (74–90%)`"""
-        return show_rate_with(self.rate, self.interval)
+        """Rate and interval as text: `84% (74–90%)`."""
+        return show_rate_and_interval(self.rate, self.interval)
 
 
 def rate_of(passed: int, evaluated: int) -> Rate | None:
-    """None where nothing was evaluated."""
+    """The rate of passed runs; None without evaluated ones."""
     return Rate(passed, evaluated) if evaluated else None
 
 
@@ -94,17 +94,17 @@ WORST_FIRST = (Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY, 
 Outcome = Annotated[
     Status, WithJsonSchema({"enum": [status.value for status in Status][:-1], "type": "string"})
 ]
-"""The status of a case or a repeat, which is never INFORMATIONAL."""
+"""The status of a case or a repeat, all except INFORMATIONAL."""
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
-    """The worst of the verdicts; informational ones say nothing, and nothing is NOT_EVALUATED."""
+    """The worst of several statuses without informational ones; NOT_EVALUATED for none."""
     present = set(statuses)
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
 
 
 def verdict_of(status: Status, *, is_met: bool) -> Status:
-    """The status of a case, of a flaky one PASSED where its policy is met, else FAILED."""
+    """The status of a case; for a flaky one PASSED or FAILED, depending on whether its policy is met."""
     if status is not Status.FLAKY:
         return status
     return Status.PASSED if is_met else Status.FAILED
@@ -115,12 +115,12 @@ class InvocationScore:
     """Score of one turn by one metric."""
 
     score: float | None
-    """None where there is none."""
+    """The score; None for none."""
     status: Status
     reason: str = ""
-    """Why it is not better, or not there."""
+    """The reason for a low or missing score."""
     judgements: tuple[Judgement, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
-    """Judgements that the score is based on."""
+    """The judgements behind the score."""
 
 
 @dataclass(frozen=True, repr=False, slots=True)
@@ -129,29 +129,29 @@ class MetricResult:
 
     name: str
     score: float | None
-    """None where there is none."""
+    """The score; None for none."""
     threshold: float | None
-    """None where it has no verdict."""
+    """The threshold; None for a metric without a verdict."""
     status: Status
     _: KW_ONLY
     reason: str = ""
-    """Why it is not better, or not there."""
+    """The reason for a low or missing score."""
     error: ErrorInfo | None = None
-    """The error that was raised, where it is an ERROR; where it is NOT_EVALUATED, that of a judge."""
+    """The error of a metric with status ERROR; with NOT_EVALUATED, the error of a judge."""
     details: dict[str, float | None] = field(default_factory=dict)
-    """The parts of a compound value, such as tokens."""
+    """The parts of a compound value, such as kinds of tokens."""
     judge: JudgedBy | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
-    """Who judged; None where no judge was asked."""
+    """The judge; None where no judge was asked."""
     per_invocation: tuple[InvocationScore, ...] = field(default=(), metadata={"alias": "per_turn"})
-    """Scores by turn; empty where the metric scores the conversation alone."""
+    """Scores by turn; empty for a metric of the whole conversation only."""
     lower_is_better: bool = field(default=False, metadata=NOT_REPORTED)
-    """Whether scores up to the threshold pass."""
+    """Whether the threshold is the highest passing score."""
     is_optional: bool = field(default=False, metadata=NOT_REPORTED)
-    """Whether it may be NOT_EVALUATED in a case that passes."""
+    """Whether the metric may be NOT_EVALUATED in a case that passes."""
 
     @property
     def is_passed_over(self) -> bool:
-        """Whether it is optional and not evaluated, so that it has no part in the verdict."""
+        """Whether it is optional and not evaluated, so that the verdict ignores it."""
         return self.is_optional and self.status is Status.NOT_EVALUATED
 
     def __repr__(self) -> str:
@@ -159,12 +159,12 @@ class MetricResult:
 
     @property
     def in_words(self) -> str:
-        """`response_match_score 0.62 < 0.80`"""
+        """Name, score and threshold: `response_match_score 0.62 < 0.80`."""
         return f"{self.name} {show_scores(self.score, self.threshold, self.lower_is_better)}"
 
 
-def _against(result: CaseResult | RepeatResult) -> Iterator[str]:
-    """The faults of a result, in a few words each."""
+def _fault_texts(result: CaseResult | RepeatResult) -> Iterator[str]:
+    """The reasons against a result, each in a few words."""
     if result.error is not None:
         yield str(result.error)
     for metric in result.metrics:
@@ -172,7 +172,7 @@ def _against(result: CaseResult | RepeatResult) -> Iterator[str]:
             yield metric.in_words
 
 
-_AS_IT_RAN = PlainSerializer(lambda turn: dump(turn.as_it_ran), return_type=dict[str, Any])
+_RAN_TURN = PlainSerializer(lambda turn: dump(turn.as_it_ran), return_type=dict[str, Any])
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]
 ArgOp = Literal["same", "changed", "missing", "extra"]
@@ -180,28 +180,28 @@ ArgOp = Literal["same", "changed", "missing", "extra"]
 
 @dataclass(frozen=True, slots=True)
 class ArgDiff:
-    """One argument on both sides."""
+    """An argument on both sides."""
 
     path: str = field(metadata=HOLDS_TEXT)
     """Path such as `filter.as_of` or `items[0]`; "" for the arguments as a whole."""
     op: ArgOp
-    """`same` also where a rule lets the difference pass."""
+    """The operation; `same` also for a difference that a rule allows."""
     expected: Any
-    """None where this side has none."""
+    """The expected value; None for none."""
     actual: Any
-    """None where this side has none."""
+    """The actual value; None for none."""
     rule: TextOrNull = ""
-    """The rule that lets it differ, in words: `ignore (extra)`; none where nothing does."""
+    """The rule that allows the difference, in words: `ignore (extra)`; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call; ids say nothing."""
+    """A tool call without its id."""
 
     name: str
     """Name of the tool."""
     args: dict[str, Any] | None
-    """None is not `{}`."""
+    """The arguments; None differs from `{}`."""
 
 
 Trajectory = tuple[tuple[Call, ...], ...]
@@ -209,7 +209,7 @@ Trajectory = tuple[tuple[Call, ...], ...]
 
 
 def calls_of(data: Intermediate | None) -> tuple[Call, ...]:
-    """The tool calls of a turn by name and arguments; ids say nothing."""
+    """The tool calls of a turn, by name and arguments."""
     return tuple(Call(call.name or "", call.args) for call in tool_calls(data))
 
 
@@ -219,13 +219,13 @@ class CallDiff:
 
     op: CallOp
     expected: Call | None
-    """None for an extra call."""
+    """The expected call; None for an extra call."""
     actual: Call | None
-    """None for a missing call."""
+    """The actual call; None for a missing call."""
     args: tuple[ArgDiff, ...] = ()
-    """Differences of a changed call, and of one that counts as the same because of rules."""
+    """Argument differences of a changed call, and of a call that is equal because of rules."""
     place: int | None = field(default=None, metadata=NOT_REPORTED)
-    """Place of an out-of-order call among the expected ones, from 0."""
+    """The index of an out-of-order call among the expected ones, from 0; None for other calls."""
 
 
 Expectation = Literal[
@@ -235,70 +235,76 @@ Expectation = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """One turn, expectation against reality."""
+    """A turn with expected and actual side."""
 
     expectation: Expectation
-    """Expectation of the turn's calls. Of a turn whose user is `simulated` nothing is expected; `unknown`
-    are the calls of an agent that does not send them."""
+    """Expectation of the turn's calls.
+
+    `simulated` is a turn of a simulated user, without expectations; `unknown` is a turn of an agent that does
+    not report its calls.
+    """
     calls: tuple[CallDiff, ...]
     """Expected and actual calls, aligned."""
     response: ResponseDiff
     unscored: tuple[AuthoredText, ...] = ()
-    """Texts besides the response; a thought has the author `thought`, an output that is no text `output`."""
+    """Texts besides the response; the author is `thought` for a thought, `output` for an output that is no
+    text."""
     intermediate: tuple[IntermediateDiff, ...] = ()
-    """The texts of `unscored` aligned with those that the case expects; empty where it expects none."""
+    """The texts of `unscored` aligned with the expected ones; empty for a case that expects none."""
     user: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """The message of a simulated user, which the case does not have."""
+    leaves_response: bool = field(default=False, metadata=LEFT_OUT_IF_EMPTY)
+    """Whether the response is not checked, since its dataset has no reference."""
 
     @property
     def checks_calls(self) -> bool:
-        """Whether calls that differ are differences."""
+        """Whether differing calls count as differences."""
         return self.expectation in ("these calls", "no calls", "unspecified")
 
     @property
     def without_response(self) -> str:
-        """The words for a response that is absent."""
+        """The text shown for an absent response."""
         has_output = any(text.author == OUTPUT for text in self.unscored)
         return "no text, but an output" if has_output else "no response"
 
 
 @dataclass(frozen=True, slots=True)
 class StateDiff:
-    """A key of the final session state that is not what the case asks for."""
+    """A key of the final session state that differs from the expected value."""
 
     path: str = field(metadata=HOLDS_TEXT)
     """Path such as `user.name`."""
     expected: Any
     actual: Any
-    """None where it is absent."""
+    """The actual value; None for none."""
 
 
 @dataclass(frozen=True, repr=False, slots=True)
 class RepeatResult:
-    """One run of one case."""
+    """The result of one run of a case."""
 
     status: Outcome
     metrics: tuple[MetricResult, ...] = ()
     error: ErrorInfo | None = None
-    """The error that ended it, None where it came to its end."""
-    actual: tuple[Annotated[Invocation, _AS_IT_RAN], ...] = ()
-    """The turns as they ran, as invocations of an eval set."""
+    """The error that ended the run; None for a complete run."""
+    actual: tuple[Annotated[Invocation, _RAN_TURN], ...] = ()
+    """The actual turns, as invocations of an eval set."""
     turns: tuple[TurnResult, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Expectation against reality."""
+    """The turns with expected and actual side."""
     state: tuple[StateDiff, ...] = field(default=(), metadata=NOT_REPORTED)
-    """Where the final session state is not as expected."""
+    """The keys that differ in the final session state."""
     seconds: Seconds = 0.0
-    """Wall time, without that in which model calls were throttled."""
+    """Wall time in seconds, without throttling."""
     throttled: Seconds = field(default=0.0, metadata=LEFT_OUT_IF_EMPTY)
     """Seconds in which model calls waited for the limits of the run."""
     final_state: dict[str, Any] | None = field(default=None, metadata=NOT_REPORTED)
-    """The session state after the last turn; None where nobody knows."""
+    """The session state after the last turn; None where it is unknown."""
     expects: str = field(default="", metadata=NOT_REPORTED)
-    """The fingerprint of the case that it was compared with; "" where nobody knows."""
+    """Fingerprint of the case that scored it; "" where it is unknown."""
     given: str = field(default="", metadata=NOT_REPORTED)
-    """The fingerprint of what the agent got of that case; "" where nobody knows."""
+    """Fingerprint of the agent's input; "" where it is unknown."""
     recorded: str = field(default="", metadata=NOT_REPORTED)
-    """The fingerprint of its recording, as the run has used or made it; "" for a run without recordings."""
+    """Fingerprint of the used or made recording; "" for a run without recordings."""
     session_id: str = field(default="", metadata=NOT_REPORTED)
     """Id of the session in the agent framework; "" where it is unknown."""
     user_id: str = field(default="", metadata=NOT_REPORTED)
@@ -306,15 +312,15 @@ class RepeatResult:
     spent: Spending | None = None
     """Spending of its model calls; None where it is unknown."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Reason for the end of a simulated user's conversation; "" for other cases, and where it came to no
-    end."""
+    """Reason for the end of a simulated user's conversation; "" for other cases, and for an incomplete one.
+    """
 
     _keys = keys_first("status", "error")
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
-        """Errors that made it an ERROR or kept it from being evaluated: the error that ended it, else those
-        of its metrics; empty for other results."""
+        """Errors behind the status ERROR or NOT_EVALUATED: the error that ended the run, else those of its
+        metrics; empty for other results."""
         if self.status not in (Status.ERROR, Status.NOT_EVALUATED):
             return ()
         if self.error is not None:
@@ -324,17 +330,17 @@ class RepeatResult:
 
     @property
     def error_kinds(self) -> tuple[ErrorKind | None, ...]:
-        """The kind of each of its errors, each once."""
+        """The distinct kinds of its errors."""
         return tuple(dict.fromkeys(error.kind for error in self.errors))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {'; '.join((self.status, *_against(self)))}>"
+        return f"<{type(self).__name__} {'; '.join((self.status, *_fault_texts(self)))}>"
 
     @property
     def trajectory(self) -> Trajectory:
-        """Its calls, without turns at the end that have none.
+        """The calls by turn, without final turns that have none.
 
-        A run that was read from a file may know them from its comparison only.
+        In a run that was read from a file, they may come from its comparison.
         """
         if self.actual:
             turns = [calls_of(invocation.intermediate_data) for invocation in self.actual]
@@ -353,12 +359,12 @@ class TrajectoryGroup:
     """Counted from 0."""
     calls: Trajectory
     statuses: tuple[Status, ...] = field(metadata=NOT_REPORTED)
-    """How each of them came out."""
+    """The status of each of these repeats."""
 
     @computed_field
     @property
     def status(self) -> Outcome:
-        """The status of all its repeats; FLAKY where the same calls had different verdicts."""
+        """The status of these repeats together; FLAKY if they differ."""
         return self.statuses[0] if len(set(self.statuses)) == 1 else Status.FLAKY
 
     _keys = keys_first("repeats", "status")
@@ -366,10 +372,10 @@ class TrajectoryGroup:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """When a case whose runs differ counts as passed."""
+    """The pass policy of a case over its repeats, and whether it is met."""
 
     pass_if: str
-    """`all`, `majority` or a pass rate."""
+    """The policy: `all`, `majority` or a minimum pass rate."""
     met: bool
 
 
@@ -397,36 +403,36 @@ KEYS_OF_CASE = (
 
 @dataclass(frozen=True, repr=False, slots=True)
 class CaseResult:
-    """A case over all its repeats."""
+    """The result of a case over all its repeats."""
 
     eval_id: str
     status: Outcome
     metrics: tuple[MetricResult, ...] = ()
-    """Metrics of the deciding repeat, as are error, turns, state and `stopped`."""
+    """Metrics of the deciding repeat; likewise error, turns, state and `stopped`."""
     error: ErrorInfo | None = None
     eval_set_id: str = ""
     turns: tuple[TurnResult, ...] = ()
     state: tuple[StateDiff, ...] = ()
     repeats: tuple[RepeatResult, ...] = ()
-    """Every run of it, in order."""
+    """The repeats in order."""
     policy: str = field(default="all", metadata=NOT_REPORTED)
-    """When a case whose runs differ counts as passed: `all`, `majority` or a share."""
+    """The pass policy for repeats that differ: `all`, `majority` or a minimum share."""
     policy_met: bool = field(default=True, metadata=NOT_REPORTED)
-    """Whether they passed often enough for that."""
+    """Whether the policy is met."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Reason for the end of a conversation with a simulated user."""
+    """Reason for the end of a conversation with a simulated user; "" for others."""
     path: str = ""
-    """Its file, relative to the folder of the agent; "" where nobody knows."""
+    """Its file, relative to the agent's folder; "" where it is unknown."""
     decision: Decision | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
-    """Decision of the sequential test over its runs; None where their number was fixed."""
+    """Decision of the sequential test over its repeats; None for a fixed number of runs."""
     reason: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Why a selected case has no result, `did not run`; "" where it has one."""
+    """Why a selected case has no result, `did not run`; "" for a case with one."""
     tags: tuple[str, ...] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
-    """Tags in its config when it was run; None outside of reports."""
+    """Its tags in the config at the time of the run; None outside of reports."""
 
     @classmethod
     def not_run(cls, case: CaseId, eval_set_id: str) -> CaseResult:
-        """A selected case without a result: it did not run, or not to its end."""
+        """The result of a selected case that did not run, or not to its end."""
         return cls(
             case.eval_id,
             Status.NOT_EVALUATED,
@@ -438,7 +444,7 @@ class CaseResult:
 
     @property
     def error_kinds(self) -> tuple[ErrorKind | None, ...]:
-        """The kinds of the errors of its repeats, each once."""
+        """The distinct kinds of errors in its repeats."""
         return tuple(dict.fromkeys(kind for repeat in self.repeats for kind in repeat.error_kinds))
 
     @computed_field(alias="policy")
@@ -449,22 +455,22 @@ class CaseResult:
     @computed_field
     @property
     def rate(self) -> Rate | None:
-        """Pass rate of its evaluated repeats; None where none was evaluated."""
+        """Pass rate of its evaluated repeats; None without an evaluated one."""
         return rate_of(self.passed_repeats, self.evaluated_repeats)
 
     @computed_field
     @property
     def pass_rates(self) -> tuple[PassRate, ...]:
-        """Pass rates of its evaluated repeats; a repeat with an error did not pass. None in reports of a
-        single repeat."""
+        """pass@k and pass^k of its evaluated repeats; a repeat with an error counts as failed. None in
+        reports of a single repeat."""
         return pass_rates(self.evaluated_repeats, self.passed_repeats)
 
     @computed_field
     @property
     def trajectories(self) -> tuple[TrajectoryGroup, ...]:
-        """The distinct ones of its repeats, the most frequent one first; none in reports of a single repeat.
+        """The distinct trajectories of its repeats, the most frequent first; none for a single repeat.
 
-        Calls are equal as in scoring: names and arguments by `==`, ids left aside.
+        Calls are equal as in scoring: names and arguments by `==`, without ids.
         """
         groups: list[tuple[Trajectory, list[int]]] = []
         for number, repeat in enumerate(self.repeats):
@@ -500,7 +506,7 @@ class CaseResult:
 
     @property
     def throttled(self) -> float:
-        """Seconds in which its model calls waited for the limits of the run, in all repeats."""
+        """Seconds in which model calls of all repeats waited for limits of the run."""
         return sum(repeat.throttled for repeat in self.repeats)
 
     @property
@@ -517,23 +523,23 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether it passed, a flaky one by its policy."""
+        """Whether it passed, a flaky case by its policy."""
         return self.verdict is Status.PASSED
 
     @property
     def verdict(self) -> Status:
-        """The status, of a flaky case as its policy decides: PASSED or FAILED."""
+        """The status; for a flaky case PASSED or FAILED by its policy."""
         return verdict_of(self.status, is_met=self.policy_met)
 
     @property
     def is_undecided(self) -> bool:
-        """Whether its runs were judged, and a sequential test could not decide by them."""
+        """Whether a sequential test could not decide by its evaluated runs."""
         is_open = self.decision is not None and self.decision.answer == "undecided"
         judged = any(repeat.status in (Status.PASSED, Status.FAILED) for repeat in self.repeats)
         return is_open and judged
 
     def metric(self, name: str) -> MetricResult:
-        """The result of a metric. Raises KeyError for one that was not asked for."""
+        """The result of a metric. Raises KeyError for a metric that was not used."""
         results = {metric.name: metric for metric in self.metrics}
         if name not in results:
             raise KeyError(f"{self.eval_id} has no metric {name}; it has {', '.join(results) or 'none'}")
@@ -544,6 +550,6 @@ class CaseResult:
 
     @property
     def in_words(self) -> str:
-        """Its id, its status and the metrics that decide, in a line."""
-        reasons = (self.reason,) if self.reason else _against(self)
+        """Id, status and deciding metrics in one line."""
+        reasons = (self.reason,) if self.reason else _fault_texts(self)
         return "; ".join((f"{self.eval_id} {self.status}", *reasons))

@@ -1,4 +1,4 @@
-"""Names in custom instructions of a simulated user, written as in Jinja: `{{ conversation_plan }}`."""
+"""Placeholders in custom instructions of a simulated user, in Jinja's form: `{{ conversation_plan }}`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 # What Jinja would take as its own: expressions, statements, comments.
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_KNOWN = (
+_NAMES = (
     "stop_signal",
     "conversation_plan",
     "conversation_history",
@@ -19,19 +19,20 @@ _KNOWN = (
 
 
 def placeholders(template: str) -> set[str]:
-    """The names in a text. Raises ValueError for any other markup: it would reach the model as it stands."""
+    """The placeholder names in a text. Raises ValueError for other markup, which the model would see
+    unchanged."""
     names = set()
     for markup in _MARKUP.finditer(template):
         placeholder = _PLACEHOLDER.fullmatch(markup[0])
-        if placeholder is None or placeholder[1] not in _KNOWN:
+        if placeholder is None or placeholder[1] not in _NAMES:
             raise ValueError(
                 f"unknown markup {markup[0]}. Placeholders are "
-                f"{', '.join(f'{{{{ {name} }}}}' for name in _KNOWN)}; {{{{ persona }}}} is the whole persona"
+                f"{', '.join(f'{{{{ {name} }}}}' for name in _NAMES)}; {{{{ persona }}}} is the whole persona"
             )
         names.add(placeholder[1])
     return names
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
-    """The text with these names replaced; what a value holds is inserted as it is, and other names stay."""
+def fill_placeholders(template: str, values: Mapping[str, str]) -> str:
+    """The text with these names replaced by values; other names and markup inside values are unchanged."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)

@@ -1,4 +1,4 @@
-"""A problem in user data: how bad, where, and what, in words."""
+"""Problems in user data: severity, place, and description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from ...text.figures import counted
-from ...text.values import in_words, nearest, visible
+from ...text.values import nearest_word, value_in_words, visible
 
 JsonPath = tuple[str | int, ...]
 
@@ -23,13 +23,13 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class LintRule:
-    """A kind of problem. Making one adds it to `RULES`; its checks are added by `checks`."""
+    """A kind of problem. A new rule adds itself to `RULES`; `checks` adds a check to it."""
 
     id: str
     meaning: str
-    """A sentence for the guide's table and for code scanning services."""
+    """A sentence for the table in the guide, and for code scanning services."""
     blocks: bool
-    """Whether a problem of this rule is an error, which keeps a set or config from being run."""
+    """Whether its problems are errors, which prevent running a set or config."""
 
     def __post_init__(self) -> None:
         RULES[self.id] = self
@@ -39,9 +39,10 @@ class LintRule:
         return partial(self._declare, CHECKS[subject])
 
     def mends(self, subject: Mendable) -> Callable[[_Check], _Check]:
-        """Declares a function that mends data in place, where only one mend is right.
+        """Declares a function that mends data in place where only one change is possible.
 
-        It yields the path of each place before the mend, and the change as a clause: `renamed to eval_cases`.
+        It yields the path of each place before the change, and the change as a clause: `renamed to
+        eval_cases`.
         """
         return partial(self._declare, MENDS[subject])
 
@@ -57,7 +58,7 @@ class LintRule:
 
 
 Finding = tuple[JsonPath, str] | tuple[JsonPath, str, str]
-"""The path and message of a problem, and its file where that is another than the one that is checked."""
+"""The path and message of a problem, and its file if it is not the checked one."""
 Check = Callable[..., Iterable[Finding]]
 _Check = TypeVar("_Check", bound=Check)
 Subject = Literal[
@@ -77,20 +78,20 @@ Subject = Literal[
 Mendable = Literal["set", "config"]
 
 RULES: dict[str, LintRule] = {}
-"""The rules of the modules that are imported; `evaltui.project.lint.lint_rules` imports them all."""
+"""The rules of imported modules by id; `evaltui.project.lint.lint_rules` imports all of them."""
 Checks = dict[str, tuple[LintRule, Check]]
-"""Checks or mends by the names of their functions, each with its rule; in the order of their declaration."""
+"""Checks or mends by name of their function, each with its rule, in the order of declaration."""
 CHECKS: dict[Subject, Checks] = {subject: {} for subject in get_args(Subject)}
 MENDS: dict[Mendable, Checks] = {subject: {} for subject in get_args(Mendable)}
 
 
 def problems_of(subject: Subject, *arguments: Any) -> list[Problem]:
-    """The problems that the checks of a subject find; `arguments` are those of each check."""
+    """The problems that the checks of a subject find; `arguments` are the arguments of each check."""
     return [rule.at(*finding) for rule, check in CHECKS[subject].values() for finding in check(*arguments)]
 
 
-def mended(subject: Mendable, data: Any) -> list[Problem]:
-    """Mends data in place, once by each mend, and returns a problem for each mended place."""
+def mend(subject: Mendable, data: Any) -> list[Problem]:
+    """Mends data in place with every mend once, and returns a problem for each changed place."""
     return [rule.at(*finding) for rule, mend in MENDS[subject].values() for finding in mend(data)]
 
 
@@ -114,14 +115,14 @@ NOTHING_TO_RUN = LintRule("nothing-to-run", "A set or case has nothing to run", 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong at a place."""
+    """A problem at a place."""
 
     rule: LintRule
     path: JsonPath
     message: str
     """A sentence, without the place."""
     line: int | None = None
-    """Counted from 1; None where the text is not at hand."""
+    """Line from 1; None without the text."""
     file: str | None = None
 
     @classmethod
@@ -139,40 +140,41 @@ class Problem:
         return Severity.ERROR if self.rule.blocks else Severity.WARNING
 
     def __str__(self) -> str:
-        """`line 41: eval_cases[2].eval_id: missing`"""
+        """Line, path and message: `line 41: eval_cases[2].eval_id: missing`."""
         return f"line {self.line}: {self.sentence}" if self.line else self.sentence
 
     @property
     def sentence(self) -> str:
-        """`eval_cases[2].eval_id: missing`"""
+        """Path and message: `eval_cases[2].eval_id: missing`."""
         where = format_path(self.path)
         return f"{where}: {self.message}" if where else self.message
 
     def is_elsewhere(self, path: Path) -> bool:
-        """Whether it is of another file than the one with this path, as its config."""
+        """Whether the problem is in another file than `path`, such as its config."""
         return self.file not in (None, str(path))
 
     def beside(self, path: Path) -> str:
-        """The problem as text of the file with this path; one of another file names it:
-        `test_config.json:1: no JSON`."""
+        """The problem as text for a file; a problem in another file names it: `test_config.json:1: no
+        JSON`."""
         if self.file is None or not self.is_elsewhere(path):
             return str(self)
         return replace(self, file=Path(self.file).name).located()
 
     def stops(self, path: Path) -> str:
-        """Why the set of this path cannot be run; a config is not blamed on one of its sets."""
+        """Why the set at `path` cannot be run; a problem of its config names the config."""
         name = "" if self.is_elsewhere(path) else f" {path.name}"
         return f"Cannot run{name}: {self.beside(path)}"
 
     def located(self, severity: str = "") -> str:
-        """`a.evalset.json:41: error: eval_cases[2].eval_id: missing`; no severity where it is empty."""
+        """The problem with its file: `a.evalset.json:41: error: eval_cases[2].eval_id: missing`; no severity
+        if it is ""."""
         sentence = f"{severity}: {self.sentence}" if severity else self.sentence
         place = ":".join(str(part) for part in (self.file, self.line) if part)
         return f"{place}: {sentence}" if place else sentence
 
 
 class EvalSetError(ValueError):
-    """An eval set or config that cannot be used, with every problem found."""
+    """An unusable eval set or config, with all problems."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -180,14 +182,14 @@ class EvalSetError(ValueError):
 
 
 class SelectionError(ValueError):
-    """The selection does not exist, is ambiguous, or is empty; the message is one line for the user."""
+    """The selection is missing, ambiguous or empty; the message is one line for the user."""
 
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w:-]*")
 
 
 def format_path(path: JsonPath) -> str:
-    """`("eval_cases", 2, "conversation", 0)` as `eval_cases[2].conversation[0]`."""
+    """A path as text: `eval_cases[2].conversation[0]` for `("eval_cases", 2, "conversation", 0)`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -202,49 +204,49 @@ def format_path(path: JsonPath) -> str:
 def likely_typos(
     data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
 ) -> Iterator[Finding]:
-    """Keys that are near to a field that is absent; each field comes with all its spellings.
+    """Keys that resemble an absent field; `fields` has all spellings of each field.
 
-    Other unknown keys are the user's own: where this is called, ADK tolerates them.
+    Other unknown keys are allowed, as in ADK.
     """
     fields = [tuple(field) for field in fields]
     spellings = {spelling for field in fields for spelling in field}
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
-        if key not in spellings and (hit := nearest(key, absent, likeness=0.75)):
+        if key not in spellings and (hit := nearest_word(key, absent, likeness=0.75)):
             yield (*path, key), f"unknown key. Did you mean {visible(hit)}?"
 
 
-IGNORED = "unknown key, ignored"
+IGNORED_KEY = "unknown key, ignored"
 
 # Keys that people and editors write as comments.
-_COMMENT = ("$", "_", "#", "//")
+_COMMENT_PREFIXES = ("$", "_", "#", "//")
 
 
 def unknown_keys(
     data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
 ) -> Iterator[Finding]:
-    """Keys that are no field, with the field that was probably meant."""
+    """Unknown keys, each with the most similar field."""
     fields = [tuple(field) for field in fields]
     typos = {typo[0][-1]: typo for typo in likely_typos(data, fields, path)}
     spellings = {spelling for field in fields for spelling in field}
     for key in data:
         if key in typos:
             yield typos[key]
-        elif key not in spellings and not key.startswith(_COMMENT):
-            yield (*path, key), IGNORED
+        elif key not in spellings and not key.startswith(_COMMENT_PREFIXES):
+            yield (*path, key), IGNORED_KEY
 
 
 _KIND_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 
 
 def wrong_kind(path: JsonPath, value: Any, kind: type) -> Problem:
-    return Problem.error(path, f"must be {_KIND_NAMES[kind]}, is {in_words(value)}")
+    return Problem.error(path, f"must be {_KIND_NAMES[kind]}, is {value_in_words(value)}")
 
 
 def objects_in(
     items: Iterable[Any], path: JsonPath, problems: list[Problem]
 ) -> Iterator[tuple[dict[str, Any], JsonPath]]:
-    """The objects of a list with their paths; anything else is added to the problems."""
+    """The objects of a list with their paths; other items are added to the problems."""
     for index, item in enumerate(items):
         if isinstance(item, dict):
             yield item, (*path, index)
@@ -252,20 +254,20 @@ def objects_in(
             problems.append(wrong_kind((*path, index), item, dict))
 
 
-def given_twice(other: str) -> str:
-    """The message for a key beside its other spelling: readers differ in which of them counts."""
+def duplicate_key_text(other: str) -> str:
+    """The message for a key beside its other spelling, because readers differ in which one they use."""
     return f"given twice, also as {other}; remove one"
 
 
 def merge_ignored(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems; an unknown key that many cases have is named at the first, with the number of others."""
+    """The problems, where an unknown key in many cases is reported once with the number of others."""
     problems = list(problems)
-    alike = merge_alike(problem for problem in problems if problem.message == IGNORED)
-    return [*alike, *(problem for problem in problems if problem.message != IGNORED)]
+    alike = merge_same_kind(problem for problem in problems if problem.message == IGNORED_KEY)
+    return [*alike, *(problem for problem in problems if problem.message != IGNORED_KEY)]
 
 
-def merge_alike(problems: Iterable[Problem]) -> list[Problem]:
-    """The first of each kind of problem, with the number of others; entries of a list are alike."""
+def merge_same_kind(problems: Iterable[Problem]) -> list[Problem]:
+    """The first problem of each kind, with the number of others; items of a list count as the same place."""
     kinds: dict[tuple[Any, ...], list[Problem]] = {}
     for problem in problems:
         keys = tuple(step for step in problem.path if isinstance(step, str))
@@ -279,7 +281,7 @@ def merge_alike(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def errors_in(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems that keep a set or config from being run."""
+    """The problems that prevent running a set or config."""
     return [problem for problem in problems if problem.rule.blocks]
 
 

@@ -1,7 +1,7 @@
-"""Regular expressions of the user's, run such that none of them hangs anything.
+"""Regular expressions of users, run with a time limit.
 
-The `regex` package runs them with a time-out, and lets other threads go on meanwhile. What it takes for a
-regular expression is what Python's `re` takes.
+The `regex` package runs them with a time-out, without blocking other threads. Accepted are the regular
+expressions of Python's `re`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ...text.figures import show_number
 PATIENCE = 2.0
 _PROBE_PATIENCE = 0.2
 # To compile a repeat takes memory for each copy.
-_MOST_COPIES = 20_000
-_MOST_PROBES = 8
-_MOST_REMEMBERED = 1000
+_MAX_COPIES = 20_000
+_MAX_PROBES = 8
+_MAX_REMEMBERED = 1000
 
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(|\)|(?P<repeat>\{(\d*)(?:,(\d*))?\})|.", re.DOTALL)
 _PLAIN = re.compile(r"\\(?P<kind>[dsw])|(?<!\\)(?P<plain>[A-Za-z0-9])")
-_OF_KIND = {"d": "0", "s": " ", "w": "a"}
+_KIND_SAMPLES = {"d": "0", "s": " ", "w": "a"}
 
 # What ran out of time once is not tried again: a screen scores at every key.
-_slow: dict[tuple[str, str], None] = {}
+_slow_matches: dict[tuple[str, str], None] = {}
 
 
 class SlowRegexError(Exception):
-    """A regular expression that took too long."""
+    """A regular expression took too long."""
 
 
 @dataclass
 class Patience:
-    """How long the regular expressions of one scoring may still take, in seconds."""
+    """The remaining time for the regular expressions of one scoring, in seconds."""
 
     left: float = PATIENCE
 
@@ -44,7 +44,7 @@ class Patience:
         # Takes its time to be imported, and few configs need it.
         import regex
 
-        if self.left <= 0 or (pattern, text) in _slow:
+        if self.left <= 0 or (pattern, text) in _slow_matches:
             raise SlowRegexError(pattern)
         began = time.monotonic()
         try:
@@ -59,15 +59,15 @@ class Patience:
 
 
 def _remember(pattern: str, text: str) -> None:
-    while len(_slow) >= _MOST_REMEMBERED:
-        del _slow[next(iter(_slow))]
-    _slow[pattern, text] = None
+    while len(_slow_matches) >= _MAX_REMEMBERED:
+        del _slow_matches[next(iter(_slow_matches))]
+    _slow_matches[pattern, text] = None
 
 
 def check_regex(text: str) -> None:
-    """Raises ValueError where a text is not a regular expression, or too large for one."""
-    if (copies := _copies(text)) > _MOST_COPIES:
-        most = show_number(_MOST_COPIES)
+    """Raises ValueError for an invalid or too large regular expression."""
+    if (copies := _copies(text)) > _MAX_COPIES:
+        most = show_number(_MAX_COPIES)
         raise ValueError(f"is too large: its repeats make {show_number(copies)} copies, at most {most}")
     import regex
 
@@ -79,13 +79,14 @@ def check_regex(text: str) -> None:
 
 
 def is_slow(pattern: str) -> bool:
-    """Whether it takes very long on a short text: a few dozen times one of its letters, then what it cannot
-    have, and the pattern itself: what it looks for first is in there."""
+    """Whether a pattern takes very long on short texts: repeated letters of the pattern with a mismatch at
+    the end, and the pattern itself."""
     letters = dict.fromkeys(
-        _OF_KIND[match["kind"]] if match["kind"] else match["plain"] for match in _PLAIN.finditer(pattern)
+        _KIND_SAMPLES[match["kind"]] if match["kind"] else match["plain"]
+        for match in _PLAIN.finditer(pattern)
     )
     try:
-        for letter in [*letters, "a"][:_MOST_PROBES]:
+        for letter in [*letters, "a"][:_MAX_PROBES]:
             Patience(_PROBE_PATIENCE).matches(pattern, f"{letter * 40}\0{pattern}")
     except SlowRegexError:
         return True
@@ -93,7 +94,7 @@ def is_slow(pattern: str) -> bool:
 
 
 def _copies(pattern: str) -> int:
-    """How many single pieces a pattern has once its counted repeats are written out, at most."""
+    """An upper bound for the number of single pieces in a pattern with its counted repeats expanded."""
     sizes, last = [0], 0
     for piece in _PIECE.finditer(pattern):
         if piece[0] == "(":

@@ -1,7 +1,7 @@
-"""Names of tools, arguments and agents in JSON data: where they stand, and another name in their places.
+"""Names of tools, arguments and agents in JSON data: finding and replacing them.
 
-The data are eval sets, and requests and responses of models as recordings have them. A user's own data
-(arguments, results, session state) have no names in them.
+The data are eval sets, and model requests and responses in recordings. User data in them (arguments, results,
+session state) is not changed.
 """
 
 from __future__ import annotations
@@ -20,48 +20,48 @@ from .problems import JsonPath
 
 NameKind = Literal["tool", "argument", "agent"]
 TRANSFER = "transfer_to_agent"
-"""The tool by which ADK's agents hand over."""
+"""The tool by which ADK's agents transfer."""
 _HANDOFF = "transfer_to_"
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """A tool, an argument or an agent that gets another name."""
+    """A renaming of a tool, an argument or an agent."""
 
     what: NameKind
     old: str
     new: str
     tool: str = ""
-    """The tool of an argument; "" for anything else."""
+    """The tool of an argument; "" for others."""
 
     @classmethod
     def of(cls, what: NameKind, old: str, new: str) -> Renaming:
-        """The renaming of a full name; the new name may have the tool of an argument, too."""
+        """The renaming of a full name; the new name of an argument may include the tool."""
         tool, _, name = old.rpartition(".") if what == "argument" else ("", "", old)
         return cls(what, name, new.removeprefix(f"{tool}.") if tool else new, tool)
 
     @property
     def reverse(self) -> Renaming:
-        """The renaming that takes this one back."""
+        """The inverse renaming."""
         return Renaming(self.what, self.new, self.old, self.tool)
 
     @property
     def full_name(self) -> str:
-        """The old name; of an argument with its tool: `find_order.id`."""
+        """The old name, for an argument with its tool: `find_order.id`."""
         return f"{self.tool}.{self.old}" if self.tool else self.old
 
     @property
     def words(self) -> str:
-        """`tool find_order to get_order`"""
+        """The renaming in words: `tool find_order to get_order`."""
         return f"{self.what} {self.full_name} to {self.new}"
 
     def is_in(self, text: str) -> bool:
-        """Whether a JSON text may have the name in it."""
+        """Whether a JSON text may contain the old name."""
         return self.old in text or json.dumps(self.old)[1:-1] in text
 
 
 def new_name_problem(what: NameKind, old: str, new: str) -> str:
-    """Why a name cannot be given, as a sentence; "" where it can."""
+    """Why a name cannot be used, as a sentence; "" where it can."""
     if not new:
         return "The new name is empty"
     if new == old:
@@ -73,25 +73,25 @@ def new_name_problem(what: NameKind, old: str, new: str) -> str:
 
 @dataclass(frozen=True)
 class NamePlace:
-    """A place where a name stands."""
+    """A name at a place in the data."""
 
     kind: NameKind
     name: str
     path: JsonPath
     put: Callable[[str], None]
-    """Puts another name in its place."""
+    """Replaces the name."""
     tool: str = ""
-    """The tool of an argument."""
+    """The tool of an argument; "" for others."""
     others: Collection[str] = ()
-    """The names beside it, none of which it can get."""
+    """The names beside it, which it must not get."""
 
     def fits(self, renaming: Renaming) -> bool:
-        """Whether it is the name that is changed."""
+        """Whether it is the name to change."""
         return (self.kind, self.name, self.tool) == (renaming.what, renaming.old, renaming.tool)
 
 
 class NameTakenError(ValueError):
-    """A name that cannot be given, since something else has it at this path."""
+    """The new name is already used at a path."""
 
     def __init__(self, path: JsonPath, message: str) -> None:
         self.path = path
@@ -99,7 +99,7 @@ class NameTakenError(ValueError):
 
 
 def rename_places(places: Iterator[NamePlace], renaming: Renaming) -> Iterator[JsonPath]:
-    """Renames in these places; yields the path of each as it was before. Raises NameTakenError."""
+    """Renames at these places; yields the path of each from before. Raises NameTakenError."""
     fitting = [place for place in places if place.fits(renaming)]
     for place in fitting:
         if renaming.new in place.others:
@@ -113,10 +113,10 @@ def rename_places(places: Iterator[NamePlace], renaming: Renaming) -> Iterator[J
 
 
 def renamed_text(text: str, renaming: Renaming, *, quoted: bool | None = None) -> str:
-    """A text with another name for whole words.
+    """The text with the name replaced as a whole word.
 
-    With `quoted`, only in quotes or backticks; by default so where the name is a plain word such as `id`. An
-    argument is renamed in texts that name its tool.
+    With `quoted`, only in quotes or backticks; this is the default for plain words such as `id`. An argument
+    is renamed only in texts that name its tool.
     """
     if renaming.old not in text or (renaming.tool and not _words(renaming.tool, False).search(text)):
         return text
@@ -138,7 +138,7 @@ def _words(name: str, quoted: bool) -> re.Pattern[str]:
 
 
 def names_in(value: Any, path: JsonPath = ()) -> Iterator[NamePlace]:
-    """The names in a case, a content, a recorded response, or anything that holds such."""
+    """The names in a case, a content, a recorded response, or data that contains these."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from names_in(item, (*path, index))
@@ -159,7 +159,7 @@ _ARGUMENTS = ("args", "arguments", "input")
 
 
 def value_place(holder: Any, key: Any) -> Callable[[str], None]:
-    """Puts another value in the place of a value."""
+    """A function that replaces the value of a key."""
 
     def put(name: str) -> None:
         holder[key] = name
@@ -168,7 +168,7 @@ def value_place(holder: Any, key: Any) -> Callable[[str], None]:
 
 
 def key_place(holder: dict[str, Any], key: str) -> Callable[[str], None]:
-    """Puts another key in the place of a key, which keeps its value."""
+    """A function that replaces a key and keeps its value."""
 
     def put(name: str) -> None:
         members = [(name if other == key else other, value) for other, value in holder.items()]
@@ -178,8 +178,8 @@ def key_place(holder: dict[str, Any], key: str) -> Callable[[str], None]:
     return put
 
 
-def _each(reader: Callable[[Any, JsonPath], Iterator[NamePlace]]) -> _Reader:
-    """A reader of a list."""
+def _each_item(reader: Callable[[Any, JsonPath], Iterator[NamePlace]]) -> _Reader:
+    """A reader of each item of a list."""
 
     def read(items: Any, path: JsonPath) -> Iterator[NamePlace]:
         for index, item in enumerate(items) if isinstance(items, list) else ():
@@ -192,7 +192,7 @@ _Reader = Callable[[Any, JsonPath], Iterator[NamePlace]]
 
 
 def _tool_name(holder: dict[str, Any], key: str, path: JsonPath) -> Iterator[NamePlace]:
-    """A tool's name, which tells an agent, too: one that is called, or one that a handoff leads to."""
+    """The name of a tool, and of the agent in a handoff tool's name."""
     name, put = holder.get(key), value_place(holder, key)
     if not isinstance(name, str):
         return
@@ -206,7 +206,7 @@ def _tool_name(holder: dict[str, Any], key: str, path: JsonPath) -> Iterator[Nam
 def call_names(
     call: Any, path: JsonPath, name_key: str = "name", args_key: str = "args"
 ) -> Iterator[NamePlace]:
-    """The names in a call of a tool."""
+    """The names in a tool call."""
     if not isinstance(call, dict):
         return
     yield from _tool_name(call, name_key, path)
@@ -226,7 +226,7 @@ def _args(args: dict[str, Any], tool: str, path: JsonPath) -> Iterator[NamePlace
 
 
 def _written_args(call: dict[str, Any], key: str, tool: str, path: JsonPath) -> Iterator[NamePlace]:
-    """Arguments that are a text of JSON; what is not renamed stays as it is written."""
+    """The names in arguments that are JSON text; the text is rewritten only where a name changes."""
     try:
         args = json.loads(call[key])
     except ValueError:
@@ -248,7 +248,7 @@ def _response(response: Any, path: JsonPath) -> Iterator[NamePlace]:
 
 
 def _declaration(declared: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """A tool that is declared to a model, or a set of such."""
+    """The names in a tool declaration, or in a group of declarations."""
     if not isinstance(declared, dict):
         return
     if not isinstance(tool := declared.get("name"), str):
@@ -274,7 +274,7 @@ def _schema(schema: dict[str, Any], tool: str, path: JsonPath) -> Iterator[NameP
     others = properties.keys()
     for name, member in list(properties.items()):
         at: JsonPath = (*path, "properties", name)
-        if isinstance(member, dict) and member.get("title") == _titled(name):
+        if isinstance(member, dict) and member.get("title") == _title_of_name(name):
             yield NamePlace("argument", name, (*at, "title"), _titles(member), tool)
         yield NamePlace("argument", name, at, key_place(properties, name), tool, others - {name})
         if tool == TRANSFER and isinstance(member, dict):
@@ -288,25 +288,25 @@ def _texts_of(items: Any, path: JsonPath, kind: NameKind, tool: str) -> Iterator
             yield NamePlace(kind, name, (*path, index), value_place(items, index), tool)
 
 
-def _titled(name: str) -> str:
-    """The title that pydantic makes of a name."""
+def _title_of_name(name: str) -> str:
+    """The title that pydantic makes for a name."""
     return name.replace("_", " ").title()
 
 
 def _titles(member: dict[str, Any]) -> Callable[[str], None]:
-    return lambda new: member.update(title=_titled(new))
+    return lambda new: member.update(title=_title_of_name(new))
 
 
 def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """Declarations side by side, of which no two can have one name."""
+    """The names in declarations of a list, which must be distinct."""
     names = {item.get("name") for item in items if isinstance(item, dict)} if isinstance(items, list) else ()
-    for place in _each(_declaration)(items, path):
+    for place in _each_item(_declaration)(items, path):
         beside = {name for name in names if isinstance(name, str)} - {place.name}
         yield place if place.others or place.kind == "argument" else replace(place, others=beside)
 
 
 def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """Details of agents by name."""
+    """The names in details of agents, by name."""
     for name, details in list(agents.items()) if isinstance(agents, dict) else ():
         yield from names_in(details, (*path, name))
         if isinstance(details, dict) and details.get("name") == name:
@@ -314,8 +314,8 @@ def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
         yield NamePlace("agent", name, (*path, name), key_place(agents, name), others=agents.keys() - {name})
 
 
-def _authored(pair: Any, path: JsonPath) -> Iterator[NamePlace]:
-    """An author with parts."""
+def _author_names(pair: Any, path: JsonPath) -> Iterator[NamePlace]:
+    """The names in a pair of an author and parts."""
     if isinstance(pair, list) and pair and isinstance(pair[0], str):
         yield NamePlace("agent", pair[0], (*path, 0), value_place(pair, 0))
     yield from names_in(pair, path)
@@ -328,19 +328,19 @@ def _event(event: Any, path: JsonPath) -> Iterator[NamePlace]:
     yield from names_in(event, path)
 
 
-_TABLE: Mapping[str, _Reader] = {
+_READERS_BY_KEY: Mapping[str, _Reader] = {
     "function_call": call_names,
     "function_response": _response,
-    "tool_uses": _each(call_names),
-    "tool_responses": _each(_response),
+    "tool_uses": _each_item(call_names),
+    "tool_responses": _each_item(_response),
     "function_declarations": declared_names,
     "tool_declarations": declared_names,
     "agent_details": _agents,
-    "intermediate_responses": _each(_authored),
-    "invocation_events": _each(_event),
+    "intermediate_responses": _each_item(_author_names),
+    "invocation_events": _each_item(_event),
 }
 _READERS: Mapping[str, _Reader] = {
-    spelling: reader for key, reader in _TABLE.items() for spelling in (key, camel(key))
+    spelling: reader for key, reader in _READERS_BY_KEY.items() for spelling in (key, camel(key))
 }
 _OPAQUE = frozenset(
     spelling
@@ -352,13 +352,13 @@ _OPAQUE = frozenset(
 # Requests to models
 
 Texts = Literal["words", "quoted", "none"]
-"""Which texts of a request have the other name as well: with whole words, in quotes only, or none."""
+"""The texts of a request that also get the new name: whole words, quoted words only, or none."""
 
 
 def renamed_request(
     contents: Sequence[Any], tools: Sequence[Any], instruction: Any, renaming: Renaming, texts: Texts
 ) -> tuple[list[Any], list[Any], Any]:
-    """The contents, tools and instruction of a request with another name. Raises NameTakenError."""
+    """The contents, tools and instruction of a request with a new name. Raises NameTakenError."""
     copies: list[list[Any]] = json.loads(json.dumps([list(contents), list(tools)]))
     contents, tools = copies
     for _ in rename_places(chain(names_in(contents), declared_names(tools, ())), renaming):
@@ -370,18 +370,19 @@ def renamed_request(
         # The description of a tool says which arguments it has, without its name.
         within = replace(renaming, tool="")
         tools = [
-            _in_texts(tool, within, quoted) if tool.get("name") == renaming.tool else tool for tool in tools
+            _rename_in_texts(tool, within, quoted) if tool.get("name") == renaming.tool else tool
+            for tool in tools
         ]
-    in_texts = partial(_in_texts, renaming=renaming, quoted=quoted)
+    in_texts = partial(_rename_in_texts, renaming=renaming, quoted=quoted)
     return in_texts(contents), in_texts(tools), in_texts(instruction)
 
 
-def _in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "text") -> Any:
+def _rename_in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "text") -> Any:
     if isinstance(value, list):
-        return [_in_texts(item, renaming, quoted, key) for item in value]
+        return [_rename_in_texts(item, renaming, quoted, key) for item in value]
     if isinstance(value, dict):
         return {
-            name: item if name in _CALLS else _in_texts(item, renaming, quoted, name)
+            name: item if name in _CALLS else _rename_in_texts(item, renaming, quoted, name)
             for name, item in value.items()
         }
     if not isinstance(value, str) or key not in ("text", "description"):
@@ -390,11 +391,12 @@ def _in_texts(value: Any, renaming: Renaming, quoted: bool, key: str = "text") -
     if renaming.what != "argument" or renamed == value:
         return renamed
     pairs = zip(value.split("\n"), renamed.split("\n"), strict=True)
-    return "\n".join(_in_order(*pair) for pair in pairs)
+    return "\n".join(_sort_arguments(*pair) for pair in pairs)
 
 
-def _in_order(before: str, after: str) -> str:
-    """A line with arguments that were sorted by name, as ADK quotes calls of other agents, sorted again."""
+def _sort_arguments(before: str, after: str) -> str:
+    """A line with arguments in ADK's quotes of other agents' calls, with the arguments sorted by name
+    again."""
     if before == after or not before.startswith("{"):
         return after
     try:

@@ -1,4 +1,4 @@
-"""Spending on model calls: tokens by kind and US dollars, by payer and by model, and their totals."""
+"""Spending on model calls: tokens and US dollars by payer and model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, LEFT_OUT_IF_NONE, D
 from evaltui.text.figures import UNKNOWN, counted, show_money
 
 Payer = Literal["agent", "judge", "simulated user"]
-"""Who asked a model."""
+"""The payer of model calls."""
 
 Number = TypeVar("Number", int, float)
 
 
 def known_sum(number: Number | None, other: Number | None) -> Number | None:
-    """The sum of two numbers as far as they are known; None where neither is."""
+    """The sum of the known ones of two numbers; None where both are unknown."""
     if number is None:
         return other
     return number if other is None else number + other
@@ -26,24 +26,24 @@ def known_sum(number: Number | None, other: Number | None) -> Number | None:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens by kind; None is not known."""
+    """Numbers of tokens by kind; None is unknown."""
 
     input: int | None = None
-    """Input tokens, with the cached ones."""
+    """Input tokens, including cached ones."""
     cached: int | None = None
-    """Input tokens that came from the provider's cache."""
+    """Input tokens from the provider's cache."""
     thoughts: int | None = None
-    """Output tokens that are thoughts."""
+    """Output tokens of thoughts."""
     output: int | None = None
-    """Output tokens, with the thoughts."""
+    """Output tokens, including thoughts."""
 
     @property
     def total(self) -> int | None:
-        """Input and output, as far as they are known."""
+        """Input and output tokens, as far as they are known."""
         return known_sum(self.input, self.output)
 
     def __add__(self, other: Tokens) -> Tokens:
-        """The sums of what is known."""
+        """The sums of known numbers."""
         return Tokens(
             known_sum(self.input, other.input),
             known_sum(self.cached, other.cached),
@@ -54,40 +54,38 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars, as far as they are known."""
+    """A cost in US dollars, as far as it is known."""
 
     usd: Dollars | None = None
-    """US dollars of the calls with a known price; 0 where none cost anything, None where no price is known.
-    """
+    """US dollars of calls with a known price; 0 if these were free, None without a known price."""
     saved_usd: Dollars | None = None
-    """US dollars that replayed calls would have cost; None where there are none, or their price is not
-    known."""
+    """US dollars that replayed calls would have cost; None without such calls or without a known price."""
     unpriced: int = 0
-    """Calls that cost an unknown amount."""
+    """Number of calls with an unknown price."""
     unseen: int = 0
-    """Repeats in which the agent may have asked models that nobody saw."""
+    """Number of repeats in which the agent may have made unobserved model calls."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether every call has a known price."""
+        """Whether the price of every call is known."""
         return not self.unpriced and not self.unseen
 
     @property
     def short(self) -> str:
-        """`$0.011`; `$0.011+` where a part of it is not known."""
+        """The cost in short: `$0.011`; `$0.011+` where a part of it is unknown."""
         is_part = self.usd is not None and not self.is_exact
         return f"{show_money(self.usd)}+" if is_part else show_money(self.usd)
 
     @property
     def in_words(self) -> str:
-        """`$0.011 + 3 unpriced calls`, without what was saved."""
+        """The cost in words without savings: `$0.011 + 3 unpriced calls`."""
         unknown = [counted(self.unpriced, "unpriced call")] if self.unpriced else []
         unknown += ["unseen calls of the agent"] if self.unseen else []
         priced = [show_money(self.usd)] if self.usd is not None else []
         return " + ".join([*priced, *unknown]) or UNKNOWN
 
     def __str__(self) -> str:
-        """`$0.011 + 3 unpriced calls, saved $0.31`"""
+        """The cost in words: `$0.011 + 3 unpriced calls, saved $0.31`."""
         text = self.in_words
         return text if self.saved_usd is None else f"{text}, saved {show_money(self.saved_usd)}"
 
@@ -101,18 +99,18 @@ class Cost:
 
     @staticmethod
     def of_all(costs: Collection[Cost]) -> Cost | None:
-        """The sum of costs; None for none."""
+        """The sum of costs; None for no costs."""
         return sum(costs, Cost()) if costs else None
 
     def shared_by(self, number: int) -> Cost:
-        """The part of one of so many; what is not known of all is not known of it."""
+        """The share of one of `number` parts."""
         usd, saved = (None if dollars is None else dollars / number for dollars in (self.usd, self.saved_usd))
         return replace(self, usd=usd, saved_usd=saved)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCost(Cost):
-    """A cost as reports of matrices have it: without what is not known, and counts of 0."""
+    """A cost in reports of matrices, without unknown values and counts of 0."""
 
     usd: Dollars | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     saved_usd: Dollars | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
@@ -126,29 +124,29 @@ class KnownCost(Cost):
 
 @dataclass(frozen=True, slots=True)
 class ModelSpending:
-    """Spending of one payer on one model."""
+    """Spending of a payer on a model."""
 
     payer: Payer
     model: str
     """The requested model; "" where it is unknown."""
     calls: int = 0
-    """Calls to the model, those included that failed."""
+    """Number of calls to the model, including failed ones."""
     replayed: int = 0
-    """Calls that a recording answered."""
+    """Number of calls that a recording answered."""
     unmetered: int = 0
-    """Calls of which nobody knows the tokens."""
+    """Number of calls with unknown tokens."""
     unpriced: int = 0
-    """Calls that cost an unknown amount."""
+    """Number of calls with an unknown price."""
     tokens: Tokens = Tokens()
     """Tokens of the calls."""
     saved_tokens: Tokens = Tokens()
     """Tokens of the replayed calls."""
     usd: Dollars | None = None
-    """US dollars of the calls with a known price; None where there are none."""
+    """US dollars of calls with a known price; None without one."""
     saved_usd: Dollars | None = None
-    """US dollars that the replayed calls would have cost, as `usd`."""
+    """US dollars that the replayed calls would have cost; None without a known price."""
     prices: str = ""
-    """Where the prices are from, such as `genai-prices 0.2.3`; "" where there are none."""
+    """The source of the prices, such as `genai-prices 0.2.3`; "" without prices."""
 
     @property
     def cost(self) -> Cost:
@@ -156,7 +154,7 @@ class ModelSpending:
         return Cost(free if self.usd is None else self.usd, self.saved_usd, self.unpriced)
 
     def __add__(self, other: ModelSpending) -> ModelSpending:
-        """Adds spending of the same payer and model, with prices of the same source."""
+        """The sum of two spendings with the same payer, model and source of prices."""
         return ModelSpending(
             self.payer,
             self.model,
@@ -174,12 +172,12 @@ class ModelSpending:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Spending of a repeat, a case or a run. Empty, it asked no model, which costs nothing."""
+    """Spending of a repeat, a case or a run; empty for no model calls, which cost nothing."""
 
     models: tuple[ModelSpending, ...] = field(default=())
-    """Spending by payer and model, in the order in which they were first asked."""
+    """Spending by payer and model, in the order of their first calls."""
     unseen: int = 0
-    """Repeats in which the agent may have asked models that nobody saw."""
+    """Number of repeats in which the agent may have made unobserved model calls."""
 
     @property
     def cost(self) -> Cost:
@@ -188,33 +186,32 @@ class Spending:
 
     @property
     def costs(self) -> dict[Payer, Cost]:
-        """Costs by payer; that of the agent is always there."""
+        """Costs by payer, always including the agent."""
         others: tuple[Payer, ...] = tuple(model.payer for model in self.models)
         return {payer: self.of(payer).cost for payer in ("agent", *others)}
 
     @computed_field
     @property
     def usd(self) -> Dollars | None:
-        """US dollars of the calls with a known price; 0 where none cost anything, None where no price is
-        known."""
+        """US dollars of calls with a known price; 0 if these were free, None without a known price."""
         return self.cost.usd
 
     @computed_field
     @property
     def saved_usd(self) -> Dollars | None:
-        """US dollars that replayed calls would have cost; None where there are none, or their price is not
-        known."""
+        """US dollars that replayed calls would have cost; None without such calls or without a known
+        price."""
         return self.cost.saved_usd
 
     @computed_field
     @property
     def unpriced(self) -> int:
-        """Calls that cost an unknown amount."""
+        """Number of calls with an unknown price."""
         return self.cost.unpriced
 
     @property
     def unmetered(self) -> int:
-        """Calls of which nobody knows the tokens."""
+        """Number of calls with unknown tokens."""
         return sum(model.unmetered for model in self.models)
 
     @property
@@ -236,13 +233,13 @@ class Spending:
     @computed_field
     @property
     def prices(self) -> tuple[str, ...]:
-        """Where the prices are from, such as `genai-prices 0.2.3`."""
+        """The sources of the prices, such as `genai-prices 0.2.3`."""
         return tuple(dict.fromkeys(model.prices for model in self.models if model.prices))
 
     _keys = keys_first("usd", "saved_usd", "unpriced", "unseen", "prices", "models")
 
     def of(self, payer: Payer) -> Spending:
-        """The spending of one payer."""
+        """The spending of a payer."""
         unseen = self.unseen if payer == "agent" else 0
         return Spending(tuple(model for model in self.models if model.payer == payer), unseen)
 
@@ -259,7 +256,7 @@ class Spending:
 
 
 def total(spent: Iterable[Spending | None]) -> Spending | None:
-    """The sum; None where nothing of it is known. What is not known counts as unseen."""
+    """The sum of spendings, in which unknown ones count as unseen; None where all are unknown."""
     added = RunningTotal()
     for part in spent:
         added.add(part)
@@ -267,7 +264,7 @@ def total(spent: Iterable[Spending | None]) -> Spending | None:
 
 
 class RunningTotal:
-    """Running `total` of values that come one after the other."""
+    """A sum of spendings that are added one by one, as by `total`."""
 
     __slots__ = ("_is_known", "_sum")
 

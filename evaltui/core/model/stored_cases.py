@@ -1,4 +1,4 @@
-"""The cases of a large set, without a model of each of them in memory."""
+"""The cases of a large set as text, without keeping a model of each in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from evaltui.core.model.case_id import CaseOutline, case_fingerprint, outline_of
-from evaltui.core.model.json_values import spelt
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.problems import Problem
 
 if TYPE_CHECKING:
@@ -20,10 +20,9 @@ _MODELS = 64
 
 
 class StoredCase:
-    """A case as JSON text, to the byte that of its file where it is one's.
+    """A case as JSON text, exactly as in its file if it has one.
 
-    Its value is parsed when it is asked for. A model is made whenever one is asked for: it takes ten times
-    the memory.
+    Value and model are created on demand; a model takes ten times the memory of the text.
     """
 
     __slots__ = ("_fingerprint", "_lines", "_outline", "_value", "problems", "text")
@@ -39,14 +38,14 @@ class StoredCase:
 
     @classmethod
     def parsed(cls, text: str, value: Any) -> StoredCase:
-        """A case whose value is looked at and not kept."""
+        """A case with parsed data that is used but not kept."""
         case = cls(text)
         case._outline = outline_of(value)
         return case
 
     @classmethod
     def of_data(cls, data: Any) -> StoredCase:
-        """A case whose text is not known."""
+        """A case from data without a text."""
         return cls(json.dumps(data), data)
 
     @classmethod
@@ -55,17 +54,17 @@ class StoredCase:
 
     @property
     def value(self) -> Any:
-        """The case as JSON data, the same object each time."""
+        """The case as JSON data, cached."""
         if self._value is None:
             self._value = self._parsed()
         return self._value
 
     def _parsed(self) -> Any:
-        """The data of the text, which a case of another format has otherwise."""
+        """The parsed data of the text; a case of another format overrides this."""
         return json.loads(self.text)
 
     def data(self) -> Any:
-        """The parsed case as `value`, which is not kept in memory."""
+        """The case as JSON data, not cached."""
         return self._parsed() if self._value is None else self._value
 
     def model(self) -> EvalCase:
@@ -75,60 +74,61 @@ class StoredCase:
         return EvalCase.model_validate_json(json.dumps(self.data()))
 
     def was_validated(self, problems: tuple[Problem, ...], fingerprint: str | None) -> None:
-        """Notes what making a model of it has found; the fingerprint is None where there is no model."""
+        """Stores the problems found while a model was created; the fingerprint is None for an invalid
+        case."""
         self.problems, self._fingerprint = problems, fingerprint
 
     @property
     def fingerprint(self) -> str:
-        """The `case_fingerprint` of the case. Raises ValueError for what is no case."""
+        """The `case_fingerprint` of the case. Raises ValueError for an invalid case."""
         if self._fingerprint is None:
             self._fingerprint = case_fingerprint(self.model())
         return self._fingerprint
 
     @property
     def outline(self) -> CaseOutline:
-        """The outline of the case, made without a model."""
+        """The outline of the case, created without a model."""
         if self._outline is None:
             self._outline = outline_of(self.data())
         return self._outline
 
     @property
     def eval_id(self) -> str:
-        """The id of the case, "" where it has none."""
+        """The id of the case; "" for none."""
         return self.outline.eval_id or ""
 
     @property
     def lines(self) -> int:
-        """How many line breaks the text has."""
+        """Number of line breaks in the text."""
         if self._lines is None:
             self._lines = self.text.count("\n")
         return self._lines
 
     def to_run(self) -> StoredCase:
-        """The case without what only lists show of it."""
+        """A copy of the case without data that only lists show."""
         case = type(self)(self.text)
         case._outline = self.outline._replace(first_text="", texts=(), tools=())
         return case
 
     def says_the_same(self, other: StoredCase) -> bool:
-        """Whether both are the same JSON, members in the same order."""
+        """Whether both cases are the same JSON with members in the same order."""
         return self.text == other.text or json.dumps(self.data()) == json.dumps(other.data())
 
 
 def _eval_id_of(case: Any) -> str | None:
-    value = case.get(spelt("eval_id", case)) if isinstance(case, dict) else None
+    value = case.get(spelling_in("eval_id", case)) if isinstance(case, dict) else None
     return value if isinstance(value, str) else None
 
 
 def eval_ids_of(cases: Sequence[Any]) -> list[str | None]:
-    """The ids of cases, which are JSON values, in order; None for those that have none."""
+    """The ids of cases as JSON data, in order; None for a case without one."""
     # Of a list, stored cases as they are: none is parsed for its id.
     items = list.__iter__(cases) if isinstance(cases, list) else cases
     return [case.outline.eval_id if isinstance(case, StoredCase) else _eval_id_of(case) for case in items]
 
 
 class StoredCases(Sequence["EvalCase"]):
-    """Stored cases to be used like any others; of their models only those asked for last are kept."""
+    """Stored cases as a sequence of models, of which only recently used ones are cached."""
 
     def __init__(self, stored: Iterable[StoredCase]) -> None:
         self._stored = tuple(stored)
@@ -158,7 +158,7 @@ class StoredCases(Sequence["EvalCase"]):
 
 
 def ids_and_turns(cases: Sequence[EvalCase]) -> Iterator[tuple[str, int | None]]:
-    """The id of each case, and how many turns it has, None where a user is simulated; no model is made."""
+    """Id and number of turns of each case, None for a simulated user; no models are created."""
     if isinstance(cases, StoredCases):
         for stored in cases.stored:
             yield stored.eval_id, stored.outline.turns
@@ -168,10 +168,7 @@ def ids_and_turns(cases: Sequence[EvalCase]) -> Iterator[tuple[str, int | None]]
 
 
 class CaseList(list[Any]):
-    """The cases of a set as a list of JSON values, each of which is parsed when it is asked for.
-
-    It is never changed in place.
-    """
+    """The cases of a set as a list of JSON values that are parsed on demand; it is never changed in place."""
 
     def __init__(self, stored: Iterable[StoredCase]) -> None:
         self.stored = tuple(stored)

@@ -1,4 +1,4 @@
-"""Tags of cases: what may be one, and which ones the cases of a set have."""
+"""Tags of cases: their syntax, and the tags of the cases of a set."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .json_values import dicts, list_at
+from .json_values import indexed_objects, list_at
 
 TAG_PATTERN = r'^[^\s,"#*?-][^\s,"#*?]*$'
-"""Pattern of tags that can be typed as they are, in filters and on command lines."""
+"""Pattern of tags that need no quotes in filters and on command lines."""
 
 Tags = Mapping[str, tuple[str, ...]]
-"""The tags of the cases of a set, by eval id, in the order in which they are written."""
+"""The tags of the cases of a set by eval id, in written order."""
 
 
 def tag_problem(tag: str) -> str | None:
-    """Why a text cannot be a tag, as a sentence."""
+    """Why a text is no valid tag, as a sentence; None for a valid one."""
     if re.fullmatch(TAG_PATTERN, tag):
         return None
     if not tag:
@@ -26,22 +26,22 @@ def tag_problem(tag: str) -> str | None:
 
 
 def typed_tags(text: str) -> list[str]:
-    """The tags that are typed, separated by spaces or commas; a `#` before one is left out."""
+    """The tags in a text, separated by spaces or commas, each perhaps with a leading `#`."""
     words = (word.removeprefix("#") for word in re.split(r"[\s,]+", text))
     return list(dict.fromkeys(word for word in words if word))
 
 
 def typed_tags_problem(text: str) -> str | None:
-    """Why what is typed cannot be tags, as a sentence."""
+    """Why a text does not consist of valid tags, as a sentence; None for valid ones."""
     problems = ((tag, tag_problem(tag)) for tag in typed_tags(text))
     return next((f"{tag} {problem}" for tag, problem in problems if problem), None)
 
 
 def tags_in(config: Any, set_id: str) -> dict[str, tuple[str, ...]]:
-    """The tags of the cases of a set in the parsed JSON of its config; what is none is passed over."""
+    """The tags of the cases of a set in parsed JSON of its config; invalid entries are ignored."""
     entries = (
         (entry.get("set"), entry.get("case"), entry.get("tags"))
-        for _, entry in dicts(list_at(config, ("evaltui", "tags")))
+        for _, entry in indexed_objects(list_at(config, ("evaltui", "tags")))
     )
     return tags_by_case(
         (
@@ -66,12 +66,12 @@ def tags_by_case(
 
 @dataclass(frozen=True)
 class TagChoice:
-    """Which cases are meant, by their tags."""
+    """A choice of cases by tags."""
 
     tagged: tuple[str, ...] = ()
-    """Tags that a chosen case has, all of them."""
+    """Tags of which a case needs all."""
     not_tagged: tuple[str, ...] = ()
-    """And none of these."""
+    """Tags of which a case must have none."""
 
     def __bool__(self) -> bool:
         return bool(self.tagged or self.not_tagged)
@@ -82,9 +82,9 @@ class TagChoice:
         return " ".join(words)
 
     def unknown(self, existing: Collection[str]) -> str | None:
-        """The first of its tags that is not among these; None where all are."""
+        """The first of its tags that is not among `existing`; None where all are."""
         return next((tag for tag in (*self.tagged, *self.not_tagged) if tag not in existing), None)
 
     def keeps(self, tags: Collection[str]) -> bool:
-        """Whether a case with these tags is meant."""
+        """Whether a case with these tags is chosen."""
         return all(tag in tags for tag in self.tagged) and not any(tag in tags for tag in self.not_tagged)

@@ -7,39 +7,39 @@ from dataclasses import dataclass
 THOUGHT = "thought"
 OUTPUT = "output"
 NO_TEXTS = (THOUGHT, OUTPUT)
-"""The authors, among the unscored texts of a turn, of thoughts and of an output: no agent says these."""
+"""The authors of thoughts and of an output among the unscored texts of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthoredText:
-    """A text of a turn besides the response."""
+    """A text of a turn other than the response."""
 
     author: str
-    """An agent; `thought` for a thought, `output` for an output that is no text."""
+    """The name of an agent, `thought` for a thought, or `output` for an output that is no text."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseDiff:
-    """The texts that were compared."""
+    """An expected and an actual response."""
 
     expected: str | None
-    """None where no answer is expected."""
+    """The expected response; None for none."""
     actual: str | None
-    """None where none came."""
+    """The actual response; None for none."""
     score: float | None = None
-    """Score of `response_match_score`, if it was asked for."""
+    """The score of `response_match_score`; None where it is not in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntermediateDiff:
-    """A text before the response that is expected, that came, or both."""
+    """A text before the response: expected, actual, or both."""
 
     author: str
-    """Author of the expected text; of the actual one where none is expected."""
+    """Author of the expected text; without one, of the actual text."""
     expected: str | None
-    """None for a text that is not expected."""
+    """The expected text; None for an unexpected one."""
     actual: str | None
-    """None for a text that did not come."""
+    """The actual text; None for a missing one."""
     score: float | None = None
-    """How much the two share, 0.0 to 1.0; None where there is only one."""
+    """The similarity of both texts, 0.0 to 1.0; None for a single text."""

@@ -1,7 +1,7 @@
-"""Checks of expected tool calls against the declarations of the agent's tools.
+"""Checks of expected tool calls by the tools' declarations.
 
-Schemas are JSON schemas, in lower case as JSON schema has its types or in upper case as genai has them. A
-keyword that is not known here, and a reference that leads nowhere, allows everything.
+Schemas are JSON schemas with types in lower case, or in upper case as in genai. Unknown keywords and invalid
+references allow every value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.model.json_values import ABSENT, side_by_side
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.figures import show_number
-from evaltui.text.values import did_you_mean, in_words, show_value, type_change
+from evaltui.text.values import did_you_mean, show_value, type_change, value_in_words
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Schema = Mapping[str, Any]
 
 # Tools that ADK gives to agents by itself, so that no agent declares them.
-_OF_THE_FRAMEWORK = frozenset(
+_FRAMEWORK_TOOLS = frozenset(
     {
         "adk_request_confirmation",
         "adk_request_credential",
@@ -34,8 +34,8 @@ _OF_THE_FRAMEWORK = frozenset(
         "transfer_to_agent",
     }
 )
-_MOST_CHOICES = 6
-_DEEPEST = 32
+_MAX_CHOICES = 6
+_MAX_DEPTH = 32
 # As JSON schema names the types, and what a value of it is called.
 _TYPES = {
     "string": "a string",
@@ -50,11 +50,11 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as an agent declares it."""
+    """A tool as declared by an agent."""
 
     name: str
     parameters: Schema | None = None
-    """The JSON schema of its arguments, None where that is not known."""
+    """The JSON schema of its arguments; None where it is unknown."""
 
     @cached_property
     def check(self) -> _Check:
@@ -62,12 +62,12 @@ class Tool:
 
 
 def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
-    """Every problem of a call, at paths from its arguments; `()` is the call itself.
+    """The problems of a call, with paths from its arguments; `()` is the call itself.
 
-    Without any tools nothing is known, so nothing is wrong. An argument that the schema does not know is a
-    warning where further ones are not forbidden: most tools do without it or fail.
+    Without any tools there are no problems. An argument that the schema does not have is a warning unless the
+    schema forbids further arguments, because most tools ignore it or fail.
     """
-    if not tools or name in _OF_THE_FRAMEWORK:
+    if not tools or name in _FRAMEWORK_TOOLS:
         return []
     tool = next((tool for tool in tools if tool.name == name), None)
     if tool is None:
@@ -76,7 +76,7 @@ def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
         return []
     arguments = {} if args is None else args
     if not isinstance(arguments, dict):
-        return [Problem.error((), f"the arguments must be an object, are {in_words(arguments)}")]
+        return [Problem.error((), f"the arguments must be an object, are {value_in_words(arguments)}")]
     return tool.check.problems(arguments)
 
 
@@ -86,7 +86,7 @@ def check_value(schema: Schema, value: Any) -> list[Problem]:
 
 
 def check_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Problem]:
-    """Warnings for keys of the state whose value is of another JSON type afterwards; null is of any."""
+    """Warnings for keys of the state whose value changed its JSON type; null matches every type."""
     return [
         Problem.warning(
             path, f"becomes {_article(kind)}, was {_article(type_change(new, old))}: {show_value(old)}"
@@ -100,13 +100,13 @@ def _unknown_tool(name: str, tool_names: Sequence[str]) -> str:
     if not name:
         return "the call names no tool"
     hint = did_you_mean(name, tool_names)
-    if not hint and len(tool_names) <= _MOST_CHOICES:
+    if not hint and len(tool_names) <= _MAX_CHOICES:
         hint = f". Its tools: {', '.join(tool_names)}"
     return f"the agent has no tool {name!r}{hint}"
 
 
 class _Check:
-    """A schema of a tool as JSON schema has it, and what it finds, in words."""
+    """A tool's schema in JSON schema's spelling, with descriptions for sentences."""
 
     def __init__(self, schema: Schema, *, warns: bool = False) -> None:
         from jsonschema import Draft202012Validator
@@ -114,7 +114,7 @@ class _Check:
         self._root = schema
         self._definitions: dict[str, dict[str, Any]] = {}
         self._numbers: dict[tuple[str, bool], str] = {}
-        whole = self._translated(schema, warns=warns, is_root=True)
+        whole = self._translate(schema, warns=warns, is_root=True)
         self._validator = Draft202012Validator({**whole, "$defs": self._definitions})
 
     def problems(self, value: Any) -> list[Problem]:
@@ -124,31 +124,31 @@ class _Check:
             errors.extend(self._validator.iter_errors(value))
         return list(dict.fromkeys(_problems(errors)))
 
-    def _translated(
+    def _translate(
         self, schema: Any, *, warns: bool, is_root: bool = False, depth: int = 0
     ) -> dict[str, Any]:
-        """The schema in JSON schema's own spelling, what is not known here left out.
+        """The schema in JSON schema's own spelling, without unknown keywords.
 
-        Each part says in its `description` what a value must be. With `warns`, members are found that it
-        neither knows nor forbids, too.
+        The `description` of each part is the expected value in words. With `warns`, unknown members are also
+        found where they are allowed.
         """
-        schema, reference = self._resolved(schema)
+        schema, reference = self._resolve(schema)
         described = {"description": _expected_value(schema)}
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return described
         if reference:
-            return described | {"$ref": f"#/$defs/{self._defined(schema, reference, warns=warns)}"}
+            return described | {"$ref": f"#/$defs/{self._define(schema, reference, warns=warns)}"}
         translated = described | _kinds_and_choices(schema)
         all_of, any_of = (
             _list(schema, "allOf"),
-            [subschema for name in _EITHER for subschema in _list(schema, name)],
+            [subschema for name in _ALTERNATIVE_KEYS for subschema in _list(schema, name)],
         )
         # What one part does not know, another may: only where there is a single one is it unknown.
-        part = partial(self._translated, warns=warns and len(all_of) == 1, depth=depth + 1)
+        part = partial(self._translate, warns=warns and len(all_of) == 1, depth=depth + 1)
         translated |= {"allOf": [part(subschema) for subschema in all_of]} if all_of else {}
-        part = partial(self._translated, warns=False, depth=depth + 1)
+        part = partial(self._translate, warns=False, depth=depth + 1)
         translated |= {"anyOf": [part(subschema) for subschema in any_of]} if any_of else {}
-        part = partial(self._translated, warns=warns, depth=depth + 1)
+        part = partial(self._translate, warns=warns, depth=depth + 1)
         if "items" in schema:
             translated["items"] = part(schema["items"])
         translated |= self._members(schema, part, warns=warns, is_root=is_root)
@@ -170,20 +170,20 @@ class _Check:
         elif further is False:
             members["additionalProperties"] = False
         elif further is None and warns and (properties or is_root):
-            members |= {"additionalProperties": False, "$comment": _NOT_FORBIDDEN}
+            members |= {"additionalProperties": False, "$comment": _OPEN_MEMBER}
         return members
 
-    def _defined(self, schema: Schema, reference: str, *, warns: bool) -> str:
-        """The name under which what a reference points to is among the definitions."""
+    def _define(self, schema: Schema, reference: str, *, warns: bool) -> str:
+        """The name of the definition for a reference."""
         if (reference, warns) not in self._numbers:
             number = self._numbers[reference, warns] = str(len(self._numbers))
-            self._definitions[number] = self._translated(schema, warns=warns, is_root=schema is self._root)
+            self._definitions[number] = self._translate(schema, warns=warns, is_root=schema is self._root)
         return self._numbers[reference, warns]
 
-    def _resolved(self, schema: Any) -> tuple[Schema, str]:
-        """A schema with its reference followed, and the reference; {} where it cannot be read."""
+    def _resolve(self, schema: Any) -> tuple[Schema, str]:
+        """A schema with its reference resolved, and the reference; {} for an unreadable schema."""
         last_reference = ""
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             if not isinstance(schema, Mapping):
                 return {}, ""
             reference = schema.get("$ref", schema.get("ref"))
@@ -193,16 +193,15 @@ class _Check:
         return {}, ""
 
 
-_EITHER = ("anyOf", "any_of", "oneOf")
+_ALTERNATIVE_KEYS = ("anyOf", "any_of", "oneOf")
 # Marks a schema whose members are not all known, though it forbids no others.
-_NOT_FORBIDDEN = "open"
+_OPEN_MEMBER = "open"
 # Of several findings at one place those that come first here say all.
 _RANKS = {"type": 0, "enum": 1}
 
 
 def _problems(errors: Sequence[ValidationError]) -> Iterator[Problem]:
-    """The errors of jsonschema as problems, at paths from the value or, inside alternatives, from their
-    place."""
+    """The errors of jsonschema as problems, with paths from the value."""
     ranks: dict[JsonPath, int] = {}
     for error in errors:
         path = tuple(error.relative_path)
@@ -210,7 +209,7 @@ def _problems(errors: Sequence[ValidationError]) -> Iterator[Problem]:
     for error in errors:
         path = tuple(error.relative_path)
         if _rank(error) == ranks[path]:
-            for problem in _in_words(error):
+            for problem in _error_problems(error):
                 yield replace(problem, path=(*path, *problem.path))
 
 
@@ -218,8 +217,8 @@ def _rank(error: ValidationError) -> int:
     return _RANKS.get(str(error.validator), len(_RANKS))
 
 
-def _in_words(error: ValidationError) -> Iterator[Problem]:
-    """The problems of one error, at paths from its place."""
+def _error_problems(error: ValidationError) -> Iterator[Problem]:
+    """The problems of one error, with paths from its place."""
     schema: Any = error.schema
     value: Any = error.instance
     members = _object(schema, "properties")
@@ -227,15 +226,15 @@ def _in_words(error: ValidationError) -> Iterator[Problem]:
         case "type" | "enum":
             texts = [choice for choice in _list(schema, "enum") if isinstance(choice, str)]
             hint = did_you_mean(value, texts) if isinstance(value, str) and error.validator == "enum" else ""
-            hint = hint or _unquoted(error)
-            yield Problem.error((), f"must be {schema['description']}, is {in_words(value)}{hint}")
+            hint = hint or _unquote_advice(error)
+            yield Problem.error((), f"must be {schema['description']}, is {value_in_words(value)}{hint}")
         case "required":
             for name in schema["required"]:
                 if name not in value:
                     words = members.get(name, {}).get("description")
                     yield Problem.error((name,), f"missing; must be {words}" if words else "missing")
         case "additionalProperties":
-            kind = Problem.warning if schema.get("$comment") == _NOT_FORBIDDEN else Problem.error
+            kind = Problem.warning if schema.get("$comment") == _OPEN_MEMBER else Problem.error
             for name in value:
                 if name not in members:
                     absent = [member for member in members if member not in value]
@@ -244,8 +243,8 @@ def _in_words(error: ValidationError) -> Iterator[Problem]:
             yield from _no_alternative(error)
 
 
-def _unquoted(error: ValidationError) -> str:
-    """`. Change "19" to 19`, where a string has in it what is expected; "" elsewhere."""
+def _unquote_advice(error: ValidationError) -> str:
+    """Advice for a string that contains the expected value: `. Change "19" to 19`; "" for others."""
     from jsonschema import Draft202012Validator
 
     if error.validator != "type" or not isinstance(error.instance, str):
@@ -273,12 +272,12 @@ def _no_alternative(error: ValidationError) -> Iterator[Problem]:
         dict.fromkeys(filter(None, (alternative["description"] for alternative in alternatives)))
     )
     yield Problem.error(
-        (), f"must be {expected}, is {in_words(error.instance)}" if expected else "fits no alternative"
+        (), f"must be {expected}, is {value_in_words(error.instance)}" if expected else "fits no alternative"
     )
 
 
 def _kinds(schema: Schema) -> list[str]:
-    """The types that a schema allows; none where it does not say, or says what is not known here."""
+    """The types that a schema allows; [] where it allows all, or has unknown ones."""
     declared = schema.get("type")
     kinds = [str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])]
     return kinds if all(kind in _TYPES for kind in kinds) else []
@@ -296,11 +295,11 @@ def _kinds_and_choices(schema: Schema) -> dict[str, Any]:
 
 
 def _expected_value(schema: Schema) -> str:
-    """The expected value in words; "" where any value is allowed."""
+    """The expected value in words; "" for any value."""
     choices, kinds = _choices(schema), _kinds(schema)
     if choices:
-        shown = [show_value(choice) for choice in choices[:_MOST_CHOICES]]
-        more = [f"{show_number(len(choices) - _MOST_CHOICES)} more"] if len(choices) > _MOST_CHOICES else []
+        shown = [show_value(choice) for choice in choices[:_MAX_CHOICES]]
+        more = [f"{show_number(len(choices) - _MAX_CHOICES)} more"] if len(choices) > _MAX_CHOICES else []
         return " or ".join([*shown, *more])
     kinds += ["null"] if kinds and schema.get("nullable") is True else []
     return " or ".join(dict.fromkeys(_TYPES[kind] for kind in kinds))
@@ -321,7 +320,7 @@ def _article(kind: str) -> str:
 
 
 # Schemas may contain themselves.
-_DEEPEST_INLINED = 8
+_MAX_INLINE_DEPTH = 8
 _EMPTY: dict[str, Any] = {
     "string": "",
     "integer": 0,
@@ -332,22 +331,22 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-def inlined(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
-    """A schema with what its references in `root` stand for in their place; {} where it goes too deep."""
+def inline_references(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
+    """A schema with its references replaced by their targets in `root`; {} beyond a maximum depth."""
     if isinstance(schema, list):
-        return [inlined(subschema, root, depth) for subschema in schema]
+        return [inline_references(subschema, root, depth) for subschema in schema]
     if not isinstance(schema, Mapping):
         return schema
-    if depth > _DEEPEST_INLINED:
+    if depth > _MAX_INLINE_DEPTH:
         return {}
     if isinstance(reference := schema.get("$ref", schema.get("ref")), str):
         target = _target(root, reference)
-        return {} if target is root else inlined(target, root, depth + 1)
-    return {name: inlined(subschema, root, depth + 1) for name, subschema in schema.items()}
+        return {} if target is root else inline_references(target, root, depth + 1)
+    return {name: inline_references(subschema, root, depth + 1) for name, subschema in schema.items()}
 
 
 def _target(root: Any, reference: str) -> Any:
-    """The target of a reference within a schema; None where it leads nowhere."""
+    """The target of a reference in a schema; None for an invalid reference."""
     for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
         name = step.replace("~1", "/").replace("~0", "~")
         root = root.get(name) if isinstance(root, Mapping) else None
@@ -355,22 +354,22 @@ def _target(root: Any, reference: str) -> Any:
 
 
 def kinds_of(schema: Any) -> set[str]:
-    """The JSON types that a schema allows, as far as it says so at its top."""
+    """The JSON types that a schema allows at its top level."""
     if not isinstance(schema, Mapping):
         return set()
     declared = schema.get("type")
     if declared is None:
-        return {kind for alternative in _either(schema) for kind in kinds_of(alternative)}
+        return {kind for alternative in _alternatives(schema) for kind in kinds_of(alternative)}
     return {str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])}
 
 
-def _either(schema: Mapping[str, Any]) -> list[Any]:
+def _alternatives(schema: Mapping[str, Any]) -> list[Any]:
     alternatives = schema.get("anyOf", schema.get("any_of"))
     return alternatives if isinstance(alternatives, list) else []
 
 
 def member_schema(schema: Any, step: str | int) -> Any:
-    """The schema of a member of what a schema describes; None where it says nothing of it."""
+    """The schema of a member of an object or array; None where it is unknown."""
     if not isinstance(schema, Mapping):
         return None
     if isinstance(step, int) and schema.get("items") is not None:
@@ -380,7 +379,7 @@ def member_schema(schema: Any, step: str | int) -> Any:
     return next(
         (
             member
-            for alternative in _either(schema)
+            for alternative in _alternatives(schema)
             if (member := member_schema(alternative, step)) is not None
         ),
         None,
@@ -388,17 +387,19 @@ def member_schema(schema: Any, step: str | int) -> Any:
 
 
 def properties_of(schema: Any) -> Mapping[str, Any]:
-    """The members that an object may have, by name, as far as that is known."""
+    """The known members of an object by name."""
     if not isinstance(schema, Mapping):
         return {}
     if isinstance(members := schema.get("properties"), Mapping):
         return members
-    return next((members for alternative in _either(schema) if (members := properties_of(alternative))), {})
+    return next(
+        (members for alternative in _alternatives(schema) if (members := properties_of(alternative))), {}
+    )
 
 
 def first_value(schema: Any, depth: int = 0) -> Any:
-    """The initial value by a schema: its default, its first choice, or the empty value of its type; an
-    object with its required members."""
+    """An initial value by a schema: its default, its first choice, or an empty value of its type; an object
+    gets its required members."""
     if isinstance(schema, Mapping):
         if schema.get("default") is not None:
             return schema["default"]
@@ -407,7 +408,7 @@ def first_value(schema: Any, depth: int = 0) -> Any:
     kinds = kinds_of(schema)
     kind = next((kind for kind in _EMPTY if kind in kinds), "string")
     required = schema.get("required") if isinstance(schema, Mapping) else None
-    if kind == "object" and isinstance(required, list) and depth < _DEEPEST_INLINED:
+    if kind == "object" and isinstance(required, list) and depth < _MAX_INLINE_DEPTH:
         properties = properties_of(schema)
         return {name: first_value(properties[name], depth + 1) for name in required if name in properties}
     return copy(_EMPTY[kind])
@@ -415,12 +416,12 @@ def first_value(schema: Any, depth: int = 0) -> Any:
 
 @dataclass(frozen=True)
 class DeclaredTool:
-    """A tool of the agent as its host describes it."""
+    """A tool of an agent, from the metadata of its host."""
 
     name: str
     description: str = ""
     parameters: Mapping[str, Any] | None = None
-    """The schema of its arguments; None where it has none."""
+    """The schema of its arguments; None without one."""
 
     @property
     def schema(self) -> Tool:
@@ -428,11 +429,11 @@ class DeclaredTool:
 
     @cached_property
     def properties(self) -> Mapping[str, Any]:
-        """The schema of each argument, without references."""
+        """The schema of each argument, with references replaced."""
         members = (self.parameters or {}).get("properties")
         if not isinstance(members, Mapping):
             return {}
-        return {name: inlined(schema, self.parameters or {}) for name, schema in members.items()}
+        return {name: inline_references(schema, self.parameters or {}) for name, schema in members.items()}
 
     @property
     def required(self) -> list[str]:
@@ -441,7 +442,7 @@ class DeclaredTool:
 
 
 def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:
-    """The tools of an agent as its host describes it."""
+    """The tools in an agent's metadata from its host."""
     return [
         DeclaredTool(str(tool["name"]), str(tool.get("description") or ""), tool.get("parameters"))
         for tool in (agent or {}).get("tools") or ()

@@ -1,7 +1,7 @@
-"""Problems in the data of an eval set, as sentences at their places.
+"""Problems in the data of an eval set, as sentences with paths.
 
-Errors are what google-adk 2.13 refuses, and ids and keys that are used twice. Warnings are what it takes
-without a word although it cannot work as meant. Paths are as the data spells them (snake_case or camelCase).
+Errors: anything that google-adk 2.13 refuses, and duplicate ids and keys. Warnings: anything that it accepts
+silently but that has no effect. Paths have the spelling of the data (snake_case or camelCase).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evaltui.core.model.eval_set import (
     SessionInput,
     tool_calls,
 )
-from evaltui.core.model.json_values import camel, list_at, path_as_spelt, spelt
+from evaltui.core.model.json_values import camel, list_at, spelled_path, spelling_in
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     DUPLICATE_ID,
@@ -38,7 +38,7 @@ from evaltui.core.model.problems import (
     JsonPath,
     LintRule,
     Problem,
-    given_twice,
+    duplicate_key_text,
     has_error,
     likely_typos,
     merge_ignored,
@@ -46,7 +46,7 @@ from evaltui.core.model.problems import (
     unknown_keys,
 )
 from evaltui.core.model.stored_cases import eval_ids_of
-from evaltui.text.values import in_words
+from evaltui.text.values import value_in_words
 
 _SPEAKER_ROLES = (None, "user", "model")
 _EVENT_ROLES = (*_SPEAKER_ROLES, "function", "tool")
@@ -56,11 +56,11 @@ ORPHAN_RESPONSE = LintRule("orphan-response", "A tool response has no call", blo
 
 
 def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
-    """Parsed JSON of the EvalSet schema as a model, None where there is an error; and every problem."""
+    """The eval set in parsed JSON, None for errors; and all problems."""
     eval_set, problems = validate_set_level(data)
     if not isinstance(data, dict):
         return None, problems
-    cases_key = spelt("eval_cases", data)
+    cases_key = spelling_in("eval_cases", data)
     cases: list[EvalCase] = []
     for index, raw in enumerate(list_at(data, (cases_key,))):
         case, case_problems = validate_case(raw)
@@ -75,14 +75,14 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 
 
 def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
-    """Validates as `validate_eval_set`, but of the cases only their ids; the set has no cases."""
+    """Validates as `validate_eval_set`, but checks only the ids of cases; the returned set has no cases."""
     if not isinstance(data, dict):
-        message = f"must be an object with eval_set_id and eval_cases, is {in_words(data)}"
+        message = f"must be an object with eval_set_id and eval_cases, is {value_in_words(data)}"
         return None, [NOT_AN_EVAL_SET.at((), message)]
     # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
     twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}
     head = {key: value for key, value in data.items() if key not in twice}
-    cases_key = spelt("eval_cases", data)
+    cases_key = spelling_in("eval_cases", data)
     if isinstance(head.get(cases_key), list):
         head[cases_key] = []
     eval_set, problems = validate_model(EvalSet, head)
@@ -90,17 +90,17 @@ def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
 
 
 def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
-    """One case of an eval set as a model, None where there is an error; paths are relative to the case."""
+    """A case in parsed JSON, None for errors; and its problems, with paths relative to the case."""
     in_data = problems_of("case data", data)
     case, errors = validate_model(EvalCase, data)
     if case is None:
         return None, errors + in_data
-    warnings = [replace(problem, path=path_as_spelt(problem.path, data)) for problem in case_warnings(case)]
+    warnings = [replace(problem, path=spelled_path(problem.path, data)) for problem in case_warnings(case)]
     return case, in_data + warnings
 
 
 def case_warnings(case: EvalCase) -> list[Problem]:
-    """Problems that keep a case from ever passing although ADK reads it; snake_case paths relative to the
+    """Problems because of which a case can never pass although ADK reads it; snake_case paths relative to the
     case."""
     return problems_of("case", case)
 
@@ -120,24 +120,24 @@ def _unknown_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
 def _duplicate_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
     for name, other in _other_spellings(EvalSet):
         if other in data and name in data:
-            yield (other,), given_twice(name)
+            yield (other,), duplicate_key_text(name)
 
 
 @NOTHING_TO_RUN.checks("set")
 def _no_cases(data: dict[str, Any]) -> Iterator[Finding]:
-    if data.get(key := spelt("eval_cases", data)) == []:
+    if data.get(key := spelling_in("eval_cases", data)) == []:
         yield (key,), "empty; nothing to run"
 
 
 @DUPLICATE_ID.checks("set")
 def _duplicate_ids(data: dict[str, Any]) -> Iterator[Finding]:
-    cases_key = spelt("eval_cases", data)
+    cases_key = spelling_in("eval_cases", data)
     cases = list_at(data, (cases_key,))
     first: dict[str, int] = {}
     for index, eval_id in enumerate(eval_ids_of(cases)):
         if eval_id is not None and first.setdefault(eval_id, index) != index:
             where = f"{cases_key}[{first[eval_id]}]"
-            key = spelt("eval_id", cases[index])
+            key = spelling_in("eval_id", cases[index])
             yield (cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too"
 
 
@@ -146,7 +146,7 @@ def _duplicate_ids(data: dict[str, Any]) -> Iterator[Finding]:
 
 @UNKNOWN_KEY.checks("case data")
 def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
-    """Unknown keys where ADK keeps or drops them without a word; of recorded events only likely mistakes."""
+    """Unknown keys that ADK silently keeps or drops; in recorded events, only likely misspellings."""
     for model, values, path in _open_objects(data):
         keys = likely_typos if model is InvocationEvent else unknown_keys
         own = {key: value for key, value in values.items() if key != OWN_KEY or model is not EvalCase}
@@ -158,11 +158,22 @@ def _duplicate_keys_of_case(data: Any) -> Iterator[Finding]:
     for model, values, path in _open_objects(data):
         for name, other in _other_spellings(model):
             if name in values and other in values:
-                yield (*path, name), given_twice(other)
+                yield (*path, name), duplicate_key_text(other)
+
+
+@IGNORED_VALUE.checks("case data")
+def _uncompared_attachments(data: Any) -> Iterator[Finding]:
+    for turn, turn_path in _items(*_child(data, (), "conversation")):
+        response = _child(turn, turn_path, "final_response")
+        for part, path in _items(*_child(*response, "parts")):
+            for name in ("inline_data", "file_data"):
+                value, place = _child(part, path, name)
+                if value is not None:
+                    yield place, "not compared: built-in metrics read the texts of a response"
 
 
 def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], JsonPath]]:
-    """The objects of a case in which ADK takes any key, with their models and paths."""
+    """The objects of a case in which ADK accepts any key, with their models and paths."""
     objects: list[tuple[type[BaseModel], Any, JsonPath]] = [
         (EvalCase, case, ()),
         (SessionInput, *_child(case, (), "session_input")),
@@ -175,14 +186,14 @@ def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], 
 
 
 def _other_spellings(model: type[BaseModel]) -> list[tuple[str, str]]:
-    """The fields of a model whose camelCase name is another, with that name."""
+    """The fields of a model whose camelCase name differs, with that name."""
     return [(name, other) for name in model.model_fields if (other := camel(name)) != name]
 
 
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
     if not isinstance(data, dict):
         return None, path
-    key = spelt(name, data)
+    key = spelling_in(name, data)
     return data.get(key), (*path, key)
 
 
@@ -242,7 +253,7 @@ def _orphan_responses(case: EvalCase) -> Iterator[Finding]:
 
 
 def _calls(turn: Invocation) -> list[FunctionCall]:
-    """The calls of a turn, one that ends the turn included."""
+    """The calls of a turn, including calls that end the turn."""
     parts = (turn.final_response.parts or []) if turn.final_response else []
     return [
         *tool_calls(turn.intermediate_data),

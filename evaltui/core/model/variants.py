@@ -1,6 +1,6 @@
-"""Variants: the same agent with another model, prompt, environment or code, run on the same cases.
+"""Variants of an agent: another model, prompt, environment or code, run with the same cases.
 
-Users write them as `NAME:KEY=VALUE,KEY=VALUE` of an option, or as a table of settings.
+Users write them as `NAME:KEY=VALUE,KEY=VALUE` in an option, or as a table in the settings.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ...text.values import did_you_mean, show_value
 from .json_values import member
 
 BASE = "base"
-"""The variant that is the agent as it is, unless the settings say otherwise."""
+"""The variant of the unchanged agent, unless the settings define another one with this name."""
 VARIANT_ERROR = "VariantError"
-"""The type of the error of a host whose agent a variant does not fit."""
+"""The error type of a host whose agent does not fit a variant."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that a variant changes, such as the model of an agent."""
+    """A change that a variant makes, such as another model."""
 
     key: str
-    """The kind, and after a dot what of it: `model`, `model.root_agent`, `config.temperature`, `env.NAME`,
-    `instruction`, `git`, `agent`."""
+    """The kind of change, for some with a name after a dot: `model`, `model.root_agent`,
+    `config.temperature`, `env.NAME`, `instruction`, `git`, `agent`."""
     value: Any
-    """JSON: the new value; of `instruction` a file, of `git` a commit, of `agent` a folder."""
+    """The new value as JSON: a file for `instruction`, a commit for `git`, a folder for `agent`."""
 
     @property
     def kind(self) -> str:
@@ -36,30 +36,30 @@ class Change:
 
     @property
     def name(self) -> str:
-        """The agent, field or variable that it is of; "" for all agents."""
+        """The name of the agent, field or variable; "" for all agents."""
         return self.key.partition(".")[2]
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to run an agent, by the name of its column in a matrix."""
+    """A variant, named by its column in a matrix."""
 
     name: str
     changes: tuple[Change, ...] = ()
-    """Changes of the agent; none: the agent as it is."""
+    """The changes; empty for the unchanged agent."""
     commit: str = ""
-    """The one that `git` stands for, as far as it has been looked up."""
+    """The commit of `git`; "" before it is looked up."""
     places: tuple[tuple[str, str], ...] = ()
-    """Paths of changes that name a file or folder, by key, as seen from the agent's folder."""
+    """Paths of changes with a file or folder, by key, relative to the agent's folder."""
 
     def place(self, change: Change) -> str:
-        """The file or folder of a change, as seen from the agent's folder."""
+        """The file or folder of a change, relative to the agent's folder."""
         return dict(self.places).get(change.key, str(change.value))
 
     @property
     def has_other_code(self) -> bool:
         """Whether it runs the agent of a commit or of another folder."""
-        return any(change.kind in _ALONE for change in self.changes)
+        return any(change.kind in _NAMELESS_KINDS for change in self.changes)
 
     def of_kind(self, kind: str) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
@@ -72,38 +72,36 @@ class Variant:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Variant:
-        """Raises ValueError for what is no variant."""
+        """The variant in JSON data. Raises ValueError for other data."""
         changes = member(data, "changes", dict, {})
         named = tuple(Change(key, value) for key, value in changes.items())
         places = {key: str(place) for key, place in member(data, "places", dict, {}).items()}
         return cls(member(data, "name", str), named, member(data, "commit", str, ""), tuple(places.items()))
 
 
-EVERY = "all"
-"""The name for the unchanged agent and every variant of the settings."""
-FORM = "NAME:KEY=VALUE,…"
+ALL_VARIANTS = "all"
+"""The name for the unchanged agent and all variants of the settings."""
+VARIANT_FORM = "NAME:KEY=VALUE,…"
 _VARIANT_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
 # Where the next change begins; any other comma is part of a value.
-_NEXT = re.compile(r",(?=\s*[A-Za-z_][\w.\- ]*=)")
+_NEXT_CHANGE = re.compile(r",(?=\s*[A-Za-z_][\w.\- ]*=)")
 
-_ALONE = ("git", "agent")
-_WITH_NAME = {"model": "an agent", "instruction": "an agent", "config": "a field", "env": "a variable"}
+_NAMELESS_KINDS = ("git", "agent")
+_NAMED_KINDS = {"model": "an agent", "instruction": "an agent", "config": "a field", "env": "a variable"}
 _NEED_NAME = {"config": "config.temperature=0", "env": "env.NAME=value"}
-_KINDS = (*_WITH_NAME, *_ALONE)
+_KINDS = (*_NAMED_KINDS, *_NAMELESS_KINDS)
 
 
 class VariantTextError(ValueError):
-    """The sentence why a text or table is no variant."""
+    """A text or table is no valid variant; the message is a sentence."""
 
     page = "variants"
-    """The page of the guide that helps."""
+    """The page of the guide about it."""
 
 
 def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
-    """The variant of an option. A name alone means a defined variant, or `base`.
-
-    Raises VariantTextError.
-    """
+    """The variant in an option's text; a name alone is a defined variant or `base`. Raises
+    VariantTextError."""
     name, colon, changes = (part.strip() for part in text.partition(":"))
     if not colon and "=" in name:
         value = re.sub(r"[^\w.-]+", "-", name.rpartition("=")[2]).strip("-.")
@@ -121,14 +119,14 @@ def variant_of_text(text: str, defined: Mapping[str, Variant]) -> Variant:
         )
     if not changes:
         raise VariantTextError(f"{text!r} changes nothing. Write {name}:KEY=VALUE with {', '.join(_KINDS)}")
-    parsed = [_change(change.strip()) for change in _NEXT.split(changes)]
-    return _checked(Variant(name, tuple(parsed)))
+    parsed = [_change(change.strip()) for change in _NEXT_CHANGE.split(changes)]
+    return _check_variant(Variant(name, tuple(parsed)))
 
 
 def _check_name(name: str) -> None:
-    if not _VARIANT_NAME.fullmatch(name) or name == EVERY:
+    if not _VARIANT_NAME.fullmatch(name) or name == ALL_VARIANTS:
         raise VariantTextError(
-            f"{name!r} is not a name of a variant: up to 40 of a–z, 0–9, _, - and ., not {EVERY}"
+            f"{name!r} is not a name of a variant: up to 40 of a–z, 0–9, _, - and ., not {ALL_VARIANTS}"
         )
 
 
@@ -140,7 +138,7 @@ def _change(text: str) -> Change:
 
 
 def _value(key: str, text: str) -> Any:
-    """The value of a change: JSON for a config field where the text is JSON, else the text."""
+    """The value of a change: for a config field the parsed JSON if it is valid, else the text."""
     if key.partition(".")[0] != "config":
         return text
     try:
@@ -156,20 +154,20 @@ def _checked_key(key: str) -> str:
         if not near and kind.isupper():
             near = f". Did you mean env.{key}?"
         raise VariantTextError(f"{key!r} is unknown{near or '.'} A variant changes {', '.join(_KINDS)}")
-    if kind in _ALONE and dot:
+    if kind in _NAMELESS_KINDS and dot:
         raise VariantTextError(f"{key!r}: {kind} has nothing after a dot. Write {kind}=…")
     if kind in _NEED_NAME and not name:
-        raise VariantTextError(f"{key!r} needs {_WITH_NAME[kind]}, for example {_NEED_NAME[kind]}")
+        raise VariantTextError(f"{key!r} needs {_NAMED_KINDS[kind]}, for example {_NEED_NAME[kind]}")
     if dot and not name:
-        raise VariantTextError(f"{key!r} needs {_WITH_NAME[kind]} after the dot")
+        raise VariantTextError(f"{key!r} needs {_NAMED_KINDS[kind]} after the dot")
     return key
 
 
-def _checked(variant: Variant) -> Variant:
+def _check_variant(variant: Variant) -> Variant:
     keys = [change.key for change in variant.changes]
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise VariantTextError(f"variant {variant.name} has {twice} twice")
-    if {*_ALONE} <= {*keys}:
+    if {*_NAMELESS_KINDS} <= {*keys}:
         raise VariantTextError(f"variant {variant.name}: git and agent cannot be changed together")
     for change in variant.changes:
         if change.kind not in ("config", "env") and not str(change.value).strip():
@@ -179,33 +177,35 @@ def _checked(variant: Variant) -> Variant:
 
 
 def variant_of_table(name: str, table: object) -> Variant:
-    """The variant of a table: `{"model": "…", "env": {"NAME": "…"}}`. Raises VariantTextError."""
+    """The variant in a table: `{"model": "…", "env": {"NAME": "…"}}`. Raises VariantTextError."""
     _check_name(name)
     if not isinstance(table, dict):
         raise VariantTextError(f'{name} is {show_value(table)}. Give a table, such as {{model = "…"}}')
     changes = tuple(_changes(table))
     if not changes and name != BASE:
         raise VariantTextError(f"{name} changes nothing. Give {', '.join(_KINDS)}")
-    return _checked(Variant(name, changes))
+    return _check_variant(Variant(name, changes))
 
 
 def _changes(table: Mapping[str, Any]) -> Iterator[Change]:
     for key, value in table.items():
-        if isinstance(value, dict) and key.partition(".")[0] in _WITH_NAME:
-            yield from (_of_table(f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
+        if isinstance(value, dict) and key.partition(".")[0] in _NAMED_KINDS:
+            yield from (
+                _table_change(f"{key}.{inner}", inner_value) for inner, inner_value in _flatten(value)
+            )
         else:
-            yield _of_table(key, value)
+            yield _table_change(key, value)
 
 
-def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flatten(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from ((f"{key}.{inner}", inner_value) for inner, inner_value in _flat(value))
+            yield from ((f"{key}.{inner}", inner_value) for inner, inner_value in _flatten(value))
         else:
             yield key, value
 
 
-def _of_table(key: str, value: Any) -> Change:
+def _table_change(key: str, value: Any) -> Change:
     kind = _checked_key(key).partition(".")[0]
     if kind == "env" and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
@@ -215,7 +215,7 @@ def _of_table(key: str, value: Any) -> Change:
 
 
 def variants_of(tables: object) -> dict[str, Variant]:
-    """The variants of `[tool.evaltui.variants]`, by name. Raises VariantTextError."""
+    """The variants in `[tool.evaltui.variants]`, by name. Raises VariantTextError."""
     if not isinstance(tables, dict):
         raise VariantTextError(f"is {show_value(tables)}. Give a table for each variant")
     return {name: variant_of_table(name, table) for name, table in tables.items()}

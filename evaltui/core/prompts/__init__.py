@@ -1,4 +1,4 @@
-"""Prompts of judges and simulated users: text files `<name>.<version>.txt` with `$placeholders`."""
+"""Prompts of judges and simulated users, in text files `<name>.<version>.txt` with `$placeholders`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from functools import cache
 from importlib import resources
 from string import Template
 
-_SHORTEST_MARK = 8
+_MIN_MARK_LENGTH = 8
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """`id` is name and version, `final_response_match/1`: a new wording has a new version."""
+    """A prompt; `id` is its name and version, `final_response_match/1`, and changes with its wording."""
 
     id: str
     template: str
 
     def fill(self, **values: str) -> str:
-        """The prompt with its placeholders replaced; what a value holds is inserted as it is."""
+        """The prompt with its placeholders replaced; values are inserted unchanged."""
         return Template(self.template).substitute(values)
 
 
 @cache
 def prompt(name: str) -> Prompt:
-    """The newest version of a prompt. Raises LookupError where there is none of that name."""
+    """The newest version of a prompt. Raises LookupError for an unknown name."""
     versions = {
         int(version): file
         for file in resources.files(__package__).iterdir()
@@ -38,14 +38,14 @@ def prompt(name: str) -> Prompt:
     return Prompt(f"{name}/{newest}", versions[newest].read_text(encoding="utf-8"))
 
 
-def fenced(text: str) -> str:
-    """A text from elsewhere between two marks that do not occur in it: `<text 1a2b3c4d>`.
+def fence(text: str) -> str:
+    """A text between two marks that it does not contain: `<text 1a2b3c4d>`.
 
-    It cannot end its own fence, so it cannot pose as part of the prompt. The same text has the same marks, so
-    a recorded answer to the prompt is found again.
+    The text cannot end its fence, so it cannot pose as part of the prompt. Equal texts have equal marks, so
+    that recorded answers can be replayed.
     """
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     mark = next(
-        (digest[:end] for end in range(_SHORTEST_MARK, len(digest)) if digest[:end] not in text), digest
+        (digest[:end] for end in range(_MIN_MARK_LENGTH, len(digest)) if digest[:end] not in text), digest
     )
     return f"<text {mark}>\n{text}\n</text {mark}>"

@@ -1,1 +1,1 @@
-"""Recordings of models' answers and tools' responses, for repeating a run without asking them."""
+"""Recordings of models' answers and tools' results, for repeating a run without calls."""

@@ -1,8 +1,8 @@
-"""One line of a recording (a model's answer, a tool's result, a text that several share), and its key.
+"""A line of a recording (a model's answer, a tool's result, or a shared text), and its key.
 
-The key is what the model was asked, without what is different in every run. Call ids become numbers, today's
-date and the time after it become `<today>`. A date that is not today's is part of the question: whoever
-changes it asks something else.
+The key of a request is made of its content without parts that differ in every run: call ids become numbers,
+today's date with a time becomes `<today>`. Other dates belong to the content, because a changed date is
+another question.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DATES = (
 
 
 def with_numbered_calls(contents: Iterable[Json]) -> list[Json]:
-    """Contents (as JSON) with call ids numbered in order of appearance, and without signatures."""
+    """Contents as JSON with call ids numbered in order of appearance, without signatures."""
     numbers: dict[str, str] = {}
     return [
         {**content, "parts": [_plain_part(part, numbers) for part in content.get("parts") or []]}
@@ -66,9 +66,9 @@ def _plain_part(part: Json, numbers: dict[str, str]) -> Json:
 
 
 def without_today(text: str, now: datetime) -> str:
-    """The text with `<today>` for today's date, here or in UTC, in the usual spellings, a time included.
+    """The text with `<today>` for today's date, here or in UTC, in common formats, with the time after it.
 
-    `now` is aware of its time zone.
+    `now` must have a time zone.
     """
     return _today(now.date(), now.astimezone(UTC).date()).sub("<today>", text)
 
@@ -92,71 +92,72 @@ def _pattern(day: date) -> str:
 
 @dataclass(frozen=True)
 class JsonRequest:
-    """A request to a model, everything as JSON."""
+    """A request to a model as JSON data."""
 
     model: str
     contents: Sequence[Json]
     instruction: Any = ""
     tools: Sequence[Json] = ()
     config: Json = field(default_factory=dict)
-    """Further settings that the answer depends on."""
+    """Further settings that affect the answer."""
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Short texts that are equal where requests are."""
+    """Fingerprints of a request and of its parts."""
 
     key: str
     """Fingerprint of the whole request."""
     exact: str
-    """Fingerprint of the request with its dates as they were: a date that was today's by chance when it was
-    recorded is not today's tomorrow, and the request is the same."""
+    """Fingerprint of the request with dates unchanged, which finds a request with a date that was today's
+    only by chance."""
     instruction: str
     tools: str
     contents: tuple[str, ...]
     """Fingerprint of each content."""
     request: JsonRequest
-    """The request without what is volatile."""
+    """The request without volatile parts."""
     masked: str = ""
-    """Fingerprint of the request without secrets, "" where it has none: see `fingerprints_without`."""
+    """Fingerprint of the request without secrets, "" for a request without any: see `fingerprints_without`.
+    """
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys under which an answer may be recorded, the surest one first."""
+        """The possible keys of a recorded answer, the most reliable first."""
         return tuple(dict.fromkeys(filter(None, (self.key, self.exact, self.masked))))
 
 
 def fingerprints(request: JsonRequest, now: datetime) -> Fingerprints:
-    """Raises TypeError or ValueError where the request is no JSON data."""
+    """The fingerprints of a request. Raises TypeError or ValueError for data that is no JSON."""
     data: Json = {
         "model": request.model,
         "instruction": request.instruction or "",
         # In which order tools are declared means nothing, and differs where they come from elsewhere.
-        "tools": sorted(request.tools, key=_canonical),
+        "tools": sorted(request.tools, key=_canonical_json),
         "config": request.config,
         "contents": with_numbered_calls(request.contents),
     }
-    exact = _canonical(data)
+    exact = _canonical_json(data)
     plain = without_today(exact, now)
     if plain != exact:
         data = json.loads(plain)
     return Fingerprints(
         key=_hash(plain, 16),
         exact=_hash(exact, 16),
-        instruction=_hash(_canonical(data["instruction"]), 8),
-        tools=_hash(_canonical(data["tools"]), 8),
-        contents=tuple(_hash(_canonical(content), 8) for content in data["contents"]),
+        instruction=_hash(_canonical_json(data["instruction"]), 8),
+        tools=_hash(_canonical_json(data["tools"]), 8),
+        contents=tuple(_hash(_canonical_json(content), 8) for content in data["contents"]),
         request=JsonRequest(**data),
     )
 
 
 def fingerprints_without(request: JsonRequest, secrets: Secrets, now: datetime) -> Fingerprints:
-    """Fingerprints that keep no secret, and do not depend on which environment one is of.
+    """Fingerprints that store no secret and do not depend on the environment.
 
-    What was asked is the request as it was, but for what models and tools have said before: that comes from
-    a recording without secrets when it is replayed. Everything else that is kept has none, and neither has
-    what `masked` is of: by it a request is known that holds another key than it did, and by old recordings.
-    Raises TypeError or ValueError where the request is no JSON data.
+    Earlier answers of models and tools in the request are masked, because a replay gets them from a masked
+    recording. Everything stored is masked; `masked` is the fingerprint of the whole masked request, which
+    finds a request with another secret value, and old recordings. Raises TypeError or ValueError for data
+    that is no JSON.
     """
     plain = asdict(request)
     clean = secrets.without(plain)
@@ -170,17 +171,17 @@ def fingerprints_without(request: JsonRequest, secrets: Secrets, now: datetime) 
 
 
 def _is_answer(content: Json) -> bool:
-    """Whether a content is a model's answer or the result of a tool."""
+    """Whether a content is a model's answer or a tool's result."""
     parts = content.get("parts") or []
     return content.get("role") == "model" or any("function_response" in part for part in parts)
 
 
 def call_key(tool: str, args: Json) -> str:
-    """Equal for calls of one tool with equal arguments."""
-    return f"{tool} {_canonical(args)}"
+    """A key that is equal for calls of one tool with equal arguments."""
+    return f"{tool} {_canonical_json(args)}"
 
 
-def _canonical(data: Any) -> str:
+def _canonical_json(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
@@ -191,13 +192,13 @@ def _hash(text: str, length: int) -> str:
 # What stands for an agent's name where a judge was asked; the metric follows.
 JUDGE_OF = "judge of "
 # Enough to see which message is meant.
-_LONGEST_DESCRIPTION = 120
-_UNFIT = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
+_MAX_DESCRIPTION_LENGTH = 120
+_UNSAFE_CHARACTERS = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """A request to a model with its responses."""
+    """A recorded request to a model with its responses."""
 
     case: str
     repeat: int
@@ -205,11 +206,11 @@ class ModelCall:
     model: str
     key: str
     contents: str
-    """A fingerprint of each content."""
+    """Fingerprints of the contents."""
     agent: str = ""
-    """The agent that made the request, or a judge: see `JUDGE_OF`."""
+    """The agent of the request, or a judge: see `JUDGE_OF`."""
     exact: str = ""
-    """A further key, where there is one, as `masked`: see `Fingerprints`."""
+    """Further keys, `exact` and `masked`: see `Fingerprints`."""
     masked: str = ""
     instruction: str = ""
     """The id of a `Shared` line."""
@@ -217,11 +218,11 @@ class ModelCall:
     """The id of a `Shared` line."""
     config: Json = field(default_factory=dict)
     said: Json = field(default_factory=dict)
-    """The beginning of the contents that no earlier entry of the case has, by fingerprint."""
+    """The beginnings, by fingerprint, of contents that no earlier entry of the case has."""
     responses: list[Json] = field(default_factory=list)
-    """The framework's own, more than one where they were streamed."""
+    """The responses in the framework's format, several for a streamed answer."""
     error: Json | None = None
-    """The error that was raised after the responses."""
+    """The error after the responses; None for none."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -238,7 +239,7 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool with its result, or the error that it raised."""
+    """A recorded tool call with its result or error."""
 
     case: str
     repeat: int
@@ -248,11 +249,11 @@ class ToolCall:
     result: Any = None
     error: Json | None = None
     state: Json = field(default_factory=dict)
-    """The keys of the session state that it set."""
+    """Values that the tool set in the session state."""
     removed: tuple[str, ...] = ()
-    """The keys of the session state that it removed."""
+    """Keys that the tool removed from the session state."""
     actions: Json = field(default_factory=dict)
-    """Further actions that the tool asked of its framework."""
+    """Further actions that the tool requested from its framework."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -265,7 +266,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Shared:
-    """A system instruction (`text`), or tools as they were declared, of any number of requests."""
+    """A system instruction (`text`), or declarations of tools, that several requests share."""
 
     id: str
     text: Any = None
@@ -275,7 +276,7 @@ class Shared:
 Entry = ModelCall | ToolCall
 
 Line = Entry | Shared | Renaming
-"""A line of a recording. A renaming says that requests had the old name when their keys were made."""
+"""A line of a recording; a renaming tells that the requests before it had the old name."""
 
 _KINDS: dict[str, type[Line]] = {
     "model": ModelCall,
@@ -290,7 +291,8 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def entry_to_json(line: Line) -> Json:
-    """`kind` first, then the fields in their order; nothing that says nothing but for an answer."""
+    """JSON data of a line: `kind` first, then the fields in order, without empty fields other than the
+    answer."""
     name = _NAMES[type(line)]
     data: Json = {"kind": name}
     answer = "" if getattr(line, "error", None) else _ANSWERS.get(name)
@@ -303,12 +305,15 @@ def entry_to_json(line: Line) -> Json:
 
 
 class NewerRecordingError(ValueError):
-    """A kind or a key of a line that this version does not have."""
+    """A line has a kind or key that this version does not know."""
 
 
 def entry_from_json(data: Any) -> Line:
-    """Raises ValueError for what is no line of a recording, NewerRecordingError for a kind or keys of a later
-    version: they may change what the line means."""
+    """The line in JSON data.
+
+    Raises ValueError for other data, NewerRecordingError for an unknown kind or key of a later version, which
+    may change the meaning.
+    """
     name = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(name, str):
         raise ValueError("`kind` is missing")
@@ -334,7 +339,7 @@ def entry_from_json(data: Any) -> Line:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether JSON data is of the type of a field."""
+    """Whether JSON data has the type of a field."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is UnionType:
         return any(_fits(value, alternative) for alternative in arguments)
@@ -348,31 +353,31 @@ def _fits(value: Any, kind: Any) -> bool:
     )
 
 
-def written(line: Line) -> str:
-    """One line of text without its end."""
+def line_text(line: Line) -> str:
+    """The text of a line, without its line end."""
     data = entry_to_json(line)
     text = json.dumps(data, ensure_ascii=False)
     # A lone surrogate cannot be written as UTF-8, and at these some readers break lines.
-    return json.dumps(data) if _UNFIT.search(text) else text
+    return json.dumps(data) if _UNSAFE_CHARACTERS.search(text) else text
 
 
-def shared_of(prints: Fingerprints) -> list[Shared]:
-    """The lines that an entry with these fingerprints refers to."""
+def shared_lines(prints: Fingerprints) -> list[Shared]:
+    """The shared lines to which an entry with these fingerprints refers."""
     request = prints.request
     lines = [Shared(prints.instruction, text=request.instruction)] if request.instruction else []
     return [*lines, Shared(prints.tools, tools=list(request.tools))] if request.tools else lines
 
 
 def new_contents(prints: Fingerprints, recorded: Collection[str]) -> Json:
-    """The beginning of each content that is not `known` yet, by fingerprint."""
+    """The beginnings of contents that are not in `recorded` yet, by fingerprint."""
     pairs = zip(prints.contents, prints.request.contents, strict=True)
     return {mark: describe(content) for mark, content in pairs if mark not in recorded}
 
 
 def describe(content: Json) -> str:
-    """A content in a few words: who says what, calls what, returns what."""
+    """A content in a few words: its author, texts, calls and results."""
     parts = [_describe_part(part) for part in content.get("parts") or []]
-    return cut(f"{content.get('role') or 'model'}: {' · '.join(parts)}", _LONGEST_DESCRIPTION)
+    return cut(f"{content.get('role') or 'model'}: {' · '.join(parts)}", _MAX_DESCRIPTION_LENGTH)
 
 
 def _describe_part(part: Json) -> str:
@@ -386,7 +391,7 @@ def _describe_part(part: Json) -> str:
 
 
 def request_of(call: ModelCall, shared: Mapping[str, Shared]) -> JsonRequest:
-    """The recorded parts of the request that an entry answers; contents are not recorded."""
+    """The request of an entry, as far as it was recorded, which is without contents."""
     instruction, tools = shared.get(call.instruction), shared.get(call.tools)
     return JsonRequest(
         call.model,

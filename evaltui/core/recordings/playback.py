@@ -1,6 +1,6 @@
-"""Playback of a recorded repeat of a case: the n-th time a request is made, it gets its n-th answer.
+"""Replaying a recorded repeat of a case: the n-th equal request gets the n-th answer.
 
-A request that was not recorded differs from those that were: in what, in words.
+A request without a recorded answer is compared with the recorded ones.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .entry import (
     request_of,
 )
 
-_SHOWN = 60
-_MOST_SETTINGS = 3
+_MAX_QUOTE = 60
+_MAX_SETTINGS = 3
 
 
-def nearest(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]) -> ModelCall:
-    """The recorded call that differs least: in as few respects, and as late, as possible. There is at least
-    one."""
+def nearest_call(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]) -> ModelCall:
+    """The recorded call that differs least from a request: in the fewest parts, as late as possible.
+    `recorded` must not be empty."""
     return max(recorded, key=lambda entry: _likeness(prints, agent, entry))
 
 
 def _likeness(prints: Fingerprints, agent: str, entry: ModelCall) -> tuple[float, int]:
     before = entry.content_prints
-    same = _same_at_first(prints.contents, before)
+    same = _common_length(prints.contents, before)
     contents = same / max(len(prints.contents), len(before), 1)
     request = prints.request
     of_request = request.model, _instruction_id(prints), _tools_id(prints), request.config, agent
@@ -55,7 +55,8 @@ def _tools_id(prints: Fingerprints) -> str:
 def differences(
     prints: Fingerprints, entry: ModelCall, shared: Mapping[str, Shared], beginnings: Mapping[str, str]
 ) -> Iterator[str]:
-    """Everything that differs, a phrase each. `said` has how recorded contents begin, by fingerprint."""
+    """The differences between a request and a recorded call, each a phrase. `beginnings` are those of
+    recorded contents, by fingerprint."""
     now, before = prints.request, request_of(entry, shared)
     if now.model != before.model:
         yield f"model is {now.model}, was {before.model}"
@@ -72,7 +73,7 @@ def differences(
 def _change(now: object, before: object) -> str:
     if not now or not before:
         return "was removed" if before else "is new"
-    was, is_now = show_change(before, now, _SHOWN)
+    was, is_now = show_change(before, now, _MAX_QUOTE)
     return f"is {is_now}, was {was}"
 
 
@@ -92,43 +93,43 @@ def _tools_change(now: Sequence[Json], before: Sequence[Json]) -> str:
 
 def _settings_changes(now: Json, before: Json) -> Iterator[str]:
     changed = [(path, was, is_now) for path, was, is_now in side_by_side(before, now) if was != is_now]
-    for path, was, is_now in changed[:_MOST_SETTINGS]:
+    for path, was, is_now in changed[:_MAX_SETTINGS]:
         name = ".".join(map(str, path)) or "config"
         if was is ABSENT or is_now is ABSENT:
             yield f"{name} is {'new' if was is ABSENT else 'removed'}"
         else:
             yield f"{name} {_change(is_now, was) if is_now and was else f'is {is_now!r}, it was {was!r}'}"
-    if len(changed) > _MOST_SETTINGS:
-        yield f"{show_number(len(changed) - _MOST_SETTINGS)} more settings differ"
+    if len(changed) > _MAX_SETTINGS:
+        yield f"{show_number(len(changed) - _MAX_SETTINGS)} more settings differ"
 
 
 def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Mapping[str, str]) -> str:
-    """The first content that differs, counted from 1."""
-    first = _same_at_first(prints.contents, before)
+    """The first differing content in words, counted from 1."""
+    first = _common_length(prints.contents, before)
     if first == len(before):
-        return f"content {first + 1} is new: {_shown(describe(prints.request.contents[first]))}"
+        return f"content {first + 1} is new: {_cut_quote(describe(prints.request.contents[first]))}"
     was = beginnings.get(before[first], "another one")
     if first == len(prints.contents):
-        return f"content {first + 1} is missing: {_shown(was)}"
+        return f"content {first + 1} is missing: {_cut_quote(was)}"
     is_now = describe(prints.request.contents[first])
     if was == is_now:
-        return f"content {first + 1} starts like the recorded one, {_shown(was)}, then differs"
-    was, is_now = show_change(was, is_now, 2 * _SHOWN)
+        return f"content {first + 1} starts like the recorded one, {_cut_quote(was)}, then differs"
+    was, is_now = show_change(was, is_now, 2 * _MAX_QUOTE)
     return f"content {first + 1} is {is_now}, was {was}"
 
 
-def _shown(text: str) -> str:
-    return f'"{cut(visible(text), _SHOWN)}"'
+def _cut_quote(text: str) -> str:
+    return f'"{cut(visible(text), _MAX_QUOTE)}"'
 
 
-def _same_at_first(mine: Sequence[str], theirs: Sequence[str]) -> int:
+def _common_length(mine: Sequence[str], theirs: Sequence[str]) -> int:
     pairs = zip(mine, theirs, strict=False)
     shorter = min(len(mine), len(theirs))
     return next((number for number, (mark, other) in enumerate(pairs) if mark != other), shorter)
 
 
 def _has_failed(entry: Entry) -> bool:
-    """Whether a model was recorded that raised, or gave nothing but an error code."""
+    """Whether an entry is a model call that raised, or returned only an error code."""
     if entry.error is not None or isinstance(entry, ToolCall):
         return entry.error is not None
     last = entry.responses[-1] if entry.responses else {}
@@ -139,7 +140,7 @@ def _has_failed(entry: Entry) -> bool:
 
 
 class Playback:
-    """The entries of one case and repeat. Each is handed out once, and known by its number in `entries`."""
+    """The entries of a case and repeat. Each is returned once, by its index in `entries`."""
 
     def __init__(self, entries: Sequence[Entry], shared: Mapping[str, Shared]) -> None:
         self.entries = entries
@@ -151,7 +152,8 @@ class Playback:
         self._used: set[int] = set()
 
     def model_call(self, prints: Fingerprints, *, errors: bool) -> int | None:
-        """The next recorded answer to a request; one that was an error only with `errors`."""
+        """The index of the next recorded answer to a request; `errors` includes recorded errors. None for
+        none."""
         number = self._next(prints.keys)
         if number is None:
             return None
@@ -159,7 +161,8 @@ class Playback:
         return number if errors or not _has_failed(entry) else None
 
     def tool_call(self, tool: str, *args: Json) -> int | None:
-        """The next recorded result of a call, whose arguments may have been kept in any of these ways."""
+        """The index of the next recorded result of a call; `args` are the possible spellings of its
+        arguments. None for none."""
         return self._next([call_key(tool, variant) for variant in args])
 
     def _next(self, keys: Sequence[str]) -> int | None:
@@ -173,7 +176,7 @@ class Playback:
     def why_no_answer(self, prints: Fingerprints, agent: str, earlier: Sequence[Fingerprints] = ()) -> str:
         """The differences between a request and the nearest recorded one, in words.
 
-        `earlier` are those of the request under the names that it had before.
+        `earlier` are fingerprints of the request with earlier names.
         """
         recorded = [entry for entry in self.entries if isinstance(entry, ModelCall)]
         if not recorded:
@@ -181,27 +184,28 @@ class Playback:
             return f"no {what} recorded for this repeat"
         times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
-            return f"recorded {_times(times)}, now requested once more"
+            return f"recorded {_times_text(times)}, now requested once more"
         prints = max(
-            [prints, *earlier], key=lambda either: _likeness(either, agent, nearest(either, agent, recorded))
+            [prints, *earlier],
+            key=lambda either: _likeness(either, agent, nearest_call(either, agent, recorded)),
         )
         beginnings = {mark: text for entry in recorded for mark, text in entry.said.items()}
-        entry = nearest(prints, agent, recorded)
+        entry = nearest_call(prints, agent, recorded)
         return "; ".join(differences(prints, entry, self._shared, beginnings))
 
     def why_no_result(self, tool: str, args: Json) -> str:
-        """The recorded calls of a tool, in words, for a call that is not recorded."""
+        """The recorded calls of a tool in words, for a call that is not recorded."""
         key = call_key(tool, args)
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)
         if times:
-            return f"this call was recorded {_times(times)}, now made once more"
+            return f"this call was recorded {_times_text(times)}, now made once more"
         if not recorded:
             return f"no call of {tool} recorded for this repeat"
         others = dict.fromkeys(show_value(entry.args) for entry in recorded)
         return f"recorded are calls with {', '.join(others)}"
 
 
-def _times(number: int) -> str:
-    """`once`, `2 times`"""
+def _times_text(number: int) -> str:
+    """A number of times in words: `once`, `2 times`."""
     return plural(number, "once", counted(number, "time"))

@@ -1,7 +1,7 @@
-"""Renamed tools, arguments and agents in recordings.
+"""Renaming tools, arguments and agents in recordings.
 
-What was answered gets the new name. What was asked stays as it was asked, since keys are made of it and it is
-not kept in full: a line in the recording has both names, and a request is looked for under the old one, too.
+Answers get the new name. Requests keep the old one, because keys are made of the whole request, which is not
+stored: a line in the recording has both names, and a request is also looked up with the old one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .entry import JsonRequest
 
 
 def rename_in_line(data: dict[str, Any], renaming: Renaming) -> int:
-    """Renames in a line of a recording, as JSON; returns in how many places.
+    """Renames in a line of a recording as JSON; returns the number of changed places.
 
-    Raises NameTakenError, also where a tool was declared beside one with the new name.
+    Raises NameTakenError, also where a tool with the new name is declared beside it.
     """
     if data.get("kind") == "shared":
         for place in declared_names(data.get("tools"), ("tools",)):
@@ -54,9 +54,9 @@ def _names_in_line(data: dict[str, Any]) -> Iterator[NamePlace]:
 
 
 def under_earlier_names(request: JsonRequest, renamings: Sequence[Renaming]) -> Iterator[JsonRequest]:
-    """The request with the names that it had before the last renaming, then before the one before, and so on.
+    """The request with the names before the last renaming, then with those before the one before, and so on.
 
-    Texts may have had the names, too, or not: each request comes in every way.
+    Each comes with and without renaming in texts, because texts may not have had the name.
     """
     for count in range(1, len(renamings) + 1):
         for texts in get_args(Texts):

@@ -1,4 +1,4 @@
-"""The JSON Schemas of eval sets and of configs, whose metrics and options are proposed."""
+"""The JSON Schemas of eval sets and configs, with proposals for metrics, options and tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evaltui.core.metrics.declaration import MetricInfo, Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet, Rubric
-from evaltui.core.model.tool_schema import DeclaredTool, inlined, kinds_of
+from evaltui.core.model.tool_schema import DeclaredTool, inline_references, kinds_of
 from evaltui.core.schemas.generating import Schema, schema_of
 
 _TYPES = frozenset(("string", "number", "integer", "boolean", "object", "array", "null"))
@@ -17,18 +17,18 @@ _ALTERNATIVES = ("allOf", "anyOf", "any_of", "oneOf")
 
 
 def proposed_names(tools: Sequence[DeclaredTool]) -> list[Schema]:
-    """The names of tools as alternatives of a text."""
-    return [{"const": tool.name, **_described(tool.description)} for tool in tools]
+    """The names of tools as alternatives in a schema."""
+    return [{"const": tool.name, **_description(tool.description)} for tool in tools]
 
 
 def propose_calls(call: Schema, tools: Sequence[DeclaredTool]) -> None:
-    """Adds tools to the schema of a call: their names, and the arguments that go with a name."""
+    """Adds the names of tools to the schema of a call, with the arguments of each."""
     name = call["properties"]["name"]
     call["properties"]["name"] = {**name, "anyOf": [*proposed_names(tools), *name["anyOf"]]}
     call["allOf"] = [
         {
             "if": {"properties": {"name": {"const": tool.name}}, "required": ["name"]},
-            "then": {"properties": {"args": proposal(inlined(tool.parameters, tool.parameters))}},
+            "then": {"properties": {"args": proposal(inline_references(tool.parameters, tool.parameters))}},
         }
         for tool in tools
         if tool.parameters is not None
@@ -36,13 +36,14 @@ def propose_calls(call: Schema, tools: Sequence[DeclaredTool]) -> None:
 
 
 def proposal(schema: Any) -> Schema:
-    """A schema that any value fits, with the keys, choices and types of another one for editors to propose.
+    """A schema that allows every value but has the keys, choices and types of another schema, for proposals
+    of editors.
 
-    The other one is without references.
+    The other schema must have no references.
     """
     if not isinstance(schema, Mapping):
         return {}
-    proposed = _described(schema.get("description"))
+    proposed = _description(schema.get("description"))
     properties: Schema = {}
     values: list[Schema] = []
     for part in _parts(schema):
@@ -76,16 +77,16 @@ def _values(schema: Mapping[str, Any]) -> list[Schema]:
     return [{"type": kind} for kind in sorted(kinds_of(schema) & _TYPES)] if "type" in schema else []
 
 
-def _described(text: Any) -> Schema:
+def _description(text: Any) -> Schema:
     return {"description": text} if isinstance(text, str) and text else {}
 
 
-_OLD = "A format before the EvalSet schema; `evaltui migrate` converts it."
+_OLD_FORMAT = "A format before the EvalSet schema; `evaltui migrate` converts it."
 _OPTION_TYPES = {"flag": "boolean", "text": "string", "whole number": "integer", "rubrics": "array"}
 
 
 def eval_set_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
-    """The schema of eval sets, with the names and arguments of these tools as proposals."""
+    """The schema of eval sets, with proposals for names and arguments of these tools."""
     schema = schema_of(EvalSet, "Eval set")
     if tools:
         propose_calls(schema["definitions"]["FunctionCall"], tools)
@@ -95,13 +96,13 @@ def eval_set_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
     return {
         **head,
         "if": {"type": "array"},
-        "then": {"description": _OLD},
+        "then": {"description": _OLD_FORMAT},
         "else": {"$ref": "#/definitions/EvalSet"},
     }
 
 
 def config_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
-    """The schema of configs, with the names of these tools as proposals."""
+    """The schema of configs, with proposals for names of these tools."""
     schema = schema_of(EvalConfig, "Eval config")
     block = schema["definitions"]["EvaltuiBlock"]["properties"]
     names = proposed_names(tools)
@@ -121,7 +122,7 @@ def config_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
 
 
 def _criterion(info: MetricInfo, anything: Schema, tools: list[Schema]) -> Schema:
-    """Schema of a metric in a config: a threshold or an object, for which the known options are proposed."""
+    """Schema of a metric in a config: a threshold, or an object with proposed options."""
     schema = {"description": info.meaning, **anything}
     options: Schema = {}
     for option in info.options:
@@ -133,10 +134,10 @@ def _add_option(options: Schema, option: Option, tools: list[Schema]) -> None:
     *above, name = map(str, option.path)
     for step in above:
         options = options.setdefault(step, {"properties": {}})["properties"]
-    options[name] = _proposed(option, tools)
+    options[name] = _option_schema(option, tools)
 
 
-def _proposed(option: Option, tools: list[Schema]) -> Schema:
+def _option_schema(option: Option, tools: list[Schema]) -> Schema:
     described: dict[str, Any] = {"description": option.meaning}
     described |= {"enum": list(option.choices)} if option.choices else {"type": _OPTION_TYPES[option.kind]}
     if option.kind == "rubrics":

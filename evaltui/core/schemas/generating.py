@@ -1,7 +1,7 @@
-"""A JSON Schema (draft-07) of what a pydantic model reads from JSON.
+"""JSON Schemas (draft-07, known to every editor) for pydantic models.
 
-A schema refuses nothing that the model accepts: keys in both spellings, numbers in quotes, enums with members
-of a later version. It is draft-07, which every editor knows.
+A schema accepts everything that the model accepts: keys in both spellings, numbers in quotes, later members
+of enums.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import textwrap
+from collections.abc import Mapping
 from enum import Enum
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -23,6 +24,7 @@ Schema = dict[str, Any]
 DIALECT = "http://json-schema.org/draft-07/schema#"
 
 _NUMBER = {"type": "string", "pattern": r"^\s*[+-]?(\.?\d|[iI][nN][fF]|[nN][aA][nN])"}
+_INTEGER = {"type": "string", "pattern": r"^\s*[+-]?\d[\d_]*(\.0*)?\s*$"}
 _WORDS = (
     "[tTfFyYnN01]",
     "[tT][rR][uU][eE]",
@@ -39,16 +41,24 @@ _TRUTH = (
 
 
 def schema_of(kind: Any, title: str, use: Literal["read", "event", "report"] = "read") -> Schema:
-    """The schema of a type that pydantic knows, with its docs: of what evaltui reads, or of what it writes
-    into events, which lack what is not set, or into reports, which have every key."""
+    """The schema of a type that pydantic knows, with its docs.
+
+    `use` is reading, writing events, which lack unset fields, or writing reports, which have every key.
+    """
     generated = TypeAdapter(kind).json_schema(
         mode="validation" if use == "read" else "serialization",
         ref_template="#/definitions/{model}",
-        schema_generator=_OfReports if use == "report" else _Generator,
+        schema_generator=_ReportGenerator if use == "report" else _Generator,
     )
     definitions = generated.pop("$defs", {})
     schema: Schema = {"$schema": DIALECT, **generated, "title": title, "definitions": definitions}
     return schema
+
+
+def _booleans(bounds: Mapping[str, Any]) -> Schema:
+    """The schema of the truth values that pydantic takes for a number: false is 0."""
+    takes_zero = bounds.get("gt", -1) < 0 and bounds.get("ge", 0) <= 0
+    return {"type": "boolean"} if takes_zero else {"const": True}
 
 
 class _Generator(GenerateJsonSchema):
@@ -57,7 +67,7 @@ class _Generator(GenerateJsonSchema):
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         generated = super().model_schema(schema)
-        return _in_both_spellings(schema["cls"], generated)
+        return _add_both_spellings(schema["cls"], generated)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         generated = super().default_schema(schema)
@@ -65,10 +75,10 @@ class _Generator(GenerateJsonSchema):
         return {name: value for name, value in generated.items() if name != "default" or value is not None}
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
-        return self._lenient(schema, super().float_schema(schema), _NUMBER, {"type": "boolean"})
+        return self._lenient(schema, super().float_schema(schema), _NUMBER, _booleans(schema))
 
     def int_schema(self, schema: core_schema.IntSchema) -> JsonSchemaValue:
-        return self._lenient(schema, super().int_schema(schema), _NUMBER, {"type": "boolean"})
+        return self._lenient(schema, super().int_schema(schema), _INTEGER, _booleans(schema))
 
     def bool_schema(self, schema: core_schema.BoolSchema) -> JsonSchemaValue:
         return self._lenient(schema, super().bool_schema(schema), *_TRUTH)
@@ -98,18 +108,18 @@ class _Generator(GenerateJsonSchema):
             entry.get("serialization_alias"): entry["name"] for entry in schema["schema"].get("fields", ())
         }
         properties = {
-            name: entry | _described(docs.get(names.get(name, name)))
+            name: entry | _description(docs.get(names.get(name, name)))
             for name, entry in generated["properties"].items()
         }
         return {**generated, "properties": properties}
 
     def _lenient(self, schema: Any, generated: JsonSchemaValue, *also: Schema) -> JsonSchemaValue:
-        """Adds the further values that pydantic accepts for a number or a boolean where it is not strict."""
+        """The schema with the further values that pydantic accepts in lax mode for a number or a boolean."""
         is_strict = schema.get("strict") or self.mode == "serialization"
         return generated if is_strict else {"anyOf": [generated, *also]}
 
 
-class _OfReports(_Generator):
+class _ReportGenerator(_Generator):
     def field_is_required(self, field: Any, total: bool) -> bool:
         return field.get("serialization_exclude_if") is None
 
@@ -123,32 +133,35 @@ class _OfReports(_Generator):
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         generated = super().dataclass_schema(schema)
-        properties = {name: _in_terms_of_json(member) for name, member in generated["properties"].items()}
-        return {**_in_terms_of_json(generated), "properties": properties}
+        properties = {name: _null_for_none(member) for name, member in generated["properties"].items()}
+        return {**_null_for_none(generated), "properties": properties}
 
 
-def _in_terms_of_json(schema: Schema) -> Schema:
-    """The schema of what is only written, with `null` for `None` in its description."""
+def _null_for_none(schema: Schema) -> Schema:
+    """A schema of written data, with `null` for `None` in descriptions."""
     written = {name: value for name, value in schema.items() if name != "readOnly"}
     if text := written.get("description"):
         written["description"] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
     return written
 
 
-def _described(doc: str | None) -> Schema:
+def _description(doc: str | None) -> Schema:
     return {"description": doc} if doc else {}
 
 
-def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of a model with each key in snake_case, too, where the model reads it; and with its docs."""
+def _add_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a model with keys also in snake_case where the model reads them, and with its docs."""
     both = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
     docs, declared = field_docs(model), generated.get("properties", {})
     properties: Schema = {}
     twins: list[tuple[str, ...]] = []
     for name, field in model.model_fields.items():
         alias = field.alias or name
+        if alias not in declared:
+            # What no file has.
+            continue
         names = (name, alias) if both and alias != name else (alias,)
-        schema = declared[alias] | _described(docs.get(name))
+        schema = declared[alias] | _description(docs.get(name))
         properties |= dict.fromkeys(names, schema)
         if field.is_required():
             twins.append(names)
@@ -164,7 +177,7 @@ def _in_both_spellings(model: type[BaseModel], generated: JsonSchemaValue) -> Js
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """The documentation below the fields of a class and of its bases, as one line each."""
+    """The docs below the fields of a class and its bases, each as one line."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.partition(".")[0] == __name__.partition(".")[0]:

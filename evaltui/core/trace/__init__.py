@@ -1,1 +1,1 @@
-"""Trace of a case as a tree of spans: which span is inside which, from when to when."""
+"""Traces of cases as trees of spans."""

@@ -1,4 +1,4 @@
-"""Agents and their tools, which of them were called, and in what order."""
+"""Agents and their tools, with their calls in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evaltui.core.trace.spans import Span, ancestors
 
 @dataclass
 class ToolUse:
-    """A tool that an agent may call; `steps` are the places in the path at which it did."""
+    """A tool of an agent; `steps` are the path positions of its calls."""
 
     name: str
     steps: list[int] = field(default_factory=list)
@@ -20,9 +20,10 @@ class ToolUse:
 
 @dataclass
 class AgentUse:
-    """An agent, and what it had. `inside` names the tool that it worked in, "" for one that the user met.
+    """An agent with its tools and calls.
 
-    `handed_over` are the agents that took over from it, each with its place in the path.
+    `inside` is the tool around it, "" for an agent that talks to the user. `handed_over` are the agents that
+    took over from it, each with its path position.
     """
 
     name: str
@@ -41,7 +42,7 @@ StepKind = Literal["agent", "tool", "transfer"]
 
 @dataclass(frozen=True)
 class PathStep:
-    """One step of the path, its place counted from 1. `depth` is 0 outside of tools."""
+    """A step of the path. `place` counts from 1; `depth` is 0 outside of tools."""
 
     place: int
     kind: StepKind
@@ -58,8 +59,7 @@ class Graph:
 
 
 def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
-    """The agents and tools of a turn, with their steps. The tools of an agent are those that its requests
-    declare."""
+    """The agents and tools of a turn, with their steps; the tools of an agent come from its requests."""
     agents: dict[tuple[str, str], AgentUse] = {}
     path: list[PathStep] = []
 
@@ -68,11 +68,11 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
         path.append(PathStep(len(path) + 1, kind, name, span.agent, depth, span.number))
         return len(path)
 
-    for span in _in_order(spans, turn):
+    for span in _spans_in_order(spans, turn):
         if not span.agent or span.kind == "turn":
             continue
         above = (spans[number] for number in ancestors(spans, span.number))
-        inside = next((_called(around) for around in above if around.kind == "tool"), "")
+        inside = next((_called_tool(around) for around in above if around.kind == "tool"), "")
         agent = agents.setdefault((span.agent, inside), AgentUse(span.agent, inside))
         if span.kind == "agent":
             agent.steps.append(step("agent", span.agent, span))
@@ -83,7 +83,7 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
                 if "name" in declared:
                     agent.tool(str(declared["name"]))
         elif span.kind == "tool":
-            tool = agent.tool(_called(span))
+            tool = agent.tool(_called_tool(span))
             tool.steps.append(step("tool", tool.name, span))
             tool.failed |= span.failed
         elif span.kind == "transfer":
@@ -92,7 +92,7 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
     return Graph(tuple(agents.values()), tuple(path))
 
 
-def _called(span: Span) -> str:
+def _called_tool(span: Span) -> str:
     for event in span.events:
         for part in (event.content or {}).get("parts") or ():
             call = part.get("function_call") or part.get("function_response")
@@ -101,8 +101,8 @@ def _called(span: Span) -> str:
     return ""
 
 
-def _in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:
-    """The spans of a turn, each before those inside of it, those beside each other as they began."""
+def _spans_in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:
+    """The spans of a turn, each before the spans inside it, others by start."""
     ordered: list[Span] = []
     stack = [span.number for span in reversed(spans) if span.kind == "turn" and span.turn == turn]
     while stack:

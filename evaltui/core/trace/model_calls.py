@@ -1,4 +1,4 @@
-"""How often a run of a case asked a model, and how often that was for real."""
+"""Numbers of live and replayed model calls in a run of a case."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 
 # Models whose name begins so are stand-ins: they answer by rules, without network and cost.
-STAND_IN = "scripted"
+SCRIPTED_PREFIX = "scripted"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCalls:
-    """`live` calls went to a model, failed ones included; `replayed` ones were taken from a recording.
+    """Numbers of model calls.
 
-    What a stand-in answered is neither. Calls of judges count among both; `judged` is how many of the live
-    ones these are. `known` is False where nothing says whether a model was asked at all:
-    an agent that is a plain function reports calls of tools, but not of models.
+    `live` calls went to a model, failed ones included; `replayed` calls were answered by a recording;
+    scripted models count as neither. Both include calls of judges; `judged` is the number of live ones among
+    these. `is_known` is False where it is unknown whether a model was called: an agent that is a plain
+    function reports tool calls, but no model calls.
     """
 
     live: int = 0
@@ -41,7 +42,7 @@ class ModelCalls:
 
     @property
     def need_no_model(self) -> bool:
-        """Whether the same again is known to cost nothing."""
+        """Whether a repetition is known to need no live model call."""
         return self.is_known and not self.live
 
 
@@ -49,18 +50,18 @@ NO_CALLS = ModelCalls()
 
 
 def judge_calls(result: RepeatResult) -> ModelCalls:
-    """Model calls of the judges in one run of a case; any judge may cost as much as a model."""
+    """Model calls of the judges in a run of a case; every judge counts as a model."""
     judges = [metric.judge for metric in result.metrics if metric.judge is not None]
     live = sum(judge.live for judge in judges)
     return ModelCalls(live, sum(judge.replayed for judge in judges), judged=live)
 
 
 def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
-    """The model calls among the events of a case, all its repeats together.
+    """The model calls in the events of a case, over all repeats.
 
-    A call is replayed where its request, its response or its error has `data["replayed"]`; where its request
-    has `data["missed"]`, it was not made. `reported` is whether the agent's framework reports model calls:
-    without, only those that are seen all the same are known.
+    A call is replayed if its request, response or error has `data["replayed"]`; a request with
+    `data["missed"]` was not made. `reported` tells whether the agent's framework reports model calls;
+    otherwise only observed ones are known.
     """
     from evaltui.core.model.events import SIMULATED_USER
 
@@ -70,7 +71,7 @@ def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
         if event.kind == "model_request":
             # What plays the user is none of the agent's.
             seen = seen or event.agent != SIMULATED_USER
-            stand_in = str(event.data.get("model", "")).startswith(STAND_IN)
+            stand_in = str(event.data.get("model", "")).startswith(SCRIPTED_PREFIX)
             if not stand_in and not event.data.get("missed"):
                 replayed[f"{event.repeat} {event.id}"] = bool(event.data.get("replayed"))
         elif event.data.get("replayed") and event.parent:
@@ -83,7 +84,7 @@ def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
 
 @dataclass
 class CallCounts:
-    """Counts as events and results come. A request that a stand-in for a model answered is neither."""
+    """Numbers of calls, updated with events and results; scripted models are not counted."""
 
     live: int = 0
     replayed: int = 0
@@ -95,13 +96,15 @@ class CallCounts:
         if event.kind == "model_request":
             if event.data.get("replayed"):
                 self.replayed += 1
-            elif not event.data.get("missed") and not str(event.data.get("model", "")).startswith(STAND_IN):
+            elif not event.data.get("missed") and not str(event.data.get("model", "")).startswith(
+                SCRIPTED_PREFIX
+            ):
                 self.live += 1
         elif event.kind == "tool_result" and event.data.get("stubbed"):
             self.stubbed_tools += 1
 
     def on_result(self, result: RepeatResult) -> None:
-        """Count what judges were asked about one run of a case."""
+        """Adds the judge calls of a run of a case."""
         judges = judge_calls(result)
         self.judge_live += judges.live
         self.judge_replayed += judges.replayed

@@ -1,4 +1,4 @@
-"""Spans as lines: what each of them was, its tokens, and the time that all of a case took."""
+"""Spans as lines of text: their content, tokens and time."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from evaltui.text.lines import Line, cells
 from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, visible
 
-TIMED: Mapping[str, str] = {"agent": "agent", "model": "model", "tool": "tool"}
-"""The kinds of spans that take time, each with the role of its name and its bar."""
-KIND_ROLES: Mapping[str, str] = {**TIMED, "state": "warning"}
+TIMED_KINDS: Mapping[str, str] = {"agent": "agent", "model": "model", "tool": "tool"}
+"""The kinds of spans with a duration, each with the role of its name and bar."""
+KIND_ROLES: Mapping[str, str] = {**TIMED_KINDS, "state": "warning"}
 # Cells without which the response of a tool is left to the inspector.
-_LEAST_RESPONSE = 16
+_MIN_RESPONSE = 16
 # What does not fit in a row anyway need not be made into text.
-_LONGEST = 300
+_MAX_LINE = 300
 
 
 class Scale(NamedTuple):
-    """The time that the bars of a case are parts of, in seconds since the run began."""
+    """The time range of the bars of a case, in seconds since the start of the run."""
 
     start: float
     end: float
 
     @classmethod
     def of(cls, spans: Sequence[Span], turns: Iterable[Span]) -> Scale:
-        """One for all turns, so that their bars can be compared. It begins with the first agent at work: an
-        import before it has no bar."""
+        """The scale for all turns, so that their bars are comparable, from the first agent span on."""
         timed = [
             spans[number]
             for turn in turns
             if turn.turn is not None
             for number in turn.children
-            if spans[number].kind in TIMED
+            if spans[number].kind in TIMED_KINDS
         ]
         if not timed:
             return cls(0.0, 0.0)
@@ -44,14 +43,16 @@ class Scale(NamedTuple):
 
 
 def model_of(span: Span) -> str:
-    """The name of the model that was asked; "" where it is not known."""
+    """The name of a span's model; "" where it is unknown."""
     event = span.event("model_request") or span.event("model_response")
     return str((event.data if event else {}).get("model") or "")
 
 
-def what_line(span: Span, room: int, *, named: bool = True) -> Line:
-    """The line of a span that is no turn, without its kind; the response of a tool only where `room` cells
-    hold some of it, the name of a model only where it is `named`."""
+def span_body_line(span: Span, room: int, *, named: bool = True) -> Line:
+    """The text of a span other than a turn, without its kind.
+
+    The response of a tool is shown only where `room` cells are enough, the name of a model only if `named`.
+    """
     if span.kind == "agent":
         return [(visible(span.agent), "bold error" if span.failed else "bold")]
     event = span.events[-1]
@@ -65,17 +66,17 @@ def what_line(span: Span, room: int, *, named: bool = True) -> Line:
         case "transfer":
             return [("⇄ ", "muted"), (visible(str(event.data.get("to", ""))), "bold agent")]
         case "state":
-            return arguments_line(event.data.get("delta"), _LONGEST)[1:]
+            return arguments_line(event.data.get("delta"), _MAX_LINE)[1:]
         case "output":
             node = str(event.data.get("node") or "")
             name: Line = [(visible(node), "bold"), (" → ", "muted")] if node else []
-            return [*name, *value_line(event.data.get("output"), _LONGEST)]
+            return [*name, *value_line(event.data.get("output"), _MAX_LINE)]
         case "console":
-            return [(short(str(event.data.get("text", ""))), "muted")]
+            return [(one_line(str(event.data.get("text", ""))), "muted")]
     if event.data.get("partial"):
         pieces = "".join(text_of(piece.content) for piece in span.events)
-        return [(short(pieces), "muted")]
-    return [(short(text_of(event.content)), "")]
+        return [(one_line(pieces), "muted")]
+    return [(one_line(text_of(event.content)), "")]
 
 
 def _model(span: Span, name: str) -> Line:
@@ -88,12 +89,12 @@ def _model(span: Span, name: str) -> Line:
     if answered.content is None and answered.data.get("unrecorded"):
         return [*line, (f"→ {UNKNOWN}", "muted")]
     if answered.content is None:
-        return [*line, (short(str(answered.data.get("error_message") or "no content")), "error")]
-    return [*line, (f"→ {visible(came_of(answered.content))}", "muted")]
+        return [*line, (one_line(str(answered.data.get("error_message") or "no content")), "error")]
+    return [*line, (f"→ {visible(answer_summary(answered.content))}", "muted")]
 
 
-def came_of(content: Json) -> str:
-    """The answer of a model in a word: the tools that it calls, else `text`."""
+def answer_summary(content: Json) -> str:
+    """The answer of a model in a word: the called tools, else `text`."""
     calls = [part["function_call"].get("name", "") for part in content.get("parts") or () if _calls(part)]
     if len(calls) > 1:
         return f"{calls[0]} and {show_number(len(calls) - 1)} more"
@@ -107,20 +108,20 @@ def _calls(part: Mapping[str, Any]) -> bool:
 def _tool(span: Span, room: int) -> Line:
     called, returned = span.event("tool_call"), span.event("tool_result")
     call = part_of(called, "function_call") or part_of(returned, "function_response")
-    line: Line = [(visible(str(call.get("name", ""))), "bold"), *arguments_line(call.get("args"), _LONGEST)]
+    line: Line = [(visible(str(call.get("name", ""))), "bold"), *arguments_line(call.get("args"), _MAX_LINE)]
     response = part_of(returned, "function_response")
-    if "response" in response and cells(line) + _LEAST_RESPONSE <= room:
-        line += [(" → ", "muted"), *value_line(response["response"], _LONGEST)]
+    if "response" in response and cells(line) + _MIN_RESPONSE <= room:
+        line += [(" → ", "muted"), *value_line(response["response"], _MAX_LINE)]
     return line
 
 
 def _error(data: Json) -> Line:
     texts = [str(data.get(name) or "") for name in ("type", "message")]
-    return [(short(": ".join(part for part in texts if part)), "error")]
+    return [(one_line(": ".join(part for part in texts if part)), "error")]
 
 
 def tokens_of(usage: Json | None) -> str:
-    """`612 → 38` for the tokens asked and answered."""
+    """Input and output tokens: `612 → 38`."""
     counts = usage or {}
     input_tokens, output_tokens = counts.get("prompt_token_count"), counts.get("candidates_token_count")
     if input_tokens is None and output_tokens is None:
@@ -130,13 +131,13 @@ def tokens_of(usage: Json | None) -> str:
 
 
 def part_of(event: Event | None, name: str) -> Mapping[str, Any]:
-    """The first part of an event's content of a name, such as `function_call`; empty without one."""
+    """The first part with a name in an event's content, such as `function_call`; empty for none."""
     parts = (event.content or {}).get("parts") or [] if event else []
     return next((part[name] for part in parts if name in part), {})
 
 
 def text_of(content: Json | None) -> str:
-    """The texts of a content, and in words what else is in it."""
+    """The texts of a content, and its other parts in words."""
     return " ".join(_texts((content or {}).get("parts") or []))
 
 
@@ -152,6 +153,6 @@ def _texts(parts: Iterable[Mapping[str, Any]]) -> Iterable[str]:
             yield f"({', '.join(part)})"
 
 
-def short(text: str) -> str:
+def one_line(text: str) -> str:
     """A text on one line, cut."""
-    return visible(cut(" ".join(text[: 4 * _LONGEST].split()), _LONGEST))
+    return visible(cut(" ".join(text[: 4 * _MAX_LINE].split()), _MAX_LINE))

@@ -1,4 +1,4 @@
-"""Events to spans: a turn, its agents, their model calls with the requests in full, their tool calls."""
+"""Events as spans: turns, agents, model calls with their full requests, and tool calls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LEAVES: dict[str, SpanKind] = {
 
 @dataclass(slots=True)
 class Span:
-    """Something that took a while, or a single thing that happened.
+    """A span: a period of work, or a single event.
 
-    `number` is its place in `SpanTree.spans`, `parent` that of the span it ran in. `start` and `end` are
-    seconds since the run began. `call` counts the calls of its turn that are scored, from 0; it is None for
-    whatever is none of them. `failed` is true where an error happened in it or below it. `asked` and `told`
-    are the tokens in it and below it, as models and as the steps of agents report them.
+    `number` is its index in `SpanTree.spans`, `parent` that of the span around it. `start` and `end` are
+    seconds since the start of the run. `call` is the index among the scored calls of its turn; None for other
+    spans. `failed` tells whether an error happened in it or below it. `model_tokens` and `step_tokens` are
+    the tokens in it and below it, as reported by models and by steps of agents.
     """
 
     number: int
@@ -45,27 +45,27 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the span, without those that a model call waited for the limits of the run."""
+        """Duration in seconds, without throttling."""
         return max(0.0, self.end - self.start - self.throttled)
 
     @property
     def throttled(self) -> float:
-        """Seconds that a model call waited for the limits of the run."""
+        """Seconds in which a model call waited for limits of the run."""
         waits = (event.data.get("throttled") for event in self.events)
         return next((float(wait) for wait in waits if isinstance(wait, int | float)), 0.0)
 
     @property
     def is_open(self) -> bool:
-        """Whether its end is not known: a model that has not answered, a tool that has not returned."""
+        """Whether its end is unknown: a model without an answer, a tool without a result."""
         return self.kind in ("model", "tool") and len(self.events) == 1
 
     def event(self, kind: str) -> Event | None:
-        """Its last event of a kind."""
+        """Its last event of a kind; None for none."""
         return next((event for event in reversed(self.events) if event.kind == kind), None)
 
     @property
     def tokens(self) -> int:
-        """Tokens of the model calls in it; where a framework reports no model calls, those of its steps."""
+        """Tokens of the model calls in it; of its steps where a framework reports no model calls."""
         return self.model_tokens or self.step_tokens
 
     @property
@@ -74,9 +74,10 @@ class Span:
 
 
 class SpanTree:
-    """Grows event by event. Spans are numbered in the order in which they began.
+    """The tree of spans, updated event by event.
 
-    `events` counts those that it is made of, `first_error` is the span in which the first error happened.
+    Spans are numbered by start. `events` is the number of its events, `first_error` the span with the first
+    error.
     """
 
     def __init__(self) -> None:
@@ -114,26 +115,26 @@ class SpanTree:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all model calls; where a framework reports no model calls, those of its steps."""
+        """Tokens of all model calls; of all steps where a framework reports no model calls."""
         return self._model_tokens if self._has_models else self._step_tokens
 
     @property
     def unknown(self) -> frozenset[SpanKind]:
-        """The kinds of spans that there were maybe, of which nothing was told."""
+        """The kinds of spans that may be missing because they are not reported."""
         kinds: list[SpanKind] = ["tool"] if self._keeps_calls else []
         if not self._has_models and (self._step_tokens or self._keeps_calls or self._hides_models):
             kinds.append("model")
         return frozenset(kinds)
 
     def call(self, turn: int, number: int) -> Span | None:
-        """The span of a scored call of a turn, both counted from 0."""
+        """The span of a scored call of a turn, both counted from 0; None for none."""
         return next((span for span in self.spans if span.call == number and span.turn == turn), None)
 
     def ancestors(self, number: int) -> list[int]:
         return ancestors(self.spans, number)
 
     def _add(self, event: Event) -> None:
-        span = self._joined(event) or self._opened(event)
+        span = self._continued_span(event) or self._open_span(event)
         span.events.append(event)
         is_failure = event.kind == "error" and not event.data.get("retrying")
         if is_failure and self.first_error is None:
@@ -157,8 +158,8 @@ class SpanTree:
                 around.step_tokens + step_tokens,
             )
 
-    def _joined(self, event: Event) -> Span | None:
-        """The span that this event is a further part of."""
+    def _continued_span(self, event: Event) -> Span | None:
+        """The existing span that an event continues; None for none."""
         number = self._of_event.get(event.parent)
         if number is None:
             return self._stream(event)
@@ -168,10 +169,10 @@ class SpanTree:
         return span if ends_model or ends_tool else self._stream(event)
 
     def _stream(self, event: Event) -> Span | None:
-        """Pieces of a text are one, and so is the whole text that follows them."""
+        """The span of a streamed text, for its pieces and for the whole text after them."""
         if event.kind != "text":
             return None
-        agent = self._known_agent(event, self._around(event))
+        agent = self._known_agent(event, self._enclosing_span(event))
         if agent is None:
             return None
         streamed = self._streamed.get(agent.number)
@@ -181,7 +182,7 @@ class SpanTree:
             del self._streamed[agent.number]
         return self.spans[streamed]
 
-    def _opened(self, event: Event) -> Span:
+    def _open_span(self, event: Event) -> Span:
         if event.kind == "user":
             return self._turn(event)
         agent = self._agent(event)
@@ -217,8 +218,8 @@ class SpanTree:
         self._turns[event.turn] = span.number
         return span
 
-    def _around(self, event: Event) -> Span:
-        """The tool call that the event happened in, else its turn."""
+    def _enclosing_span(self, event: Event) -> Span:
+        """The tool call around an event, else its turn."""
         number = self._of_event.get(event.parent)
         if number is not None:
             span = self.spans[number]
@@ -233,7 +234,7 @@ class SpanTree:
         return self.spans[self._turns[event.turn]]
 
     def _agent(self, event: Event) -> Span:
-        around = self._around(event)
+        around = self._enclosing_span(event)
         if agent := self._known_agent(event, around):
             return agent
         if not event.agent:
@@ -243,7 +244,8 @@ class SpanTree:
         return span
 
     def _known_agent(self, event: Event, around: Span) -> Span | None:
-        """The agent at work there; who comes back after another is a new one, unless both work at once."""
+        """The active agent span for an event; None where an agent comes back after another, unless both are
+        active."""
         key = around.number, event.agent
         if event.branch:
             self._side_by_side.add(key)
@@ -273,7 +275,7 @@ class SpanTree:
 
 
 def ancestors(spans: Sequence[Span], number: int) -> list[int]:
-    """The spans that one ran in, the innermost first."""
+    """The spans around a span, the innermost first."""
     numbers: list[int] = []
     parent = spans[number].parent
     while parent is not None:
@@ -291,8 +293,10 @@ def _tokens(usage: Json | None) -> int:
 
 @dataclass(frozen=True)
 class Request:
-    """One request to a model. `new` is the number of contents from which on they are new since the agent's
-    request before; `changes` says what else is, a sentence each. `unrecorded` says why it is not all here.
+    """A request to a model.
+
+    `new` is the number of contents since the agent's request before; `changes` are other differences, each a
+    sentence. `unrecorded` tells why it is incomplete.
     """
 
     model: str
@@ -307,10 +311,8 @@ class Request:
 
 
 def request_of(spans: Sequence[Span], number: int) -> Request | None:
-    """The request of a model span, None where its event does not tell.
-
-    Any other span has the request that led to it: the last one that its agent made before.
-    """
+    """The request of a model span, None where it is unknown; for another span, the last request of its agent
+    before it."""
     span = spans[number]
     own = [
         earlier
@@ -323,11 +325,11 @@ def request_of(spans: Sequence[Span], number: int) -> Request | None:
     for earlier in own:
         event = earlier.event("model_request")
         assert event is not None
-        before = _read(event.data, before)
+        before = _read_request(event.data, before)
     return before
 
 
-def _read(data: Json, before: Request | None) -> Request:
+def _read_request(data: Json, before: Request | None) -> Request:
     earlier = before.contents[: data.get("contents_before", 0)] if before else ()
     request = Request(
         model=str(data.get("model") or ""),
@@ -345,7 +347,7 @@ def _read(data: Json, before: Request | None) -> Request:
 
 
 def instruction_text(instruction: Any) -> str:
-    """A system instruction is a text, or a genai Content."""
+    """The text of a system instruction, which is a text or a genai Content."""
     if isinstance(instruction, dict):
         return "\n".join(str(part.get("text", "")) for part in instruction.get("parts") or ())
     return str(instruction or "")
@@ -374,18 +376,18 @@ def _changes(before: Request, now: Request) -> list[str]:
 
 @dataclass(frozen=True)
 class TimeSpent:
-    """Seconds of all turns by what was at work; what overlaps counts once, for the first of these."""
+    """Seconds of all turns by kind of work; overlapping time counts for the first kind in this order."""
 
     model: float
-    """Awaiting a model."""
+    """Seconds of model calls."""
     tool: float
     """Seconds in tools."""
     throttled: float
-    """Model calls waited for the limits of the run."""
+    """Seconds in which model calls waited for limits of the run."""
     agent: float
-    """The agents' own work."""
+    """Seconds of the agents' own work."""
     waiting: float
-    """No agent was at work yet, or none any more."""
+    """Seconds before the first and after the last work of agents."""
     model_calls: int
     tool_calls: int
 
@@ -395,7 +397,7 @@ class TimeSpent:
 
 
 def time_spent(spans: Sequence[Span]) -> TimeSpent:
-    """The time of a case's turns. What happened before the first one, such as an import, is left out."""
+    """The time of a case's turns; time before the first one, such as an import, is left out."""
     own = [span for span in spans if span.turn is not None]
 
     def of(kind: SpanKind) -> list[tuple[float, float]]:
@@ -405,14 +407,14 @@ def time_spent(spans: Sequence[Span]) -> TimeSpent:
     parts, before, intervals = list[float](), 0.0, list[tuple[float, float]]()
     for ranges in (of("model"), of("tool"), waits, of("agent"), of("turn")):
         intervals += ranges
-        so_far = covered(intervals)
+        so_far = covered_seconds(intervals)
         parts.append(so_far - before)
         before = so_far
     model, tool, throttled, agent, waiting = parts
     return TimeSpent(model, tool, throttled, agent, waiting, len(of("model")), len(of("tool")))
 
 
-def covered(ranges: Iterable[tuple[float, float]]) -> float:
+def covered_seconds(ranges: Iterable[tuple[float, float]]) -> float:
     """Seconds that are in at least one of the ranges."""
     seconds, end = 0.0, float("-inf")
     for first, last in sorted(ranges):

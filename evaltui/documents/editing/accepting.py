@@ -1,11 +1,10 @@
-"""Accepting: the actual behaviour of an agent becomes the expected one.
+"""Accepting: the actual behavior of an agent becomes the expected one.
 
-Only what is scored is accepted: calls, the texts before the answer in a turn that expects any, the answer's
-text, the final state. Thoughts never become expected text. What a rule or a criterion lets pass stays as it
-is, and so do the other parts of an answer, marks on turns, authors of texts that stay, and the shape that a
-turn has. A call keeps its id. Its response stays as long
-as its arguments do; with other arguments it gets the response that came this time. A new call brings its
-response where the case keeps responses.
+Only scored parts are accepted: calls, texts before the answer in a turn that expects any, the text of the
+answer, the final state. Thoughts never become expected text. Differences that a rule or criterion allows
+stay, and so do other parts of an answer, marks on turns, authors of unchanged texts, and the form of a turn.
+A call keeps its id, and its response as long as its arguments stay; with other arguments it gets the actual
+response. A new call gets a response if the case has responses.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from evaltui.core.model.eval_set import (
     tool_responses,
 )
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN
-from evaltui.core.model.json_values import ABSENT, dicts, value_at
+from evaltui.core.model.json_values import ABSENT, indexed_objects, value_at
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult, calls_of
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.text_diff import IntermediateDiff
@@ -61,13 +60,13 @@ class TextBefore:
                 remove(self.intermediate.data, part.path)
 
     def delete(self) -> None:
-        """An event or pair that has nothing else in it goes, too."""
+        """Deletes the text, and the event or pair around it if it has no other content."""
         for part in reversed(self.parts):
             part.delete()
 
 
 def all_texts(turn: TurnEditor) -> list[TextBefore]:
-    """In order, with one that is scored in place of the answer."""
+    """The texts in order, including a text that is scored as the answer."""
     texts = [text for text in turn.intermediate_responses if text.text]
     return [
         TextBefore(turn.intermediate, tuple(parts)) for _, parts in groupby(texts, lambda text: text.entry)
@@ -75,17 +74,17 @@ def all_texts(turn: TurnEditor) -> list[TextBefore]:
 
 
 def text_as_answer(turn: TurnEditor, *, thoughts: bool) -> TextBefore | None:
-    """The text that is scored in place of the answer; None where there is none, or `thoughts` are scored."""
+    """The text that is scored as the answer; None without one, and where `thoughts` are scored."""
     answer = turn.answer
-    thought = any(part.get("thought") and part.get("text") for _, part in dicts(answer.parts))
+    thought = any(part.get("thought") and part.get("text") for _, part in indexed_objects(answer.parts))
     if thoughts or not thought or any(text.text for text in answer.texts):
         return None
     return next(reversed(all_texts(turn)), None)
 
 
 def insert_text(turn: TurnEditor, at: int, author: str, text: str, calls: int) -> None:
-    """A text before the one at index `at`: in a turn of events, behind so many calls where the texts around
-    it let it."""
+    """Inserts a text before the text at index `at`; in a turn of events after a number of calls, where the
+    texts around it allow that."""
     existing, intermediate, part = all_texts(turn), turn.intermediate, {"text": text}
     first = existing[at - 1].place + 1 if at else 0
     if intermediate.shape != "events":
@@ -98,7 +97,7 @@ def insert_text(turn: TurnEditor, at: int, author: str, text: str, calls: int) -
 
 
 def _behind_calls(intermediate: IntermediateData, calls: int) -> int:
-    """The index of the event behind the first calls and what was returned to them."""
+    """The index of the event after a number of calls and their responses."""
     events = [event for event, _ in intermediate.parts_with("function_call")][:calls]
     if not events:
         return 0
@@ -117,7 +116,7 @@ class ActualCall:
     together: bool
     """Whether the same event holds the call before, as one step of the agent."""
     response: dict[str, Any] | None
-    """None where it is unknown."""
+    """The response; None where it is unknown."""
 
 
 def actual_calls(actual: Invocation) -> list[ActualCall]:
@@ -147,7 +146,7 @@ def _authors(actual: Invocation) -> list[tuple[str, int]]:
 
 
 def _responses(actual: Invocation) -> list[dict[str, Any] | None]:
-    """The responses of the tools, call by call: by id, where there are none by name, in their order."""
+    """The responses of the tools by call: by id, without ids by name, in order."""
     waiting = tool_responses(actual.intermediate_data)
     responses: list[dict[str, Any] | None] = []
     for call in tool_calls(actual.intermediate_data):
@@ -193,11 +192,11 @@ Rows = Sequence[CallDiff]
 
 
 class Accepting:
-    """Changes of a copy of one case.
+    """Changes of a copy of a case.
 
-    A turn is named by its number, `rows` are its calls as they were scored, `row` is the index of one of
-    them, `actual` is what was done in the turn. `thoughts` says whether they are scored, as in ADK. Raises
-    EditError where the case expects other calls or texts than those that were scored.
+    A turn is named by its number, `rows` are its scored calls, `row` is the index of one of them, `actual` is
+    the actual turn. `thoughts` tells whether thoughts are scored, as in ADK. Raises EditError where the case
+    does not have the scored calls or texts.
     """
 
     def __init__(self, case: CaseEditor, *, thoughts: bool = False) -> None:
@@ -212,7 +211,8 @@ class Accepting:
     # What can be accepted
 
     def argument(self, turn: int, rows: Rows, row: int, path: str) -> None:
-        """One argument of a changed call, `path` as in `ArgDiff`; "" means all, where one side has none."""
+        """Accepts an argument of a changed call at a `path` of `ArgDiff`; "" for all, where one side has
+        none."""
         number = _numbers(rows, self._turn(turn).calls)[row]
         actual = rows[row].actual
         if number is None or actual is None:
@@ -220,7 +220,7 @@ class Accepting:
         self._arguments(self._turn(turn).call(number), [path], actual.args)
 
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
-        """Accepts the difference of a call: expects it as made, where it was made, or not at all."""
+        """Accepts the difference of a call: expects it with its actual arguments and place, or removes it."""
         _require({ARGUMENTS, TURN}, actual)
         numbers = _numbers(rows, self._turn(turn).calls)
         number = numbers[row]
@@ -274,7 +274,7 @@ class Accepting:
             self._text(turn, rows, row, sum(diff.actual is not None for diff in rows[:row]), actual)
 
     def answer(self, turn: int, actual: Invocation) -> None:
-        """Accepts the scored text as the answer; without one, no answer is expected any more."""
+        """Accepts the scored text as the answer; without a text, removes the expected answer."""
         _require({ANSWERS, TURN}, actual)
         answer, texts = self._turn(turn).answer, answer_texts(actual)
         before = text_as_answer(self._turn(turn), thoughts=self._thoughts)
@@ -315,10 +315,10 @@ class Accepting:
         actual: Sequence[Invocation],
         final_state: Mapping[str, Any] | None,
     ) -> None:
-        """Every turn, and the final state where something is expected of it and it is known.
+        """Accepts every turn, and the final state if it is expected and known.
 
-        A turn that the agent did not get to stays as it is, as what the user says in it is the case's own;
-        what the agent did beyond the last turn is left out.
+        A turn that the agent did not reach stays, because its message belongs to the case; further actual
+        turns are ignored.
         """
         reached = zip(range(self._case.turn_count), results, actual, strict=False)
         for turn, result, done in reached:
@@ -331,7 +331,7 @@ class Accepting:
     # How
 
     def _arguments(self, call: CallEditor, paths: Iterable[str], actual: dict[str, Any] | None) -> None:
-        """Replaces the arguments of a call at these paths by the actual ones; "" means all of them."""
+        """Replaces arguments of a call at these paths by the actual ones; "" for all of them."""
         arguments = call.arguments
         for path in paths:
             arguments = _with_argument(arguments, actual, _steps(path))
@@ -399,10 +399,8 @@ def _require(needed: set[str], actual: Invocation) -> None:
 
 
 def _numbers(rows: Rows, expected: Sequence[CallEditor]) -> list[int | None]:
-    """The expected call that each row is about, from 0; None for one that nothing expects.
-
-    Of equal calls it may be another one than the one that was aligned: they stand for each other.
-    """
+    """The index of the expected call of each row; None for an unexpected call. Of equal calls, any may be
+    returned."""
     calls = [Call(call.name, call.arguments) for call in expected]
     numbers: list[int | None] = [None] * len(rows)
     left = list(range(len(calls)))
@@ -503,10 +501,10 @@ def _spelt_as(old: Any, new: Any) -> Any:
 
 
 def _with_place(old: Any, new: Any, inside: JsonPath) -> Any:
-    """The old value with one place inside it as it is in the new one; one of them has it.
+    """The old value with the new value at a place inside it; one of them has the place.
 
-    Where the lists there have different lengths, an element that is new brings those before it that are new,
-    and one that is gone takes those behind it along: no list comes out that neither side has in this place.
+    In lists of different lengths, a new element brings the new ones before it, and a removed element removes
+    those after it, so that no list results that neither side has at this place.
     """
     if not inside:
         return _spelt_as(old, new)

@@ -1,9 +1,8 @@
-"""Expected tool calls and their responses, in their order, whichever shape a turn has.
+"""Expected tool calls and their responses in order, for both forms of a turn.
 
-In a turn of events a new call becomes a part beside its neighbour, in the same event: that is how a model
-makes several calls at once, and it keeps the order that is scored without a guess at what happened between.
-Without a neighbour it becomes an event of its own, by the author of the events around. Events that lose
-their last part are removed.
+In a turn of events a new call becomes a part of its neighbour's event, as when a model makes several calls at
+once. Without a neighbour it becomes an event by the author of the events around it. Events without parts are
+removed.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.model.json_values import dicts, list_at, text_of, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, text_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.intermediate import IntermediateData, PartIndex
 from evaltui.documents.editing.json_paths import field_path, in_style
@@ -30,7 +29,7 @@ class ResponseEditor:
     name: str
     response: dict[str, Any] | None
     id: str
-    """The id of its call; "" where only the name tells the call."""
+    """The id of its call; "" where the call is known by name only."""
     path: JsonPath
 
     def replace(self, response: Mapping[str, Any]) -> None:
@@ -58,7 +57,7 @@ class CallEditor:
 
     @property
     def arguments_path(self) -> JsonPath:
-        """The path of the arguments, also where there are none yet."""
+        """The path of the arguments, existing or not."""
         return (*self.path, "args")
 
     @property
@@ -88,10 +87,10 @@ class CallEditor:
         call.pop("id", None)
 
     def move(self, to: int) -> None:
-        """Another place in the order; `to` is the index among the calls afterwards.
+        """Moves the call; `to` is its index among the calls afterwards.
 
-        A call that has an event to itself moves as that event, with the event of its response behind it; any
-        other becomes a part beside the call whose place it takes.
+        A call alone in its event moves with the event, and with the event of its response after it; another
+        call becomes a part beside the call at its new place.
         """
         intermediate, data = self.intermediate, self.intermediate.data
         calls = calls_in(intermediate)
@@ -168,10 +167,10 @@ class CallEditor:
             put(self.intermediate.data, self.arguments_path, arguments)
 
     def add_response(self, response: Mapping[str, Any]) -> None:
-        """A tool response: after the other responses, in a turn of events right after the call.
+        """Adds a tool response with the call's id: after the other responses, in a turn of events right after
+        the call.
 
-        It has the call's id. A call without one gets one where another call has the same name, as the two
-        could not be told apart.
+        A call without id gets one if another call has the same name.
         """
         intermediate, calls = self.intermediate, calls_in(self.intermediate)
         call_id = self.id
@@ -222,14 +221,14 @@ def _entries(
     for number, path in enumerate(_paths(intermediate, of_lists, of_events)):
         value = value_at(intermediate.data, path)
         payload = value.get(content)
-        name, call_id = text_of(value.get("name")), text_of(value.get("id"))
+        name, call_id = text_or_empty(value.get("name")), text_or_empty(value.get("id"))
         yield number, name, payload if isinstance(payload, dict) else None, call_id, path
 
 
 def insert_call(
     intermediate: IntermediateData, index: int, name: str, arguments: Mapping[str, Any] | None = None
 ) -> None:
-    """A call before the one at `index`; without arguments it gets `{}`, as a model's calls have it."""
+    """Inserts a call before the call at `index`; without arguments, these are `{}` as in calls of models."""
     call = {"name": name, "args": dict(arguments or {})}
     calls = calls_in(intermediate)
     index = max(0, min(index, len(calls)))
@@ -264,7 +263,7 @@ def _paths(intermediate: IntermediateData, of_lists: str, of_events: str) -> lis
         ]
     listed = intermediate.list_of(of_lists)
     path = intermediate.list_path(of_lists) if listed else ()
-    return [(*path, index) for index, _ in dicts(listed)]
+    return [(*path, index) for index, _ in indexed_objects(listed)]
 
 
 def _free_id(calls: Sequence[CallEditor]) -> str:
@@ -276,6 +275,6 @@ def _free_id(calls: Sequence[CallEditor]) -> str:
 
 
 def _is_at_edge(parts: Sequence[PartIndex], call: int, *, after: bool) -> bool:
-    """Whether no other call of its event comes after a call, or before it."""
+    """Whether a call is the last one of its event (`after`), or the first one."""
     next_to = call + 1 if after else call - 1
     return not 0 <= next_to < len(parts) or parts[next_to][0] != parts[call][0]

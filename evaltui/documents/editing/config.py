@@ -24,6 +24,8 @@ Rule = Mapping[str, Any]
 # Where criteria are: those of metrics that ADK has, and the others.
 _ADK: JsonPath = ("criteria",)
 _OURS: JsonPath = (*BLOCK, "criteria")
+# Metrics of a config of agents-cli, which may have no threshold.
+_DEFINED: JsonPath = (*BLOCK, "metrics_to_run")
 _REPEATS: JsonPath = (*BLOCK, "repeats")
 _RUBRICS: JsonPath = ("rubrics",)
 # The metric that looks for a single tool takes its name under any of these.
@@ -48,15 +50,13 @@ class ConfigEditor(References):
     def metrics(self) -> list[str]:
         """The configured metrics, in the order in which they are scored."""
         names: dict[str, None] = {}
-        for owner in (_ADK, _OURS):
+        for owner in (_DEFINED, _ADK, _OURS):
             names |= dict.fromkeys(self._members(owner))
         return list(names)
 
     def criterion_path(self, metric: str) -> JsonPath | None:
-        """Where a metric is asked for, None where it is not.
-
-        The `evaltui` block counts where both have it, as when it is scored.
-        """
+        """The path of a metric's criterion; None without one. The `evaltui` block counts where both have
+        it, as in scoring."""
         owners = (owner for owner in (_OURS, _ADK) if metric in self._members(owner))
         return next(((*owner, metric) for owner in owners), None)
 
@@ -65,6 +65,11 @@ class ConfigEditor(References):
         path = self.criterion_path(metric)
         return None if path is None else value_at(self.config, path)
 
+    def definition(self, metric: str) -> Mapping[str, Any] | None:
+        """The definition of a metric of agents-cli; None for every other metric."""
+        definition = self._members(_DEFINED).get(metric)
+        return definition if isinstance(definition, dict) else None
+
     def threshold(self, metric: str) -> float | None:
         """The threshold of a metric; None where it is not configured, or its threshold is no number."""
         criterion = self.criterion(metric)
@@ -72,10 +77,10 @@ class ConfigEditor(References):
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def add_metric(self, metric: str, criterion: Any) -> None:
-        """Asks for a metric: in `criteria`, or in the `evaltui` block where ADK has no such metric.
+        """Adds a metric: to `criteria`, or to the `evaltui` block if ADK does not have it.
 
-        `criterion` is a threshold, or an object. Raises EditError where it is asked for already, and for a
-        metric that is reported without being asked for and takes no threshold.
+        `criterion` is a threshold or an object. Raises EditError for a metric that is in use, and for an
+        informational metric without a threshold.
         """
         if self.criterion_path(metric):
             raise EditError(f"{metric} is already a criterion")
@@ -93,12 +98,15 @@ class ConfigEditor(References):
 
     def remove_metric(self, metric: str) -> None:
         """Removes a metric from every place that configures it; its entry in `custom_metrics` stays."""
-        for owner in (_ADK, _OURS):
+        for owner in (_DEFINED, _ADK, _OURS):
             if metric in self._members(owner):
                 remove(self.config, (*owner, metric))
 
     def set_threshold(self, metric: str, threshold: float) -> None:
         """Sets a threshold; a criterion that is a number stays a number, an object stays an object."""
+        if self.definition(metric) is not None and self.criterion_path(metric) is None:
+            self.put_own_criterion(metric, threshold)
+            return
         path = self._known_path(metric)
         is_object = isinstance(value_at(self.config, path), dict)
         put(self.config, (*path, "threshold") if is_object else path, threshold)
@@ -151,7 +159,7 @@ class ConfigEditor(References):
         self.set_option(metric, _RUBRICS, rubrics)
 
     def remove_rubric(self, metric: str, index: int) -> None:
-        """Takes a rubric out; the list goes with its last one."""
+        """Removes a rubric, and the list if it is empty then."""
         rubrics = self.rubrics(metric)
         del rubrics[index]
         self.set_option(metric, _RUBRICS, rubrics or None)
@@ -165,7 +173,7 @@ class ConfigEditor(References):
     # Settings of the `evaltui` block
 
     def set_repeats(self, *, runs: int | None = None, pass_if: PassIf | None = None) -> None:
-        """Sets the number of runs of each case and how many must pass; None leaves a value as it is."""
+        """Sets the number of runs of each case and the pass policy; None leaves a value unchanged."""
         for name, value in (("runs", runs), ("pass_if", pass_if)):
             if value is not None:
                 put_member(self.config, _REPEATS, name, value)
@@ -184,10 +192,8 @@ class ConfigEditor(References):
     # Rules
 
     def put_rule(self, rule: Rule) -> None:
-        """Adds a rule at the end; where one is for the same argument and cases, that is changed.
-
-        Raises EditError for what is no rule.
-        """
+        """Adds a rule at the end, or replaces the rule for the same argument and cases. Raises EditError
+        for an invalid rule."""
         model, problems = validate_model(ArgRule, dict(rule))
         if model is None:
             raise EditError(f"not a rule: {problems[0]}")
@@ -215,7 +221,7 @@ class ConfigEditor(References):
             self.append_entries("answers", [rule])
 
     def remove_rule(self, index: int) -> None:
-        """Takes a rule out; the list goes with its last one. Raises EditError where there is none."""
+        """Removes a rule, and the list if it is empty then. Raises EditError for a missing rule."""
         if not isinstance(value_at(self.config, (*RULES, index)), dict):
             raise EditError(f"The config has no rule {index + 1}")
         self.remove_entries("rules", [index])
@@ -245,14 +251,15 @@ def _key(name: str, holder: Mapping[str, Any], spell: Callable[[str], str]) -> s
 
 
 def _nested(steps: Sequence[str], value: Any, spell: Callable[[str], str]) -> dict[str, Any]:
-    """`["a", "b"]` and 1 as `{"a": {"b": 1}}`."""
+    """A value inside new objects: `{"a": {"b": 1}}` for `["a", "b"]` and 1."""
     for step in reversed(steps):
         value = {spell(step): value}
     return dict(value)
 
 
 def _is_camel(criterion: Mapping[str, Any]) -> bool:
-    """Whether an object's keys, and those inside it, are camelCase as far as they tell."""
+    """Whether the keys of an object, nested ones included, are camelCase as far as they differ from
+    snake_case."""
     keys = [*criterion, *(key for inner in criterion.values() if isinstance(inner, dict) for key in inner)]
     return any(key != key.lower() for key in keys) and not any("_" in key for key in keys)
 

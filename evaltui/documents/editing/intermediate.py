@@ -1,7 +1,7 @@
-"""The intermediate data of a turn: calls, responses and texts before its answer, in one of two shapes.
+"""The intermediate data of a turn: calls, responses and texts before its answer, in one of two forms.
 
 Written by hand, `intermediate_data` has three lists; recorded, it has events whose parts are texts, calls and
-responses. A turn keeps the shape it has.
+responses. A turn keeps its form.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import dicts, list_at, spelt, text_of, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in, text_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.json_paths import field_path, field_value, in_style
 from evaltui.documents.values import insert, put, remove
@@ -42,7 +42,7 @@ class IntermediateData:
         value = value_at(self.data, self.path)
         if not isinstance(value, dict):
             return None
-        return "events" if spelt("invocation_events", value) in value else "lists"
+        return "events" if spelling_in("invocation_events", value) in value else "lists"
 
     # As lists
 
@@ -75,23 +75,23 @@ class IntermediateData:
 
     def parts(self) -> Iterator[tuple[PartIndex, dict[str, Any]]]:
         """Every part of every event, in order."""
-        for event, _ in dicts(list_at(self.data, self.events_path)):
-            for number, part in dicts(list_at(self.data, self.parts_path(event))):
+        for event, _ in indexed_objects(list_at(self.data, self.events_path)):
+            for number, part in indexed_objects(list_at(self.data, self.parts_path(event))):
                 yield (event, number), part
 
     def parts_with(self, field: str) -> list[PartIndex]:
         """The parts of events that hold this field as an object."""
-        return [at for at, part in self.parts() if isinstance(part.get(spelt(field, part)), dict)]
+        return [at for at, part in self.parts() if isinstance(part.get(spelling_in(field, part)), dict)]
 
     def holds_only(self, event: int, field: str) -> bool:
         """Whether an event consists of parts with this field and nothing else."""
         parts = list_at(self.data, self.parts_path(event))
         return bool(parts) and all(
-            isinstance(part, dict) and isinstance(part.get(spelt(field, part)), dict) for part in parts
+            isinstance(part, dict) and isinstance(part.get(spelling_in(field, part)), dict) for part in parts
         )
 
     def author_of(self, event: int) -> str:
-        return text_of(value_at(self.data, (*self.events_path, event, "author")))
+        return text_or_empty(value_at(self.data, (*self.events_path, event, "author")))
 
     def remove_parts(self, gone: Collection[PartIndex]) -> None:
         """Removes parts of events, and the events that are left without any."""
@@ -100,14 +100,15 @@ class IntermediateData:
             remove(self.data, (*self.events_path, at[0]) if is_last else self.part_path(at))
 
     def insert_event(self, index: int, part: Mapping[str, Any], role: str, author: str = "") -> None:
-        """An event with one part, before the one at `index`; no `author` means that of the events around."""
+        """Inserts an event with one part before the event at `index`; without `author`, by the author of
+        the events around it."""
         author = author or _author_near(list_at(self.data, self.events_path), index)
         event = {"author": author, "content": {"parts": [dict(part)], "role": role}}
         insert(self.data, self.events_path, index, event)
 
     @property
     def end_of_events(self) -> int:
-        """The index after the last event with parts: that of the answer is recorded without content."""
+        """The index after the last event with parts; the event of the answer has none."""
         last = max((event for (event, _), _ in self.parts()), default=None)
         return 0 if last is None else last + 1
 
@@ -158,13 +159,13 @@ def intermediate_responses(intermediate: IntermediateData) -> list[IntermediateR
     return [
         IntermediateResponse(
             intermediate,
-            text_of(value_at(data, (*pairs, pair, 0))),
+            text_or_empty(value_at(data, (*pairs, pair, 0))),
             part["text"],
             (*pairs, pair, 1, number),
             (*pairs, pair),
         )
         for pair in range(len(list_at(data, pairs)))
-        for number, part in dicts(list_at(data, (*pairs, pair, 1)))
+        for number, part in indexed_objects(list_at(data, (*pairs, pair, 1)))
         if _is_text(part)
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaltui.core.model.json_values import camel, list_at, spelt, value_at
+from evaltui.core.model.json_values import camel, list_at, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import eval_ids_of
 
@@ -49,7 +49,7 @@ _CAMEL = frozenset(map(camel, _FIELDS))
 def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
     """The path of a field of the object at `owner`, in the spelling there or of its surroundings."""
     holder = value_at(data, owner)
-    if isinstance(holder, dict) and (spelling := spelt(name, holder)) in holder:
+    if isinstance(holder, dict) and (spelling := spelling_in(name, holder)) in holder:
         return (*owner, spelling)
     return (*owner, name_in_style(data, owner, name))
 
@@ -57,13 +57,13 @@ def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
 def field_value(data: Any, owner: JsonPath, name: str) -> Any:
     """The value of a field in either spelling, None where it is absent."""
     holder = value_at(data, owner)
-    return holder.get(spelt(name, holder)) if isinstance(holder, dict) else None
+    return holder.get(spelling_in(name, holder)) if isinstance(holder, dict) else None
 
 
 def name_in_style(data: Any, path: JsonPath, name: str) -> str:
-    """A field's name as the objects from `path` outwards spell theirs; snake_case where none of them tells.
+    """The name of a field in the spelling of the objects around `path`; snake_case where they do not tell.
 
-    The level of the set does not count: ADK reads snake_case alone there, whatever its cases have.
+    The set level is ignored, because ADK accepts only snake_case there.
     """
     levels = [data := value_at(data, (step,)) for step in path]
     for level in reversed(levels):
@@ -81,12 +81,12 @@ def _shows_style(level: Mapping[str, Any]) -> bool:
 
 
 def in_style(data: Any, path: JsonPath, value: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of fields, to be put at or inside `path`, with its own names spelt as those around."""
+    """An object with its field names in the spelling of the objects around `path`."""
     return {name_in_style(data, path, name): item for name, item in value.items()}
 
 
 def cases_path(data: Any) -> JsonPath:
-    return (spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases",)
+    return (spelling_in("eval_cases", data) if isinstance(data, dict) else "eval_cases",)
 
 
 def set_id(data: Any) -> str:
@@ -95,5 +95,5 @@ def set_id(data: Any) -> str:
 
 
 def eval_ids(data: Any) -> list[str]:
-    """The ids of all cases in order; "" for those that have none."""
+    """The ids of all cases in order; "" for a case without one."""
     return [eval_id or "" for eval_id in eval_ids_of(list_at(data, cases_path(data)))]

@@ -1,7 +1,6 @@
-"""Problems of eval sets and configs that have exactly one right mend, and the mends.
+"""Mends of problems of eval sets and configs where only one change is possible.
 
-A mend never changes what evaltui reads in a file that it can read: it moves and renames what is there, and
-removes what is there twice.
+A mend moves, renames or removes duplicates, but never changes the meaning of a valid file.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pydantic import BaseModel
 from evaltui.core.metrics.config_validation import IGNORED_SETTING
 from evaltui.core.metrics.registry import is_own
 from evaltui.core.model.eval_set import EvalCase, EvalSet, Invocation
-from evaltui.core.model.json_values import ABSENT, camel, dicts, list_at, spelt, value_at
+from evaltui.core.model.json_values import ABSENT, camel, indexed_objects, list_at, spelling_in, value_at
 from evaltui.core.model.model_errors import objects_in, spellings
 from evaltui.core.model.problems import (
     DUPLICATE_KEY,
@@ -90,7 +89,7 @@ def _remove_twins_of_set(data: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _objects_of_cases(data: Any) -> Iterator[tuple[dict[str, Any], JsonPath, Sequence[type[BaseModel]]]]:
-    for index, case in dicts(list_at(data, cases := cases_path(data))):
+    for index, case in indexed_objects(list_at(data, cases := cases_path(data))):
         for below, holder, models in list(objects_in(EvalCase, case)):
             yield holder, (*cases, index, *below), models
 
@@ -99,7 +98,7 @@ def _contents(data: Any) -> Iterator[tuple[Any, JsonPath, str]]:
     """The contents of turns, with their paths and the roles they should have."""
     for turn, path, models in _objects_of_cases(data):
         for name, role in _ROLES.items() if Invocation in models else ():
-            key = spelt(name, turn)
+            key = spelling_in(name, turn)
             yield turn.get(key), (*path, key), role
 
 
@@ -110,7 +109,7 @@ def _contents(data: Any) -> Iterator[tuple[Any, JsonPath, str]]:
 def _move_directions(data: dict[str, Any]) -> Iterator[Finding]:
     """Moves a misplaced `lower_is_better` of a custom metric to its criterion."""
     editor = ConfigEditor(data)
-    custom = value_at(data, (key := spelt("custom_metrics", data),))
+    custom = value_at(data, (key := spelling_in("custom_metrics", data),))
     for name, metric in custom.items() if isinstance(custom, dict) else ():
         criterion = editor.criterion(name)
         has_it = isinstance(criterion, dict) and any(option in criterion for option in _LOWER)
@@ -131,7 +130,7 @@ def _move_directions(data: dict[str, Any]) -> Iterator[Finding]:
 
 @IGNORED_SETTING.mends("config")
 def _move_criteria(data: dict[str, Any]) -> Iterator[Finding]:
-    custom = value_at(data, (spelt("custom_metrics", data),))
+    custom = value_at(data, (spelling_in("custom_metrics", data),))
     criteria = value_at(data, ("criteria",))
     for name, criterion in list(criteria.items()) if isinstance(criteria, dict) else ():
         is_theirs = isinstance(custom, dict) and name in custom
@@ -142,7 +141,7 @@ def _move_criteria(data: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _is_misplaced(name: str, criterion: Any) -> bool:
-    """Whether ADK would find no such metric."""
+    """Whether ADK does not have a metric at its place."""
     return is_own(name) or (isinstance(criterion, dict) and "function" in criterion)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from evaltui.core.model.json_values import dicts, list_at
+from evaltui.core.model.json_values import indexed_objects, list_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.values import append, remove
@@ -34,11 +34,11 @@ class References:
     """The marks, rules, checks of answers and tags of a config, with the methods that keep them true."""
 
     config: Any
-    """The parsed JSON of the config, None where there is no file."""
+    """The parsed JSON of the config; None without a file."""
 
     def entries(self, name: BlockList) -> Iterator[tuple[int, dict[str, Any]]]:
         """The entries of a list of the `evaltui` block, each with its index."""
-        return dicts(list_at(self.config, (*BLOCK, name)))
+        return indexed_objects(list_at(self.config, (*BLOCK, name)))
 
     # Marks on turns
 
@@ -148,8 +148,8 @@ class References:
     ) -> CopiedReferences:
         """The entries that copies of cases need, from the `(case, its copy)` pairs.
 
-        With `elsewhere` the copies have another config: a rule without a set has to be brought along then,
-        while in the same config it holds for a copy of the same name as it is.
+        With `elsewhere`, the copies have another config, so that a rule without a set is also needed; in the
+        same config it applies to a copy with the same id already.
         """
         copies: dict[BlockList, list[Entry]] = {name: [] for name in BLOCK_LISTS}
         for name, entries in copies.items():
@@ -192,7 +192,7 @@ class References:
             append(self.config, (*BLOCK, name), entry)
 
     def remove_entries(self, name: BlockList, indices: Sequence[int]) -> None:
-        """Takes entries out of a list of the `evaltui` block; the list goes with its last entry."""
+        """Removes entries from a list of the `evaltui` block, and the list if it is empty then."""
         path: JsonPath = (*BLOCK, name)
         for index in sorted(indices, reverse=True):
             remove(self.config, (*path, index))

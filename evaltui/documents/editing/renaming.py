@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaltui.core.model.arg_rule import arg_path_text, parse_arg_path
-from evaltui.core.model.json_values import dicts, list_at, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.renaming import (
     NameKind,
@@ -45,7 +45,7 @@ def rename_in_set(data: Any, renaming: Renaming) -> Iterator[JsonPath]:
         yield from rename_places(names_in(case, path), renaming)
         yield from _rename_in_rubrics(case, path, renaming)
         conversation = field_path(case, (), "conversation")
-        for number, turn in dicts(list_at(case, conversation)):
+        for number, turn in indexed_objects(list_at(case, conversation)):
             yield from _rename_in_rubrics(turn, (*path, *conversation, number), renaming)
 
 
@@ -75,7 +75,7 @@ def _names_in_config(data: Any) -> Iterator[NamePlace]:
 
 
 def _names_in_rules(data: Any) -> Iterator[NamePlace]:
-    rules = [rule for rule in dicts(list_at(data, RULES)) if isinstance(rule[1].get("tool"), str)]
+    rules = [rule for rule in indexed_objects(list_at(data, RULES)) if isinstance(rule[1].get("tool"), str)]
     arguments = [(index, rule, argument) for index, rule in rules if (argument := _argument(rule))]
     for index, rule in rules:
         others = {other["tool"] for _, other in rules} - {rule["tool"]}
@@ -97,7 +97,7 @@ def _argument(rule: dict[str, Any]) -> str:
 
 
 def _path_place(rule: dict[str, Any]) -> Any:
-    """Puts another argument at the beginning of a rule's path, whose rest stays as it is written."""
+    """Replaces the argument at the start of a rule's path; the rest of the path stays."""
 
     def put(name: str) -> None:
         old, path = _argument(rule), rule["arg"]
@@ -114,7 +114,7 @@ def _path_place(rule: dict[str, Any]) -> Any:
 
 def _rename_in_rubrics(owner: Any, path: JsonPath, renaming: Renaming) -> Iterator[JsonPath]:
     """Renames in the texts of rubrics."""
-    for index, rubric in dicts(list_at(owner, ("rubrics",))):
+    for index, rubric in indexed_objects(list_at(owner, ("rubrics",))):
         at = field_path(rubric, field_path(rubric, (), "rubric_content"), "text_property")
         text = value_at(rubric, at)
         if isinstance(text, str) and (renamed := renamed_text(text, renaming)) != text:

@@ -32,7 +32,7 @@ class StateEditor:
 
     @property
     def value(self) -> dict[str, Any]:
-        """Empty where there is none."""
+        """The session state; empty without one."""
         value = value_at(self.data, self.path)
         return value if isinstance(value, dict) else {}
 

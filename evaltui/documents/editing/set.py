@@ -1,4 +1,4 @@
-"""An eval set and its cases: every change to the list of cases, and to what is in one."""
+"""Changes of an eval set: of its list of cases, and within a case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
+from evaltui.core.model.datasets import checks_unspecified, without_original
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath
@@ -29,7 +29,7 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.values import copy_of, discard, insert, move, put, remove
 from evaltui.text.figures import counted
 
-_LONGEST_ID = 200
+_MAX_ID_LENGTH = 200
 
 
 class CaseEditor:
@@ -82,7 +82,7 @@ class CaseEditor:
     @property
     def checks_unspecified(self) -> bool:
         """Whether absent responses and calls are expectations, as in ADK; not in an EvaluationDataset."""
-        return self.value.get(OWN_KEY) != UNSPECIFIED
+        return checks_unspecified(self.value)
 
     @property
     def turn_count(self) -> int:
@@ -172,8 +172,8 @@ def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None
     """The sentence why a new set cannot have an id; None where it can. The allowed characters are ADK's."""
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
         return "A set id has letters a–z, digits and _"
-    if len(eval_set_id) > _LONGEST_ID:
-        return f"A set id has at most {counted(_LONGEST_ID, 'character')}: it names a file"
+    if len(eval_set_id) > _MAX_ID_LENGTH:
+        return f"A set id has at most {counted(_MAX_ID_LENGTH, 'character')}: it names a file"
     return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
 
 
@@ -349,7 +349,7 @@ class SetEditor:
         first = target.count if index is None else index
         for at, (editor, (_, (_, new))) in enumerate(zip(editors, pairs, strict=True), first):
             key = str(editor.field_path("eval_id")[-1])
-            value = editor.value
+            value = without_original(editor.value)
             insert(target.data, target.path, at, {**value, key: new} if value.get(key) != new else value)
 
 

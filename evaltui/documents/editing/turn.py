@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import dicts, list_at, spelt, value_at
+from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing import intermediate
 from evaltui.documents.editing.calls import CallEditor, ResponseEditor, calls_in, insert_call, responses_in
@@ -39,7 +39,7 @@ class MessageEditor:
     """The parsed JSON of the eval set."""
     path: JsonPath
     role: Literal["user", "model"]
-    """Whose message it is, which is written where the message is new."""
+    """The role of the message, which is written in a new message."""
 
     @property
     def exists(self) -> bool:
@@ -58,7 +58,7 @@ class MessageEditor:
         """The texts in order, without thoughts."""
         return [
             TextPart(part["text"], index, (*self.parts_path, index))
-            for index, part in dicts(self.parts)
+            for index, part in indexed_objects(self.parts)
             if isinstance(part.get("text"), str) and not part.get("thought")
         ]
 
@@ -89,7 +89,7 @@ class MessageEditor:
             insert(self.data, self.parts_path, behind, {"text": text})
 
     def add_parts(self, parts: list[dict[str, Any]]) -> None:
-        """Adds parts at the end of the message, which is made where there is none."""
+        """Adds parts at the end of the message, which is created if it is missing."""
         if not self.exists:
             put(self.data, self.path, {"parts": parts, "role": self.role})
         elif not isinstance(value_at(self.data, self.parts_path), list):
@@ -115,7 +115,7 @@ class MessageEditor:
         if response is None:
             raise EditError(f"Part {part + 1} of the message is not a response")
         if response.get(field) != value:
-            key = spelt("function_response", self.parts[part])
+            key = spelling_in("function_response", self.parts[part])
             put(self.data, (*self.parts_path, part, key, field), value)
 
     def remove(self) -> None:
@@ -125,7 +125,7 @@ class MessageEditor:
 
 def response_in(part: Any) -> dict[str, Any] | None:
     """The function response that a part is; None where it is none."""
-    response = part.get(spelt("function_response", part)) if isinstance(part, dict) else None
+    response = part.get(spelling_in("function_response", part)) if isinstance(part, dict) else None
     return response if isinstance(response, dict) else None
 
 
@@ -142,17 +142,17 @@ class TurnExpectation:
 
     kind: ExpectationKind
     context: bool
-    """Whether the turn is run and not scored, whatever it says of calls."""
+    """Whether the turn is run and not scored, with any expectation of calls."""
 
 
 @dataclass(frozen=True)
 class TurnEditor:
-    """One turn of a case, from `CaseEditor.turn`."""
+    """A turn of a case, created by `CaseEditor.turn`."""
 
     data: Any
     """The parsed JSON of the eval set."""
     config: Any
-    """The parsed JSON of the config that scores the set, None where there is no file."""
+    """The parsed JSON of the config of the set; None without a file."""
     case: CaseRef
     path: JsonPath
 
@@ -196,7 +196,7 @@ class TurnEditor:
         self._renumber(now)
 
     def delete(self) -> None:
-        """Its mark goes with it."""
+        """Deletes the turn with its mark."""
         turn = self.number
         remove(self.data, self.path)
         self._renumber(lambda number: None if number == turn else number - (number > turn))
@@ -224,14 +224,15 @@ class TurnEditor:
         return calls_in(self.intermediate)
 
     def call(self, number: int) -> CallEditor:
-        """Raises EditError where there is no such call."""
+        """The editor of a call. Raises EditError for a missing call."""
         calls = self.calls
         if not 0 <= number < len(calls):
             raise EditError(f"turn {self.number + 1} expects no call {number + 1}")
         return calls[number]
 
     def insert_call(self, index: int, name: str, arguments: Mapping[str, Any] | None = None) -> None:
-        """A call before the one at `index`; without arguments it gets `{}`, as a model's calls have it."""
+        """Inserts a call before the call at `index`; without arguments, these are `{}` as in calls of
+        models."""
         insert_call(self.intermediate, index, name, arguments)
 
     @property
@@ -239,7 +240,7 @@ class TurnEditor:
         return responses_in(self.intermediate)
 
     def response(self, number: int) -> ResponseEditor:
-        """Raises EditError where there is no such response."""
+        """The editor of a response. Raises EditError for a missing response."""
         responses = self.responses
         if not 0 <= number < len(responses):
             raise EditError(f"turn {self.number + 1} has no tool response {number + 1}")
@@ -251,7 +252,7 @@ class TurnEditor:
         return intermediate.intermediate_responses(self.intermediate)
 
     def intermediate_response(self, number: int) -> IntermediateResponse:
-        """Raises EditError where there is no such text."""
+        """The editor of a text before the answer. Raises EditError for a missing text."""
         texts = self.intermediate_responses
         if not 0 <= number < len(texts):
             turn = self.number + 1
@@ -259,7 +260,7 @@ class TurnEditor:
         return texts[number]
 
     def add_intermediate_response(self, author: str, text: str) -> None:
-        """After all the others. A turn that left its calls unspecified says by it that there are none."""
+        """Adds a text after the others; a turn with unspecified calls then expects no calls."""
         intermediate.add_intermediate_response(self.intermediate, author, text)
 
     # What it expects of calls as a whole
@@ -272,11 +273,11 @@ class TurnEditor:
         return TurnExpectation(self._written_kind, context=mode == "context")
 
     def set_expectation(self, kind: ExpectationKind) -> None:
-        """Makes the expectation one of the four kinds.
+        """Sets one of the four kinds of expectation.
 
-        `unchecked` is a mark in the config, which takes the place of `context`, and leaves the calls where
-        they are. `calls` adds a call without a name where there is none. `none` takes out the calls and
-        their responses, `unspecified` all that is said of what happens before the answer.
+        `unchecked` is a mark in the config in place of `context`, and keeps the calls. `calls` adds a call
+        without a name if there is none. `none` removes calls and responses, `unspecified` also the texts
+        before the answer.
         """
         if kind == "unchecked":
             self._references.mark_turn(self.case, self.number, "skip")
@@ -292,7 +293,7 @@ class TurnEditor:
             remove(self.data, self.intermediate.path)
 
     def set_context(self, *, on: bool) -> None:
-        """Runs the turn without scoring it, whatever other mark it has; or scores it."""
+        """Switches a turn between run without scoring and scored, in place of any other mark."""
         change = self._references.mark_turn if on else self._references.unmark_turn
         change(self.case, self.number, "context")
 

@@ -1,1 +1,1 @@
-"""The report to open in a browser: one file that needs no network, and no scripts to be read."""
+"""The HTML report: one file without network access, readable without scripts."""

@@ -1,4 +1,4 @@
-"""The details of cases in the page: HTML of the first ones, compressed data of the rest."""
+"""The details of cases in the HTML page: HTML for the first cases, compressed data for the others."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from evaltui.runs.report import RunReport
 from evaltui.text.values import visible
 
 # Cases that are HTML, those that did not pass first; the others are data that is read when they are opened.
-MOST_CASES = 200
+MAX_CASES = 200
 # Characters of HTML up to which further cases are HTML: any, and those that passed.
-_MOST_CHARACTERS, _MOST_OF_PASSED = 1_450_000, 1_000_000
+_MAX_CHARACTERS, _MAX_PASSED = 1_450_000, 1_000_000
 # Cases of one piece of data.
-_IN_A_BLOCK = 50
+_CASES_PER_BLOCK = 50
 # Characters of data from which on it is in a file.
-_IN_MEMORY = 8 << 20
+_MAX_BYTES_IN_MEMORY = 8 << 20
 
 
 class Bodies:
-    """HTML by anchor, or a place in the data, of which much is in a file that nobody else sees."""
+    """Details of cases by anchor, as HTML or as a place in the data, most of which is in a temporary file."""
 
     def __init__(self, report: RunReport) -> None:
         self._report = report
@@ -38,30 +38,30 @@ class Bodies:
         self.html: dict[str, Any] = {}
         self.places: dict[str, str] = {}
         """`2.17`: the number of a block, and of a case in it."""
-        self._blocks = SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="ascii")  # noqa: SIM115
+        self._blocks = SpooledTemporaryFile(_MAX_BYTES_IN_MEMORY, "w+", encoding="ascii")  # noqa: SIM115
         self._block_count = 0
 
     def write(self, sets: Sequence[ListedSet]) -> None:
-        """Writes the details of all listed cases, read one at a time."""
+        """Writes the details of all listed cases, reading one case at a time."""
         cases = [(listed, number) for listed in sets for number in range(len(listed.cases))]
         written, waiting = 0, []
         for listed, number in sorted(cases, key=lambda place: place[0].summaries[place[1]].passes):
             anchor, case = listed.anchors[number], listed.cases[number]
             body = self._body(case)
-            most = _MOST_OF_PASSED if case.passed else _MOST_CHARACTERS
-            if len(self.html) < MOST_CASES and written + len(body) <= most:
+            most = _MAX_PASSED if case.passed else _MAX_CHARACTERS
+            if len(self.html) < MAX_CASES and written + len(body) <= most:
                 self.html[anchor] = markup(body)
                 written += len(body)
             else:
                 waiting.append((anchor, body))
-                if len(waiting) == _IN_A_BLOCK:
+                if len(waiting) == _CASES_PER_BLOCK:
                     self._close(waiting)
                     waiting = []
         if waiting:
             self._close(waiting)
 
     def blocks(self) -> Iterator[str]:
-        """The data, in base64."""
+        """The data blocks, in base64."""
         self._blocks.seek(0)
         for line in self._blocks:
             yield line.rstrip("\n")

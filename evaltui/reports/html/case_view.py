@@ -1,4 +1,4 @@
-"""A case as the report shows it: what its template writes out."""
+"""The data of a case for the templates of the HTML report."""
 
 from __future__ import annotations
 
@@ -9,44 +9,52 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, TurnResult
-from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
+from evaltui.core.trace.span_lines import (
+    KIND_ROLES,
+    TIMED_KINDS,
+    Scale,
+    one_line,
+    span_body_line,
+    text_of,
+    tokens_of,
+)
 from evaltui.core.trace.spans import Span, SpanTree, time_spent
 from evaltui.reports.details import repeat_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROW_MARKS
-from evaltui.views.judged import Judged
+from evaltui.views.judged import JudgeFindings
 from evaltui.views.repeats import worst_repeat
 from evaltui.views.result import (
     ErrorRow,
     InformationalRow,
     MetricRow,
     TurnRows,
+    conversation_findings,
     error_rows,
     informational_rows,
     metric_rows,
     turn_rows,
-    whole_conversation,
 )
 from evaltui.views.rows import Row, state_rows
 
 # The log has them all.
-_MOST_ROWS = 1_000
+_MAX_ROWS = 1_000
 # Cells: what is longer is wrapped by the browser.
-_ROOM = 10_000
-_MOST_DEPTH = 6
+_LINE_WIDTH = 10_000
+_MAX_DEPTH = 6
 
 
 @dataclass(frozen=True)
 class SpanRow:
-    """A span: what it was, how long it took, and where its bar begins and ends, in percent of the case."""
+    """A span of a trace: kind, text, duration, and the place of its bar in percent of the case's time."""
 
     kind: str
     role: str
     depth: int
     what: Line
     mark: tuple[str, str]
-    """How a call differs from what is expected; `("", "")` where it does not."""
+    """The difference of a call from its expectation, as mark and role; `("", "")` for none."""
     tokens: str
     seconds: str
     begin: float
@@ -56,7 +64,7 @@ class SpanRow:
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """The rows of a turn's trace."""
+    """The spans of a turn."""
 
     title: str
     user: str
@@ -66,32 +74,32 @@ class TurnTrace:
 
 @dataclass(frozen=True)
 class TraceView:
-    """The trace of one run of a case, and what all of it took."""
+    """The trace of one run of a case, with totals."""
 
     turns: tuple[TurnTrace, ...]
     spent: tuple[tuple[str, str, str], ...]
-    """Kinds of work with their time and count: `("model", "2.8 s", "7 calls")`."""
+    """Kinds of work with time and count: `("model", "2.8 s", "7 calls")`."""
     tokens: str
-    """`2,412 tokens`; "" where nobody reports any."""
+    """The tokens, `2,412 tokens`; "" where none are reported."""
     left_out: str
-    """How many spans are not shown; "" for none."""
+    """The number of omitted spans, as text; "" for none."""
 
 
 def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceView | None:
-    """None where no event is known."""
+    """The trace of a run of a case; None without events."""
     if not events:
         return None
     tree = SpanTree()
     tree.add(events)
     scale = Scale.of(tree.spans, tree.turns)
-    views, room = [], _MOST_ROWS
+    views, room = [], _MAX_ROWS
     for turn in tree.turns:
-        below = list(_below(tree.spans, turn))
+        below = list(_spans_below(tree.spans, turn))
         shown = below[:room]
         room -= len(shown)
         rows = tuple(_row(span, scale, turns) for span in shown)
         views.append(TurnTrace(_title(turn), _user(turn), show_duration(turn.seconds), rows))
-    left_out = len(tree.spans) - len(tree.turns) - (_MOST_ROWS - room)
+    left_out = len(tree.spans) - len(tree.turns) - (_MAX_ROWS - room)
     return TraceView(
         turns=tuple(views),
         spent=tuple(_spent(tree)),
@@ -100,8 +108,8 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
     )
 
 
-def _below(spans: Sequence[Span], turn: Span) -> Iterator[Span]:
-    """The spans of a turn, each before those inside of it."""
+def _spans_below(spans: Sequence[Span], turn: Span) -> Iterator[Span]:
+    """The spans of a turn, each before the spans inside it."""
     stack = list(reversed(turn.children))
     while stack:
         span = spans[stack.pop()]
@@ -115,7 +123,7 @@ def _title(turn: Span) -> str:
 
 def _user(turn: Span) -> str:
     message = turn.events[0].content if turn.events and turn.events[0].kind == "user" else None
-    return short(text_of(message))
+    return one_line(text_of(message))
 
 
 def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
@@ -123,16 +131,16 @@ def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     if span.kind == "agent" and span.tokens:
         tokens = show_number(span.tokens)
-    timed = span.kind in TIMED
+    timed = span.kind in TIMED_KINDS
     begin = 100 * (span.start - scale.start) / whole if whole else 0.0
     width = 100 * span.seconds / whole if whole else 0.0
     return SpanRow(
         kind=span.kind,
         role="error"
-        if span.failed and span.kind in ("error", *TIMED)
+        if span.failed and span.kind in ("error", *TIMED_KINDS)
         else KIND_ROLES.get(span.kind, "muted"),
-        depth=min(_MOST_DEPTH, span.depth - 1),
-        what=what_line(span, _ROOM),
+        depth=min(_MAX_DEPTH, span.depth - 1),
+        what=span_body_line(span, _LINE_WIDTH),
         mark=_mark(span, turns),
         tokens=tokens,
         seconds="" if not timed else UNKNOWN if span.is_open else show_duration(span.seconds),
@@ -143,7 +151,7 @@ def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
 
 
 def _mark(span: Span, turns: Sequence[TurnResult]) -> tuple[str, str]:
-    """How the call of a span differs: the rows of a turn are in the order in which calls were made."""
+    """The mark of the call of a span; the rows of a turn are in the order in which calls were made."""
     if span.call is None or span.turn is None or not 0 <= span.turn < len(turns):
         return "", ""
     turn = turns[span.turn]
@@ -173,20 +181,20 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class RepeatView:
-    """One run of a case."""
+    """The data of one run of a case."""
 
     title: str
-    """`Repeat 2 of 5`; "" where there is but one."""
+    """The title, `Repeat 2 of 5`; "" for a single run."""
     status: Status
     seconds: str
     why: str
     metrics: Sequence[MetricRow]
     informational: Sequence[InformationalRow]
     turns: Sequence[TurnRows]
-    whole: Sequence[Judged]
-    """The judges' findings on the whole conversation."""
+    whole: Sequence[JudgeFindings]
+    """The findings of judges on the whole conversation."""
     ended: str
-    """How the conversation with a simulated user ended; "" for other cases."""
+    """The end of a conversation with a simulated user; "" for other cases."""
     state: Sequence[Row]
     errors: Sequence[ErrorRow]
     trace: TraceView | None
@@ -194,7 +202,7 @@ class RepeatView:
 
 @dataclass(frozen=True)
 class CaseView:
-    """All of a case. `deciding` is the number of the repeat whose verdict counts, from 0."""
+    """The data of a case; `deciding` is the index of the repeat that decides its outcome, from 0."""
 
     why: str
     command: str
@@ -206,11 +214,11 @@ class CaseView:
 
 
 Events = Mapping[int, Sequence[Event]]
-"""The events of a case by repeat, from 0."""
+"""Events of a case by repeat, from 0."""
 
 
 def case_view(case: CaseResult, events: Events, command: str) -> CaseView:
-    """`events` are empty where the run was not stored."""
+    """The data of a case; `events` are empty for a run that was not stored."""
     deciding = worst_repeat(case)
     views = []
     for number, repeat in enumerate(case.repeats or [None]):
@@ -229,14 +237,14 @@ def case_view(case: CaseResult, events: Events, command: str) -> CaseView:
 
 
 def first_user_text(case: CaseResult) -> str:
-    """The first message of the user; "" where it is not known."""
+    """The first message of the user; "" where it is unknown."""
     simulated = next((turn.user for turn in case.turns if turn.user), "")
     actual = next((repeat.actual for repeat in case.repeats if repeat.actual), ())
     return simulated or _message(actual, 0)
 
 
 def _message(actual: Sequence[Invocation], number: int) -> str:
-    """The user's message in a turn, from 0; "" where the agent did not come so far."""
+    """The user's message in a turn, from 0; "" where the agent did not reach the turn."""
     return user_text(actual[number].user_content) if number < len(actual) else ""
 
 
@@ -259,7 +267,7 @@ def _repeat(
             turn_rows(result, place, _message(actual, place), every_vote=True)
             for place in range(len(result.turns))
         ],
-        whole=whole_conversation(result, every_vote=True),
+        whole=conversation_findings(result, every_vote=True),
         ended=result.stopped,
         state=list(state_rows(result.state)),
         errors=error_rows(result),

@@ -1,4 +1,4 @@
-"""The page of a matrix: what each variant comes to, a plot, the cases, and what failed. It has no script."""
+"""The HTML page of a matrix: totals of the variants, a plot, the cases, and failures; without scripts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.reports.html.bodies import MOST_CASES
+from evaltui.reports.html.bodies import MAX_CASES
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.figures import show_rate
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.views.matrix import cell_line, matrix_facts, plot_of, sum_rows, variant_changes
 
-_MOST_CHARACTERS = 1_450_000
+_MAX_CHARACTERS = 1_450_000
 # Glyphs of repeats that are shown one by one.
-_MOST_REPEATS = 10
+_MAX_REPEATS = 10
 # Of the plot, in its own units.
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 240, 48, 28
 # Of a name in the plot: a letter and a line.
@@ -41,7 +41,7 @@ class PointView:
 
 
 def html_matrix(report: MatrixReport) -> str:
-    """One file: its styles are part of it, and its policy forbids everything else."""
+    """The HTML text of a matrix in one file, with its styles and a policy that forbids everything else."""
     matrix, style = report.matrix, own_text("report.css")
     bodies, left_out = _bodies(report)
     started = report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -83,15 +83,15 @@ _Bodies = Mapping[tuple[int, CaseId], tuple[str, str]]
 
 
 def _cells(row: Row, bodies: _Bodies) -> Iterator[tuple[Line, str]]:
-    """Each with where its details are on the page; "" for none."""
+    """The cells of a row, each with the anchor of its details; "" for none."""
     for place, cell in enumerate(row.cells):
-        yield cell_line(cell, _MOST_REPEATS), bodies.get((place, row.case), ("", ""))[0]
+        yield cell_line(cell, _MAX_REPEATS), bodies.get((place, row.case), ("", ""))[0]
 
 
 def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
-    """The details of the cells that did not pass, as long as there is room, and how many are left out."""
+    """The details of the cells that did not pass, as many as fit, and the number of omitted ones."""
     matrix, template = report.matrix, environment().get_template("case.html.j2")
-    runs = [_opened(log) for log in report.logs]
+    runs = [_open_log(log) for log in report.logs]
     bodies: dict[tuple[int, CaseId], tuple[str, str]] = {}
     written = left_out = 0
     for row in matrix.rows:
@@ -99,7 +99,7 @@ def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
             if cell.case is None or cell.case.status is Status.PASSED:
                 continue
             result = _result(runs[place], row.case)
-            if result is None or len(bodies) >= MOST_CASES or written > _MOST_CHARACTERS:
+            if result is None or len(bodies) >= MAX_CASES or written > _MAX_CHARACTERS:
                 left_out += 1
                 continue
             body: str = template.render(case=case_view(result, {}, ""))
@@ -109,14 +109,14 @@ def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
     return bodies, left_out
 
 
-def _opened(log: str | None) -> KeptRun | None:
+def _open_log(log: str | None) -> StoredRun | None:
     try:
         return open_run(Path(log)) if log else None
     except (OSError, ValueError):
         return None
 
 
-def _result(run: KeptRun | None, case: CaseId) -> CaseResult | None:
+def _result(run: StoredRun | None, case: CaseId) -> CaseResult | None:
     if run is None or case not in run.summary.results:
         return None
     try:
@@ -129,7 +129,7 @@ def _result(run: KeptRun | None, case: CaseId) -> CaseResult | None:
 
 
 def _plot(matrix: Matrix) -> dict[str, Any]:
-    """The data of the plot for the template; {} without a point."""
+    """The data of the plot for the template; {} without points."""
     plot = plot_of(matrix)
     if not plot.points:
         return {}

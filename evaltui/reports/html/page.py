@@ -1,4 +1,4 @@
-"""The page: what ran, the list of cases, and those cases that need no script to be read."""
+"""The HTML page of a run: facts, the list of cases, and details of cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _COMPARISON_WIDTH = 100
 
 
 def html_report(report: RunReport) -> Iterator[str]:
-    """The text of one file: styles, script and data are part of it, and its policy forbids all else."""
+    """The HTML text in pieces, for one file with styles, script and data, and a policy that forbids
+    everything else."""
     sets, changes = listed_sets(report), Changes.of(report)
     bodies = Bodies(report)
     bodies.write(sets)
@@ -62,7 +63,7 @@ def html_report(report: RunReport) -> Iterator[str]:
 
 
 def _first_to_open(sets: Sequence[ListedSet]) -> str:
-    """The anchor of the first case that did not pass; "" without one."""
+    """The anchor of the first case that did not pass; "" without such a case."""
     anchors = (
         anchor
         for listed in sets
@@ -77,7 +78,7 @@ def _comparison(report: RunReport) -> list[Line]:
 
 
 def _costs(report: RunReport) -> list[Line]:
-    """A line for each payer and model; the sum is among the facts."""
+    """A line for each payer and model with its cost."""
     return list(model_lines(report.spent, _COMPARISON_WIDTH))
 
 

@@ -1,4 +1,4 @@
-"""Filters of the templates: outcomes, rows of two sides, texts and tracebacks as they are drawn."""
+"""Filters of the templates: outcomes, two-sided rows, texts and tracebacks as styled lines."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import GLYPHS, ROLES, ROW_MARKS, WORDS
-from evaltui.text.syntax import code
+from evaltui.text.syntax import code_lines
 from evaltui.text.word_diff import WordOp
-from evaltui.views.judged import Judged
-from evaltui.views.rows import ABSENT, Row, common_words, labelled_sides, shown_text
+from evaltui.views.judged import JudgeFindings
+from evaltui.views.rows import ABSENT, Row, common_words, cut_middle, labelled_sides
 
 # The JSON report has longer ones in full.
 _MAX_VALUE = 2_000
 _MAX_TEXT = 20_000
 _MAX_SAME = 1_000
-_WHERE = ", in the JSON report"
+_FULL_TEXT_PLACE = ", in the JSON report"
 _WORD_ROLES: Mapping[WordOp, str] = {"same": "", "removed": "exp-hi", "added": "act-hi"}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A status as it is drawn."""
+    """A status with its glyph, role and word."""
 
     status: str
 
@@ -44,20 +44,20 @@ def mark(row: Row) -> tuple[str, str]:
 
 
 def percent(value: float | None) -> float | None:
-    """The place of a value in the range of a score, in percent; None outside of the range."""
+    """A score as a percentage of the range from 0 to 1; None for a score outside of it."""
     return round(100 * value, 1) if value is not None and 0 <= value <= 1 else None
 
 
 def long_text(text: str) -> str:
-    return shown_text(text, _MAX_TEXT, _WHERE)
+    return cut_middle(text, _MAX_TEXT, _FULL_TEXT_PLACE)
 
 
 def traceback(text: str) -> Sequence[Line]:
-    return code(text.rstrip("\n"), "pytb") if text.strip() else ()
+    return code_lines(text.rstrip("\n"), "pytb") if text.strip() else ()
 
 
-def judged_lines(judged: Judged) -> Iterator[Line]:
-    """Every rubric, sentence or vote with its reason."""
+def judged_lines(judged: JudgeFindings) -> Iterator[Line]:
+    """A line for every rubric, sentence or vote, with its reason."""
     for rows in judged.rows:
         for head, text in rows:
             yield [*head, *text]
@@ -66,29 +66,31 @@ def judged_lines(judged: Judged) -> Iterator[Line]:
 
 
 def sides(row: Row) -> tuple[Line | None, Line | None]:
-    """Both sides of a row; None for an absent one."""
+    """Both sides of a row as lines; None for an absent side."""
     if row.kind in ("call", "argument", "state"):
         return labelled_sides(row, _MAX_VALUE)
     parts = common_words(row.expected, row.actual) if row.is_change else ()
     if parts:
         by_side = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
-        left, right = (_by(row, _marked(texts)) for texts in by_side)
+        left, right = (_labelled_line(row, _mark_words(texts)) for texts in by_side)
         return left, right
     role = "muted" if row.kind == "unscored" else ""
     lines = [
-        None if text is ABSENT else _by(row, [(long_text(text), role)]) for text in (row.expected, row.actual)
+        None if text is ABSENT else _labelled_line(row, [(long_text(text), role)])
+        for text in (row.expected, row.actual)
     ]
     return lines[0], [(row.instead, "error")] if row.instead else lines[1]
 
 
-def _by(row: Row, line: Line) -> Line:
+def _labelled_line(row: Row, line: Line) -> Line:
     return [(f"{row.label}: ", "muted"), *line] if row.label else line
 
 
-def _marked(parts: Sequence[tuple[WordOp, str]]) -> Line:
-    """The words of a side with the changed ones marked; in a long text, equal words between two differences
-    are left out first."""
+def _mark_words(parts: Sequence[tuple[WordOp, str]]) -> Line:
+    """The words of a side with marked changes; in a long text, equal words between differences are omitted
+    first."""
     most = _MAX_SAME if sum(len(text) for _, text in parts) > _MAX_TEXT else _MAX_TEXT
     return [
-        (shown_text(text, most if op == "same" else _MAX_TEXT, _WHERE), _WORD_ROLES[op]) for op, text in parts
+        (cut_middle(text, most if op == "same" else _MAX_TEXT, _FULL_TEXT_PLACE), _WORD_ROLES[op])
+        for op, text in parts
     ]

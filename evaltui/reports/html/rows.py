@@ -1,4 +1,4 @@
-"""The list of cases on the page: which of them are in it, and what is said of each."""
+"""The list of cases on the HTML page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import CaseChange
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.cost.cost_lines import may_cost
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.html.case_view import first_user_text
@@ -18,21 +18,21 @@ from evaltui.runs.report import RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Span
-from evaltui.text.outcomes import COUNTED
+from evaltui.text.outcomes import COUNTED_STATUSES
 from evaltui.text.values import cut, visible
 from evaltui.views.run import config_text, outcome_span
 
 # Cases of a run of which all are listed. A browser takes ten times as long for twice as many.
-MOST_ROWS = 5_000
-_LONGEST_WHY, _LONGEST_USER = 160, 80
+MAX_ROWS = 5_000
+_MAX_WHY_LENGTH, _MAX_USER_LENGTH = 160, 80
 
 
 @dataclass(frozen=True)
 class CaseRow:
-    """A case in the list."""
+    """A case in the list, as text."""
 
     anchor: str
-    """The target of a link to it, `orders:late_order`; unique in the page."""
+    """The target of a link to the case, `orders:late_order`; unique in the page."""
     eval_id: str
     status: str
     word: str
@@ -41,9 +41,9 @@ class CaseRow:
     user: str
     seconds: str
     cost: str
-    """`$0.0042`; "" where no model was asked that costs something."""
+    """The cost, `$0.0042`; "" where no model call cost anything."""
     change: str
-    """How it differs from the baseline, `broken`; "" where it does not."""
+    """The change from the baseline, `broken`; "" for none."""
     is_regression: bool
     needs_attention: bool
     tags: tuple[str, ...]
@@ -51,17 +51,17 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class ListedSet:
-    """An eval set and those of its cases that the page lists."""
+    """An eval set with its listed cases."""
 
     name: str
     eval_set: SelectedSet
     counts: tuple[tuple[Verdict, int], ...]
-    """Counts over all cases of the set."""
+    """Numbers of cases by status, for all cases of the set."""
     left_out: str
-    """How many cases are not listed, a sentence; "" where all are."""
+    """A sentence with the number of unlisted cases; "" where all are listed."""
     cases: Sequence[CaseResult]
     summaries: tuple[CaseSummary, ...]
-    """The summaries of `cases`, in the same order, as are the anchors."""
+    """The summaries of `cases`, in the same order."""
     anchors: tuple[str, ...]
 
     @property
@@ -71,7 +71,7 @@ class ListedSet:
 
 @dataclass(frozen=True)
 class Changes:
-    """How cases differ from the baseline."""
+    """The changes of cases from the baseline."""
 
     by_case: Mapping[CaseId, CaseChange] = field(default_factory=dict)
     regressions: Collection[CaseId] = frozenset()
@@ -84,7 +84,7 @@ class Changes:
         return cls(changes, {change.case for change in report.comparison.regressions})
 
     def chips(self, sets: Sequence[ListedSet]) -> tuple[tuple[str, int], ...]:
-        """Regressions, and what was fixed, among the cases that are listed."""
+        """The numbers of regressions and of fixed cases among the listed ones, with their labels."""
         shown = [
             self.by_case[summary.id]
             for listed in sets
@@ -98,10 +98,11 @@ class Changes:
 
 
 def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
-    """All cases; of many those that did not pass, as many as a browser takes."""
+    """The listed cases of each set: all, but in a large run those that did not pass, as many as a browser can
+    show."""
     anchors_in_use: set[str] = set()
-    is_large = len(report.summaries) > MOST_ROWS
-    room = MOST_ROWS
+    is_large = len(report.summaries) > MAX_ROWS
+    room = MAX_ROWS
     sets = []
     for eval_set, cases in report.by_set():
         name, summaries = report.name_of(eval_set), tuple(cases.summaries)
@@ -111,14 +112,14 @@ def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
             not_passed = [number for number, summary in enumerate(summaries) if not summary.passes]
             numbers = not_passed[:room]
             room -= len(numbers)
-            left_out = _left_out(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
+            left_out = _left_out_text(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
             cases, summaries = cases.only(numbers), tuple(summaries[number] for number in numbers)
         anchors = tuple(_anchor(f"{name}:{summary.eval_id}", anchors_in_use) for summary in summaries)
         sets.append(ListedSet(name, eval_set, counts, left_out, cases, summaries, anchors))
     return tuple(sets)
 
 
-def _left_out(passed: int, others: int) -> str:
+def _left_out_text(passed: int, others: int) -> str:
     parts = [counted(passed, "passed case")] if passed else []
     parts += [f"{counted(others, 'case')} that did not pass"] if others else []
     return f"Not listed: {' and '.join(parts)}. The CSV and JSON reports have all cases." if parts else ""
@@ -134,7 +135,7 @@ def _anchor(name: str, in_use: set[str]) -> str:
 
 
 def status_counts(counts: Mapping[str, int]) -> tuple[tuple[Verdict, int], ...]:
-    return tuple((Verdict(status), counts[status]) for status in COUNTED if counts.get(status))
+    return tuple((Verdict(status), counts[status]) for status in COUNTED_STATUSES if counts.get(status))
 
 
 def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
@@ -147,10 +148,10 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             status=case.status.value,
             word=Verdict(case.status.value).word,
             outcome=outcome_span(case),
-            why=cut(visible(summary(case)), _LONGEST_WHY),
-            user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
+            why=cut(visible(summary(case)), _MAX_WHY_LENGTH),
+            user=cut(" ".join(first_user_text(case).split()), _MAX_USER_LENGTH),
             seconds=show_duration(case.seconds if case.repeats else None),
-            cost=case.spent.cost.short if case.spent and is_worth_telling(case.spent) else "",
+            cost=case.spent.cost.short if case.spent and may_cost(case.spent) else "",
             change=change.kind if change and change.kind != "unchanged" else "",
             is_regression=case.id in changes.regressions,
             needs_attention=not case.passed,

@@ -1,4 +1,4 @@
-"""The templates of the pages, in which every text is escaped, and the policy of a page."""
+"""The templates of the HTML pages, which escape every text, and the content security policy of a page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaltui.reports.html.painting import (
     traceback,
 )
 from evaltui.text.figures import show_number
-from evaltui.text.syntax import colored
+from evaltui.text.syntax import color_json
 from evaltui.text.values import visible_block
 from evaltui.views.rows import argument_rows
 
@@ -29,7 +29,8 @@ _FOLDER = Path(__file__).parent
 
 
 def policy(style: str, script: str = "") -> str:
-    """Only our own script and styles count, by their hashes, and nothing is loaded from anywhere."""
+    """The content security policy of a page: its script and styles are allowed by their hashes, nothing else
+    is loaded."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     scripts = f"script-src 'sha256-{hashes[0]}'; " if script else ""
     return (
@@ -40,12 +41,12 @@ def policy(style: str, script: str = "") -> str:
 
 @cache
 def own_text(name: str) -> str:
-    """A file of this folder."""
+    """The text of a file in this folder."""
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def markup(text: str) -> Any:
-    """A text that is HTML already, or our own."""
+    """A text marked as HTML, which templates do not escape."""
     from markupsafe import Markup
 
     return Markup(text)
@@ -53,7 +54,7 @@ def markup(text: str) -> Any:
 
 @cache
 def environment() -> Environment:
-    """Everything that a template writes is escaped, and has no control characters."""
+    """The environment of the templates: every written text is escaped and has no control characters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -69,7 +70,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters |= {
-        "colored": colored,
+        "colored": color_json,
         "figure": show_number,
         "verdict": Verdict,
         "sides": sides,

@@ -14,8 +14,8 @@ from evaltui.core.model.events import Event
 # Seconds that the items of a chunk may take together on one host.
 _TARGET = 30.0
 # Items of a chunk, at most; fewer until an item has ended, whose time is the guess for the others.
-_MOST_ITEMS = 120
-_MOST_AT_FIRST = 50
+_MAX_ITEMS = 120
+_MAX_AT_FIRST = 50
 # Chunks that each host still gets, at least: they become small, so that all hosts end together.
 _CHUNKS_LEFT = 3
 # Seconds within which a worker starts a chunk, unless it is busy with the work of other clients.
@@ -129,7 +129,7 @@ class ChunkQueue:
     def _next_items(self, hosts: int, at_once: int) -> list[int]:
         usual = self._seconds_in_total / self._finished if self._finished else None
         most = min(
-            _MOST_AT_FIRST if usual is None else _MOST_ITEMS,
+            _MAX_AT_FIRST if usual is None else _MAX_ITEMS,
             max(at_once, ceil(len(self._waiting) / (hosts * _CHUNKS_LEFT))),
         )
         items: list[int] = []

@@ -55,7 +55,7 @@ _UNREGISTER_TIMEOUT = 5.0
 _NO_WORKER_NOTE = 10.0
 _NO_WORKER_LIMIT = 120.0
 # Maximum number of hosts of a worker, where the user sets none.
-_MOST_HOSTS = 4
+_MAX_HOSTS = 4
 # While so many times more cases wait than run at once, each worker has one more chunk to start at once.
 _PLENTY = 4
 
@@ -94,7 +94,7 @@ class DaskExecutor:
             plan.settings.parallel, self._fit_workers, is_elsewhere=is_elsewhere(plan.scheduler)
         )
         """Computes metrics and asks judges during the run."""
-        hosts = plan.settings.workers or (_MOST_HOSTS if self._own is None else 1)
+        hosts = plan.settings.workers or (_MAX_HOSTS if self._own is None else 1)
         self._run = ClusterRun(
             f"evaltui-{uuid.uuid4().hex[:12]}",
             settings.agent,

@@ -77,7 +77,7 @@ class WorkerMask(Secrets):
             "|".join(map(re.escape, sorted(self._replacements, key=len, reverse=True)))
         )
 
-    def in_text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         if (values := self._values_in(text)) is not None:
             text = values.sub(self._name, text)
         return self._folders.sub(lambda match: self._replacements[match.group()], text)

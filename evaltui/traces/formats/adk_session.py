@@ -21,10 +21,10 @@ from evaltui.core.conversation.adk_steps import is_internal, node_name, step_fro
 from evaltui.core.model.base_model import DataModel, dump
 from evaltui.core.model.content import Content, UsageMetadata
 from evaltui.core.model.eval_set import ConversationScenario
-from evaltui.core.model.events import ANSWERS, CALLS, MODEL_CALLS, Event, Json, Step, split
+from evaltui.core.model.events import ANSWERS, CALLS, MODEL_CALLS, Event, Json, Step, split_step
 from evaltui.core.model.json_values import ABSENT, field_of
 from evaltui.core.model.model_errors import validate_model
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import OWNER, REMARKS, SESSION, Held, spans_of_turns
@@ -229,7 +229,7 @@ class _History:
             }
             changes = turn.changes if number else {}
             if changes:
-                keys = some_of(sorted(changes))
+                keys = short_list(sorted(changes))
                 data[REMARKS] = [f"state of {keys} set before the turn: a case has no place for it"]
             t = turn.at - self.began
             yield Event("user", turn.message.content, data=data, turn=number, t=t)
@@ -237,7 +237,7 @@ class _History:
                 delta = {"delta": changes, "step": f"{number}:state"}
                 yield Event("state", data=delta, turn=number, t=t)
             for index, (step, at) in enumerate(turn.steps):
-                for event in split(replace(step, id=step.id or f"{number}:{index}", turn=number)):
+                for event in split_step(replace(step, id=step.id or f"{number}:{index}", turn=number)):
                     yield replace(event, t=at - self.began)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from evaltui.core.model.datasets import RecordedCase, recorded_cases
-from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split
+from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split_step
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import Held, spans_of_turns
 
@@ -39,7 +39,7 @@ def _events(case: RecordedCase) -> Iterator[Event]:
         yield Event("user", _content(turn.content), data=data, turn=number, t=at)
         for index, agent in enumerate(turn.events):
             step = Step(agent["author"], _content(agent["content"]), id=f"{number}:{index}")
-            for event in split(replace(step, final=is_final(step))):
+            for event in split_step(replace(step, final=is_final(step))):
                 yield replace(event, turn=number, t=at)
 
 

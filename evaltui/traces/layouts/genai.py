@@ -11,7 +11,13 @@ from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.messages import contents_of, instruction_in, is_placeholder, messages_of
+from evaltui.traces.layouts.messages import (
+    contents_of,
+    instruction_in,
+    is_placeholder,
+    messages_of,
+    with_output_text,
+)
 from evaltui.traces.layouts.operation import (
     CAPTURE,
     Json,
@@ -67,6 +73,8 @@ _FAILED_FINISHES = {
 _TOOL_FINISHES = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MERGED = "(merged tools)"
 _EXECUTE = "execute_tool "
+# Pydantic AI: what a function makes of the model's output.
+_OUTPUT_FUNCTION = "running output function"
 _CONFIG = ("temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences")
 _ASSISTANT = "gen_ai.assistant.message"
 _MESSAGE_EVENTS = {
@@ -99,11 +107,36 @@ def read_genai(span: OtelSpan) -> Operation | None:
     if kind == "tool":
         _read_call(operation, merged)
         operation.name = operation.name or span.name.partition(_EXECUTE)[2]
+        operation.is_output = str(attributes.get("logfire.msg")).startswith(_OUTPUT_FUNCTION)
     elif kind in ("model", "agent"):
         _read_messages(operation, merged, span)
     if kind == "model":
         _read_request(operation, merged)
+        output_tools = _output_tools(merged)
+        operation.inputs = with_output_text(operation.inputs, output_tools)
+        operation.outputs = with_output_text(operation.outputs, output_tools)
+    elif kind == "agent" and operation.outputs is None:
+        operation.outputs = _output(merged)
     return operation
+
+
+def _output_tools(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """The tools by which a model of Pydantic AI gives its output, as `with_output_text` takes them."""
+    parameters = json_attribute(attributes.get("model_request_parameters"))
+    tools = parameters.get("output_tools") if isinstance(parameters, dict) else None
+    return {
+        str(tool.get("name")): str(tool.get("outer_typed_dict_key") or "")
+        for tool in (tools if isinstance(tools, list) else ())
+        if isinstance(tool, dict)
+    }
+
+
+def _output(attributes: Mapping[str, Any]) -> list[Json] | None:
+    """The output of an agent of Pydantic AI; None for other agents, and where it was cut."""
+    result = attributes.get("final_result")
+    if not isinstance(result, str) or not result or json_attribute(result) is ABSENT:
+        return None
+    return [{"role": "model", "parts": [{"text": result}]}]
 
 
 def _remedy(span: OtelSpan) -> str:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evaltui.core.model.events import output_text
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import either
 from evaltui.traces.layouts.limits import json_attribute
@@ -56,6 +57,30 @@ def without_attachments(contents: list[Json] | None) -> list[Json] | None:
         {**content, "parts": [part for part in content["parts"] if not _stands_for_data(part)]}
         for content in contents
     ]
+
+
+def with_output_text(contents: list[Json] | None, output_tools: Mapping[str, str]) -> list[Json] | None:
+    """Contents in which the calls of a model that give its output are text, as they are where the agent runs.
+
+    `output_tools` has by name the argument that is the output, "" where all arguments are. None where the
+    arguments of such a call are unknown.
+    """
+    if contents is None or not output_tools:
+        return contents
+    changed = []
+    for content in contents:
+        parts = []
+        for part in content["parts"]:
+            call = part.get("function_call") or {}
+            if call.get("name") in output_tools:
+                if not isinstance(arguments := call.get("args"), dict):
+                    return None
+                parts.append({"text": output_text(arguments.get(output_tools[call["name"]], arguments))})
+            elif part.get("function_response", {}).get("name") not in output_tools:
+                parts.append(part)
+        if parts or not content["parts"]:
+            changed.append({**content, "parts": parts})
+    return changed
 
 
 def _stands_for_data(part: Json) -> bool:

@@ -43,6 +43,8 @@ class Operation:
     """Arguments of a tool call, JSON."""
     result: Any = ABSENT
     call_id: str = ""
+    is_output: bool = False
+    """Whether a tool's work is the agent's output: the agent calls nothing for it."""
     usage: Json | None = None
     """Tokens, as genai's usage metadata."""
     calls_tools: bool = False

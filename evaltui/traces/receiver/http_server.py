@@ -21,7 +21,7 @@ HEAD_SECONDS = 10.0
 SERVER_HEADER = {"Server": "evaltui"}
 
 _LINGER_SECONDS = 2.0
-_LONGEST_LINE = 4096
+_MAX_LINE_LENGTH = 4096
 # What attackers send is nothing to fill a terminal with.
 _SILENT = logging.getLogger(__name__)
 _SILENT.addHandler(logging.NullHandler())
@@ -83,7 +83,7 @@ class HttpServer:
             logger=_SILENT,
             keepalive_timeout=self._keepalive,
             lingering_time=_LINGER_SECONDS,
-            max_line_size=_LONGEST_LINE,
+            max_line_size=_MAX_LINE_LENGTH,
             auto_decompress=False,
         )
         self._silent[handler] = time.monotonic()

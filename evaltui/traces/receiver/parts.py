@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 LONGEST_BODY = 64 * 1024 * 1024
 """Bytes of a request, as it comes and once it is decompressed."""
-_MOST_MEMBERS = 32
+_MAX_MEMBERS = 32
 """Streams of gzip that follow each other in one body; more of them only cost time."""
 _GZIP = zlib.MAX_WBITS | 16
 _CHUNK = 1024 * 1024
@@ -124,8 +124,8 @@ def decompressed(body: bytes) -> bytes:
     rest = body
     while rest:
         members += 1
-        if members > _MOST_MEMBERS:
-            raise BadBodyError(f"more than {_MOST_MEMBERS} streams of gzip in one body")
+        if members > _MAX_MEMBERS:
+            raise BadBodyError(f"more than {_MAX_MEMBERS} streams of gzip in one body")
         stream = zlib.decompressobj(_GZIP)
         while not stream.eof:
             try:

@@ -37,7 +37,7 @@ _PRIVATE = 0o600
 _PATIENCE = 30.0
 # A commit looks at the size of the file once in so many.
 _SIZE_EVERY = 64
-_MOST_AT_ONCE = 1_000
+_MAX_AT_ONCE = 1_000
 _ROOM = 0.9
 _SCHEMA = """
 create table part (
@@ -159,7 +159,7 @@ class Spool:
         if not self._is_full:
             return
         excess = size - int(LARGEST_SPOOL * _ROOM)
-        oldest = database.execute(f"{_FINISHED} limit {_MOST_AT_ONCE}").fetchall()
+        oldest = database.execute(f"{_FINISHED} limit {_MAX_AT_ONCE}").fetchall()
         if not oldest:
             full = show_size(LARGEST_SPOOL)
             raise SpoolFullError(f"{self._path} holds {full} of sessions that are not complete yet")

@@ -14,13 +14,13 @@ from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.case.navigation import CaseRows
 from evaltui.tui.case.rows import OpenField
 from evaltui.tui.exchange import EditorError, edit_outside
-from evaltui.tui.widgets.fields import FieldLine, FieldText, as_one_line
+from evaltui.tui.widgets.fields import FieldLine, FieldText, join_lines
 from evaltui.workbench.case.draft import Draft
 from evaltui.workbench.case.fields import Completion, Field, Operation, Part, Row, RowId
 from evaltui.workbench.case.steps import Step
 from evaltui.workbench.workbench import Workbench
 
-_MOST_CHOICES = 6
+_MAX_CHOICES = 6
 
 
 @dataclass
@@ -51,7 +51,7 @@ class OpenedField:
         if any(typed == choice.text for choice in choices):
             return []
         ranks = [(_rank(typed, choice.text), choice) for choice in choices]
-        return [choice for rank, choice in sorted(ranks, key=itemgetter(0)) if rank < _NO_MATCH]
+        return [choice for rank, choice in sorted(ranks, key=itemgetter(0)) if rank < _NO_MATCH_RANK]
 
     def choose_best_match(self) -> None:
         """Selects the first completion where enter applies it."""
@@ -71,7 +71,7 @@ class OpenedField:
     @property
     def first_choice(self) -> int:
         """Index of the first completion on screen, as not all may fit."""
-        return max(0, (self.choice or 0) - _MOST_CHOICES + 1)
+        return max(0, (self.choice or 0) - _MAX_CHOICES + 1)
 
     def completes(self) -> bool:
         """Whether enter takes a completion: it is selected, or contains the typed text."""
@@ -80,7 +80,7 @@ class OpenedField:
             return bool(matches)
         # Letters in between may be another text that is not on offer, but tools are all on offer.
         typed = self.draft.text
-        most = _NO_MATCH if self._is_tool else _SCATTERED
+        most = _NO_MATCH_RANK if self._is_tool else _SCATTERED_RANK
         return self.draft.is_typed and typed != "" and _rank(typed, matches[0].text) < most
 
     def choice_lines(self) -> list[tuple[Line, Line]]:
@@ -88,14 +88,14 @@ class OpenedField:
         lines: list[tuple[Line, Line]] = []
         matches, first = self.matches(), self.first_choice
         default = (self.choice or 0) if self.adds is None and self.completes() else None
-        for number, match in enumerate(matches[first : first + _MOST_CHOICES], first):
-            left = _marked(match.text, self.draft.text, "bold" if number == self.choice else "")
+        for number, match in enumerate(matches[first : first + _MAX_CHOICES], first):
+            left = _mark_letters(match.text, self.draft.text, "bold" if number == self.choice else "")
             if match.detail:
                 left.append((visible(f"  {match.detail.splitlines()[0][:80]}"), "muted"))
             tab: Line = [(key_of("next_field"), "bold accent"), (" complete", "muted")]
             lines.append((left, tab if number == default else []))
-        if len(matches) > first + _MOST_CHOICES:
-            lines.append(([(f"… {show_number(len(matches) - first - _MOST_CHOICES)} more", "muted")], []))
+        if len(matches) > first + _MAX_CHOICES:
+            lines.append(([(f"… {show_number(len(matches) - first - _MAX_CHOICES)} more", "muted")], []))
         return lines
 
     def lines_below(self) -> list[Line]:
@@ -108,7 +108,7 @@ class OpenedField:
         return lines
 
 
-_SCATTERED, _NO_MATCH = 2, 3
+_SCATTERED_RANK, _NO_MATCH_RANK = 2, 3
 
 
 def _rank(typed: str, text: str) -> int:
@@ -117,7 +117,7 @@ def _rank(typed: str, text: str) -> int:
     letters, folded = typed.casefold(), text.casefold()
     if letters in folded:
         return 0 if folded.startswith(letters) else 1
-    return _SCATTERED if len(_letters(typed, text)) == len(typed) else _NO_MATCH
+    return _SCATTERED_RANK if len(_letters(typed, text)) == len(typed) else _NO_MATCH_RANK
 
 
 def _letters(typed: str, text: str) -> list[int]:
@@ -134,7 +134,7 @@ def _letters(typed: str, text: str) -> list[int]:
     return places
 
 
-def _marked(text: str, typed: str, role: str) -> Line:
+def _mark_letters(text: str, typed: str, role: str) -> Line:
     """A text with the typed letters in the accent role."""
     places = set(_letters(typed, text))
     return [(visible(letter), "bold accent" if at in places else role) for at, letter in enumerate(text)]
@@ -142,7 +142,7 @@ def _marked(text: str, typed: str, role: str) -> Line:
 
 _TALLEST = 12
 # Characters. Who has changed more is asked before that is discarded.
-_MOST_DISCARDED = 200
+_MAX_DISCARDED = 200
 
 
 class CaseFields(CaseRows, can_focus=True, inherit_bindings=False):
@@ -384,7 +384,7 @@ class CaseFields(CaseRows, can_focus=True, inherit_bindings=False):
         self._type(opened)
         if opened.choice is not None and opened.adds is None and opened.matches():
             opened.choice, opened.hides_choices = None, True
-        elif opened.adds is not None or self._workbench.drafting.cancel(_MOST_DISCARDED):
+        elif opened.adds is not None or self._workbench.drafting.cancel(_MAX_DISCARDED):
             self._close_field()
             self.follow()
             if opened.added_from is not None:
@@ -463,7 +463,7 @@ class CaseFields(CaseRows, can_focus=True, inherit_bindings=False):
             self._workbench.say(str(error))
             return
         if changed != before:
-            changed = as_one_line(changed) if kind == "line" else changed
+            changed = join_lines(changed) if kind == "line" else changed
             field.widget.show_text(changed, selected=False, is_json=kind == "json")
         self.on_text_area_changed()
 

@@ -24,7 +24,7 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 # Members of an object or array that `tab` goes through.
-_MOST_MEMBERS = 100
+_MAX_MEMBERS = 100
 
 
 class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
@@ -60,7 +60,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         by_id = {row.id: row for row in self.rows}
         at = self.row.id if self.row is not None else ()
         around = [by_id[at[:length]] for length in range(1, len(at) + 1) if at[:length] in by_id]
-        return [visible(_named(row)) for row in around]
+        return [visible(_path_name(row)) for row in around]
 
     def mark(self) -> Span | None:
         """Whether the case has unsaved changes."""
@@ -249,7 +249,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         while 0 <= number < len(self.rows):
             row, count = self.rows[number], len(self.rows)
             has_members = row.fold is not None and row.value_path is not None
-            if has_members and (row.fold == "open" or len(row.value) <= _MOST_MEMBERS):
+            if has_members and (row.fold == "open" or len(row.value) <= _MAX_MEMBERS):
                 if row.fold == "closed":
                     self.selected.toggle_fold(row.id)
                     self.rows = self.selected.rows
@@ -399,7 +399,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         return done
 
 
-def _named(row: Row) -> str:
+def _path_name(row: Row) -> str:
     """The name of a row in a path."""
     match row.role:
         case "turn":

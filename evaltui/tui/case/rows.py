@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evaltui.core.model.problems import Problem, Severity, format_path
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
+from evaltui.text.lines import Line, Span, cells, cut, join_ends, pad
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.case.fields import Part, Row, RowId
 
 # Cells. The longest label, `intermediate`, and one more.
-_LABEL = 13
+_LABEL_WIDTH = 13
 _MAX_VALUE = 400
 _MARGIN = 2
-_ARGUMENT = 6
-_STEP = 2
+_ARGUMENT_INDENT = 6
+_INDENT = 2
 # Cells. Values begin behind the longest name in their column, up to this one.
-_LONGEST_NAME = 16
+_MAX_NAME_LENGTH = 16
 # Cells. A preview of a folded value is never shorter.
 _MIN_PREVIEW = 20
 # Cells. A field is never made shorter for what is declared of it.
@@ -111,7 +111,7 @@ def _columns(rows: Sequence[Row]) -> dict[RowId, int]:
     columns: dict[RowId, int] = {}
     for row in rows:
         if row.name and (row.is_json or row.level) and row.role != "response":
-            width = min(len(visible(row.name)), _LONGEST_NAME) + _STEP * row.level
+            width = min(len(visible(row.name)), _MAX_NAME_LENGTH) + _INDENT * row.level
             columns[_column_of(row)] = max(width, columns.get(_column_of(row), 0))
     return columns
 
@@ -166,7 +166,7 @@ def _head(row: Row, column: int = 0) -> Line:
     """The text before the value of a row, in its first line."""
     name = visible(row.name)
     if row.level or row.role == "argument":
-        named = pad(name, column - _STEP * row.level) if len(name) <= _LONGEST_NAME else name
+        named = pad(name, column - _INDENT * row.level) if len(name) <= _MAX_NAME_LENGTH else name
         label = visible(row.label) if row.id[-1] == 0 else ""
         margin = value_margin(row)
         role = "muted" if row.quiet else "key"
@@ -177,26 +177,26 @@ def _head(row: Row, column: int = 0) -> Line:
         case "response":
             return [("  ← ", "muted"), (f"{name}  ", "muted")]
         case "part":
-            named = pad(name, column) if row.is_json and len(name) <= _LONGEST_NAME else name
+            named = pad(name, column) if row.is_json and len(name) <= _MAX_NAME_LENGTH else name
             role = "key" if row.is_json else "muted"
-            return [("  " + pad(visible(row.label), _LABEL), "muted"), (f"{named}  ", role)]
+            return [("  " + pad(visible(row.label), _LABEL_WIDTH), "muted"), (f"{named}  ", role)]
         case _:
-            return [("  " + pad(visible(row.label), _LABEL), "muted")]
+            return [("  " + pad(visible(row.label), _LABEL_WIDTH), "muted")]
 
 
 def value_margin(row: Row) -> int:
     """The column in which the value of a row, or its name, starts."""
-    inside = _STEP * row.level
+    inside = _INDENT * row.level
     match row.role:
         case "call" | "response":
             return 4 + inside
         case "argument":
-            return _ARGUMENT + inside
+            return _ARGUMENT_INDENT + inside
         case _:
-            return _MARGIN + _LABEL + inside
+            return _MARGIN + _LABEL_WIDTH + inside
 
 
-def _folded(row: Row, room: int) -> Line:
+def _preview(row: Row, room: int) -> Line:
     """Whether an object or array is shown in one line as a preview, or by its members below."""
     if row.fold == "open":
         count = len(row.value)
@@ -207,9 +207,9 @@ def _folded(row: Row, room: int) -> Line:
 def _value(row: Row, room: int) -> Line:
     """The value of a row, in `room` cells where it is folded."""
     if row.role == "call":
-        return _called(row, room)
+        return _call_line(row, room)
     if row.fold is not None and row.is_json:
-        shown = _folded(row, room)
+        shown = _preview(row, room)
         return [(text, "muted") for text, _ in shown] if row.quiet else shown
     if row.shown is not None:
         media = row.field is None and not row.quiet and row.value is None and row.role == "fact"
@@ -222,7 +222,7 @@ def _value(row: Row, room: int) -> Line:
     return [(visible_block(str(row.value)), role)]
 
 
-def _called(row: Row, room: int) -> Line:
+def _call_line(row: Row, room: int) -> Line:
     """The name of a call; in a folded one, followed by its arguments in one line."""
     if row.shown is not None:
         return [(row.shown, "muted")]
@@ -244,7 +244,9 @@ def _write_open(page: Page, row: Row, column: int, opened: OpenField) -> tuple[i
     if opened.part == "name":
         # In place of the name, which stands before the value.
         is_labelled = row.role == "part" and not row.level
-        head = [("  " + pad(visible(row.label), _LABEL), "muted")] if is_labelled else [(" " * margin, "")]
+        head = (
+            [("  " + pad(visible(row.label), _LABEL_WIDTH), "muted")] if is_labelled else [(" " * margin, "")]
+        )
     page.row(*head)
     x, y = cells(head), len(page.lines) - 1
     if (opened.wide and x > margin) or x > page.width // 2:
@@ -269,7 +271,7 @@ def _write_choices(page: Page, opened: OpenField, x: int) -> None:
     width = min(max(longest + 4, _MIN_FIELD), _MAX_CHOICE, page.width - x)
     for number, (left, right) in enumerate(opened.choices):
         chosen = number == opened.chosen
-        line = both_ends([("▌" if chosen else " ", "bold accent"), *left], [*right, (" ", "")], width)
+        line = join_ends([("▌" if chosen else " ", "bold accent"), *left], [*right, (" ", "")], width)
         fill = "sel" if chosen else "surface"
         filled = [(text, f"{fill} {role}".rstrip()) for text, role in line]
         rest = width - cells(line)

@@ -26,7 +26,7 @@ from evaltui.tui.exchange import (
     ATTACH_HINT,
     ATTACH_TITLE,
     EditorError,
-    cannot_attach,
+    attach_problem,
     edit_outside,
     read_attached,
 )
@@ -40,7 +40,7 @@ from evaltui.workbench.result.acceptable import choices_in_result
 from evaltui.workbench.workbench import Workbench
 
 # Keys of a field that do nothing where it chooses what to add.
-_NOT_IN_MENU = frozenset(("in_editor", "save_field"))
+_ACTIONS_OUTSIDE_MENU = frozenset(("in_editor", "save_field"))
 
 
 class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
@@ -268,7 +268,7 @@ class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
         self.show_soon()
 
     def _ask_for_file(self, turn: int) -> None:
-        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT, is_path=True)
+        question = PromptScreen(ATTACH_TITLE, check=attach_problem, hint=ATTACH_HINT, is_path=True)
         ask(self, question, partial(self._attach_file, turn))
 
     def _attach_file(self, turn: int, text: str) -> None:
@@ -361,7 +361,7 @@ class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
     def refusal(self, action_id: str) -> str | None:
         opened = self.opened
         is_menu = opened is not None and opened.adds is not None
-        return "Choose what to add" if is_menu and action_id in _NOT_IN_MENU else None
+        return "Choose what to add" if is_menu and action_id in _ACTIONS_OUTSIDE_MENU else None
 
     def action_step_line(self, step: int) -> None:
         """Selects another completion of an open field, else another row."""

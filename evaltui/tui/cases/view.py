@@ -13,15 +13,15 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, cut, fit
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
+from evaltui.text.lines import Line, cells, cut, fit, join_ends
+from evaltui.text.outcomes import COUNTED_STATUSES, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pane import Copied, Pane
-from evaltui.tui.textual_private import once
+from evaltui.tui.pane import CopiedText, Pane
+from evaltui.tui.textual_private import call_later_once
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.views.cause import why
+from evaltui.views.cause import cause_text
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.cases.case_list import Row, line_of, tree_rows
 from evaltui.workbench.cases.navigation import CaseOrder, Marking
@@ -31,17 +31,17 @@ from evaltui.workbench.workbench import Workbench
 
 # Below this many cells of name, the figure at the right is left out.
 _MIN_NAME = 14
-# Cells of the cause of an outcome, and the least of them beside an id in a list that is not `_WIDE`.
-_WHY, _LEAST_WHY, _WIDE = 14, 5, 32
+# Cells of the cause of an outcome, and the least of them beside an id in a list that is not `_WIDE_LIST`.
+_WHY_WIDTH, _MIN_WHY, _WIDE_LIST = 14, 5, 32
 # The least cells of a tag with its gap: `  #a…`.
-_LEAST_TAG = 5
+_MIN_TAG = 5
 # Cells of the bar of outcomes.
-_BAR = 8
+_BAR_WIDTH = 8
 # A case of more turns than this is unfolded by the user alone.
-_MOST_TURNS = 12
+_MAX_TURNS = 12
 
 # Seconds that a case is tinted which fails since the last run.
-_FLASH = 0.6
+_FLASH_SECONDS = 0.6
 
 
 class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
@@ -86,14 +86,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         sets = counted(len(self._workbench.sets.listed), "set")
         return [*by, (f"{counted(total, 'case')} in {sets}", "muted")] if total else []
 
-    def copied(self) -> Copied | None:
+    def copied(self) -> CopiedText | None:
         """The id of the case, or of the set."""
         selection = self._workbench.navigation.selection
         eval_set = self._workbench.sets.by_case_path(selection.path)
         if eval_set is None:
             return None
         chosen = selection.eval_id if selection.eval_id is not None else eval_set.eval_set_id
-        return Copied(f"the id {chosen}", visible(chosen))
+        return CopiedText(f"the id {chosen}", visible(chosen))
 
     # Following the workbench
 
@@ -129,14 +129,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         number = eval_set.number(case.eval_id) if eval_set else None
         if eval_set is None or number is None or case in self._folded_cases:
             return None
-        return case if (eval_set.cases[number].outline.turns or 0) <= _MOST_TURNS else None
+        return case if (eval_set.cases[number].outline.turns or 0) <= _MAX_TURNS else None
 
     def _flash(self) -> None:
         """Tints the cases that newly fail, once and briefly."""
         newly = self._workbench.outcomes.newly_failing
         if newly and not self._flashes:
             self._flashes = True
-            once(self, _FLASH, self._end_flash)
+            call_later_once(self, _FLASH_SECONDS, self._end_flash)
 
     def _end_flash(self) -> None:
         self._flashes = False
@@ -145,7 +145,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _rebuild(self) -> None:
         if self._marking:
-            self._marking.keep_only_in(self._workbench.sets.listed)
+            self._marking.keep_existing(self._workbench.sets.listed)
         self._count_rows()
         self._go_to_selection()
 
@@ -217,11 +217,11 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if (row := self._row(number)) is None:
             return []
         if row.case is None:
-            return [self.marker(number), *self._of_set(row.eval_set, width)]
+            return [self.marker(number), *self._set_row(row.eval_set, width)]
         case = row.eval_set.cases[row.case]
         if row.turn is None:
-            return [self.marker(number), *self._of_case(row.eval_set, case, width)]
-        return [self.marker(number), *self._of_turn(row.eval_set, case, row.turn, width)]
+            return [self.marker(number), *self._case_row(row.eval_set, case, width)]
+        return [self.marker(number), *self._turn_row(row.eval_set, case, row.turn, width)]
 
     def full_text(self, number: int) -> str:
         if (row := self._row(number)) is None:
@@ -355,11 +355,11 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             [("to the root of the project", "muted")],
         ]
 
-    def _of_set(self, eval_set: EvalSetFile, width: int) -> Line:
+    def _set_row(self, eval_set: EvalSetFile, width: int) -> Line:
         left, right = self._set_line(eval_set)
         # The figure stays where the bar has no room.
         right = right if cells(left) + 1 + cells(right) <= width else right[:1]
-        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
+        return join_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
     def _set_line(self, eval_set: EvalSetFile) -> tuple[Line, Line]:
         fold = "▸ " if eval_set.case_path in self._folded_sets else "▾ "
@@ -381,22 +381,22 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if not counts:
             return name, [(show_number(len(eval_set.cases)), "muted")]
         total, passed = len(eval_set.cases), show_number(outcomes.passed(eval_set.case_path))
-        bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
+        bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED_STATUSES], total, _BAR_WIDTH)
         return name, [(f"{passed}/{show_number(total)}", "muted"), (" ", ""), *bar]
 
-    def _of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
+    def _case_row(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
         left, right = self._case_line(eval_set, case, width)
         room = width - cells(left) - 1 - cells(right)
         for tag in (eval_set.tags or {}).get(case.eval_id, ()):
-            if room < _LEAST_TAG:
+            if room < _MIN_TAG:
                 break
             shown = cut([(f"  #{visible(tag)}", "muted")], room)
             room -= cells(shown)
             left = [*left, *shown]
         # In a narrow list the cause is cut, not the id.
         room = width - cells(left) - 1
-        right = cut(right, room) if _LEAST_WHY <= room < cells(right) and width < _WIDE else right
-        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
+        right = cut(right, room) if _MIN_WHY <= room < cells(right) and width < _WIDE_LIST else right
+        return join_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
     def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
         case_id = CaseId(eval_set.case_path, case.eval_id)
@@ -422,9 +422,12 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return left, [("stale", "faint")]
         if scored is None:
             return left, []
-        reason = visible(why(scored.result)) if scored.status != "PASSED" else ""
+        reason = visible(cause_text(scored.result)) if scored.status != "PASSED" else ""
         return left, [
-            (fit(reason, _WHY), "error" if self._workbench.navigation.selection.case == case_id else "muted")
+            (
+                fit(reason, _WHY_WIDTH),
+                "error" if self._workbench.navigation.selection.case == case_id else "muted",
+            )
         ] if reason else []
 
     def _progress(self, case_id: CaseId, case: StoredCase) -> str:
@@ -447,7 +450,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return []
         return [(" ●", "warning"), *([("  new", "muted")] if file.saved is None else [])]
 
-    def _of_turn(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
+    def _turn_row(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
         # As its case above, whatever is typed.
         scored = self._workbench.outcomes.results.get(CaseId(eval_set.case_path, case.eval_id))
         status = turn_status(scored.shown, turn) if scored else NOT_RUN

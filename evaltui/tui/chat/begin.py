@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evaltui.workbench.chat.origins import Origin
 
 
-_TITLE = 28
+_TITLE_WIDTH = 28
 
 
 class Way(NamedTuple):
@@ -116,7 +116,7 @@ class ChatFromScreen(FormScreen[bool]):
             (f"{'start' if number == 0 else '':{LABEL}}", "muted"),
             ("▌" if is_current and self.choices.has_focus else " ", "bold accent"),
             ("● " if is_current else "○ ", "accent" if is_current else "muted"),
-            (pad(way.title, _TITLE), role),
+            (pad(way.title, _TITLE_WIDTH), role),
             (visible(way.why_not or way.remark), "muted"),
         ]
 
@@ -222,7 +222,7 @@ class ChatFromScreen(FormScreen[bool]):
         self.query_one(QuestionNote).show(self._ways[self.choices.current].why_not)
 
 
-_EMPTY = "empty"
+_EMPTY_STATE = "empty"
 
 
 class NewChatScreen(FormScreen[bool]):
@@ -235,7 +235,7 @@ class NewChatScreen(FormScreen[bool]):
         super().__init__()
         self._workbench = workbench
         transcript = workbench.chat.transcript
-        self._starts = {_EMPTY: SessionStart()}
+        self._starts = {_EMPTY_STATE: SessionStart()}
         if transcript is not None and transcript.session != SessionStart():
             self._starts["as before"] = transcript.session
         self._known_agents = self._agents()

@@ -11,15 +11,15 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from evaltui.core.conversation.request_fields import RequestField, fields_of, typed_into
-from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_of
+from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_text
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
 from evaltui.core.model.events import Json, describe_response
-from evaltui.text.figures import counted, show_duration, show_number, show_size, some_of
+from evaltui.text.figures import counted, short_list, show_duration, show_number, show_size
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, draw_around
-from evaltui.tui.chat.page import REQUESTED
+from evaltui.tui.chat.page import REQUEST_TITLES
 from evaltui.tui.chat.request_form import RequestForm
 from evaltui.tui.dialogs.prompt import PromptScreen
 from evaltui.tui.exchange import (
@@ -27,7 +27,7 @@ from evaltui.tui.exchange import (
     ATTACH_TITLE,
     Attached,
     EditorError,
-    cannot_attach,
+    attach_problem,
     edit_outside,
     read_attached,
 )
@@ -39,7 +39,7 @@ from evaltui.workbench.chat.conversation import ChatTurn, text_of
 from evaltui.workbench.workbench import Workbench
 
 
-def _next_steps(workbench: Workbench) -> Line:
+def _next_steps_line(workbench: Workbench) -> Line:
     """The steps from a conversation to the first case, until a case was made."""
     chat = workbench.chat
     if (
@@ -95,7 +95,7 @@ class MessageDraft:
         responses = responses_in(content)
         if len(responses) == len(parts) == 1:
             self._response = responses[0]
-            return typed_of(responses[0].get("response"))
+            return typed_text(responses[0].get("response"))
         self._attached = [("", part) for part in parts if not part.get("text")]
         return text_of(content)
 
@@ -171,7 +171,7 @@ class MessageDraft:
         if number is not None:
             line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "muted")]
         if waiting:
-            line += [*_addressee(self.target(waiting), waiting), ("   ", "")]
+            line += [*_addressee_line(self.target(waiting), waiting), ("   ", "")]
         for name, part in self._attached:
             line += [(f" {_chip(name, part)} ", "bold sel"), (" ", "")]
         return line
@@ -199,7 +199,7 @@ class MessageDraft:
         return self._written
 
 
-def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Line:
+def _addressee_line(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Line:
     """The call that the draft responds to, with its input; or a note that calls wait."""
     if target is None:
         waits = counted(len(waiting), "call waits", "calls wait")
@@ -227,7 +227,7 @@ def _chip(name: str, part: Json) -> str:
     return "  ".join(visible(part) for part in (name, kind, what) if part)
 
 
-_TICK = 0.2
+_TICK_SECONDS = 0.2
 
 
 class ChatMessage(Vertical):
@@ -256,7 +256,9 @@ class ChatMessage(Vertical):
 
     def on_mount(self) -> None:
         # The clock of a turn that runs.
-        self.set_interval(_TICK, lambda: self.follow() if self._chat.busy and self.is_on_screen else None)
+        self.set_interval(
+            _TICK_SECONDS, lambda: self.follow() if self._chat.busy and self.is_on_screen else None
+        )
 
     def take_proposal(self) -> None:
         """Shows the proposed message in the field, unless another one is being written."""
@@ -289,7 +291,7 @@ class ChatMessage(Vertical):
 
     def _draw_rule(self, width: int) -> Line:
         left, right = self.note()
-        left = left or _next_steps(self._workbench)
+        left = left or _next_steps_line(self._workbench)
         heavy = self.has_focus_within
         if left:
             return rule(left, right, width, heavy=heavy)
@@ -343,7 +345,7 @@ class ChatMessage(Vertical):
         if not (files := self._chat.session.code_changes):
             return []
         key = key_of("replay")
-        named = visible(some_of(files, 1))
+        named = visible(short_list(files, 1))
         changed: Line = [(f"{named} changed", "bold accent"), (": the next turn uses the new code", "")]
         if self._chat.refuses_to_repeat() is None:
             changed += [("  ", ""), (key, "bold"), (" replays", "muted")]
@@ -425,7 +427,7 @@ class ChatMessage(Vertical):
         """Shows the field, in a frame while it is a response to a call."""
         self._line.display = True
         self._line.set_class(call is not None, "-request")
-        self._line.border_title = REQUESTED[request_of(call).kind] if call is not None else ""
+        self._line.border_title = REQUEST_TITLES[request_of(call).kind] if call is not None else ""
         if self._form is not None and self._form.display:
             had_focus = self._form.has_focus_within or self._takes_focus
             self._takes_focus = self._form.display = False
@@ -534,7 +536,7 @@ class ChatMessage(Vertical):
         self.field.show_text(changed)
 
     def action_attach_file(self) -> None:
-        question = PromptScreen(ATTACH_TITLE, check=cannot_attach, hint=ATTACH_HINT, is_path=True)
+        question = PromptScreen(ATTACH_TITLE, check=attach_problem, hint=ATTACH_HINT, is_path=True)
         ask(self, question, self._attach_file)
 
     def _attach_file(self, text: str) -> None:

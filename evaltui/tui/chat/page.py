@@ -12,15 +12,15 @@ from rich.cells import cell_len
 from evaltui.core.compare.turn_verdicts import answer_differs
 from evaltui.core.conversation.responding import asker_of, request_of
 from evaltui.core.conversation.waiting import WaitingCall
-from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.cost.cost_lines import may_cost
 from evaltui.core.model.outcome import StateDiff
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_size
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad, wrap, wrap_behind
 from evaltui.text.lines import cut as cut_line
-from evaltui.text.markdown import markdown
-from evaltui.text.syntax import arguments_line, change_lines, code, colored, value_line
+from evaltui.text.markdown import markdown_lines
+from evaltui.text.syntax import arguments_line, change_lines, code_lines, color_json, value_line
 from evaltui.text.values import cut, visible, visible_block, visible_lines
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
 from evaltui.tui.trace.span import write_events
@@ -31,17 +31,17 @@ from evaltui.workbench.chat.rows import FileShown, Row, RowKind
 
 # Longer lines are hard to read.
 _MAX_WIDTH = 104
-_LEAST_WHO, _MOST_WHO = 12, 18
-_MOST_INDENT = 4
+_MIN_WHO, _MAX_WHO = 12, 18
+_MAX_INDENT = 4
 # Enter shows all of it.
-_LONGEST_TEXT = 12_000
-_LONGEST_CALL = 400
-_MOST_STATE = 400
-_MOST_CHANGES = 8
+_MAX_TEXT_LENGTH = 12_000
+_MAX_CALL_LENGTH = 400
+_MAX_STATE = 400
+_MAX_CHANGES = 8
 # Cells of a change of the state besides its key and its values.
 _AROUND_CHANGE = 8
-_MOST_RESULT_LINES = 14
-_MOST_THOUGHT_LINES = 3
+_MAX_RESULT_LINES = 14
+_MAX_THOUGHT_LINES = 3
 
 # What takes one line whatever is in it.
 ONE_LINE: frozenset[RowKind] = frozenset({"result", "transfer", "thinking", "footer", "note", "code"})
@@ -49,7 +49,7 @@ ONE_LINE: frozenset[RowKind] = frozenset({"result", "transfer", "thinking", "foo
 
 def who_width(names: Iterable[str]) -> int:
     """The cells of the longest shown name."""
-    return min(_MOST_WHO, max((cell_len(visible(name)) for name in names), default=0))
+    return min(_MAX_WHO, max((cell_len(visible(name)) for name in names), default=0))
 
 
 def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded: bool) -> list[Line]:
@@ -57,10 +57,10 @@ def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded
     if row.kind == "code":
         return [_code_changed(row, width)]
     width = min(width, _MAX_WIDTH + column)
-    column = min(column, max(_LEAST_WHO, width // 5))
+    column = min(column, max(_MIN_WHO, width // 5))
     is_same = before is not None and before.who == row.who and row.kind != "user"
     who = "" if is_same else visible(row.who)
-    indent = "  " * min(_MOST_INDENT, row.depth)
+    indent = "  " * min(_MAX_INDENT, row.depth)
     head: Line = [(f"{pad(who, column)}  ", "bold" if row.kind == "user" else "bold agent"), (indent, "")]
     room = max(12, width - cells(head))
     lines = list(_body(row, room, unfolded=unfolded))
@@ -76,16 +76,16 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "user":
             number: Line = [(f"turn {row.turn + 1}", "muted")]
             lines = list(_text(row.text, "bold", room - cells(number) - 2)) or [[]]
-            yield from _beside(lines, number, room)
+            yield from _lines_with_remark(lines, number, room)
             yield from _files(row.files)
         case "text":
-            yield from _beside(list(_answer(row, room)), _took(row), room)
+            yield from _lines_with_remark(list(_answer_lines(row, room)), _duration_line(row), room)
         case "thought":
-            yield from _thought(row.text, room)
+            yield from _thought_lines(row.text, room)
         case "file":
             yield from _files(row.files)
         case "call":
-            yield _ended(_called(row), _outcome(row, room, unfolded=unfolded), room)
+            yield _join_cut(_call_line(row), _outcome(row, room, unfolded=unfolded), room)
             if unfolded and row.result is not None:
                 yield from _result(row.result, room)
         case "result":
@@ -93,12 +93,12 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
                 ("← ", "muted"),
                 (visible(row.text), "bold"),
                 ("  ", ""),
-                *value_line(row.result, _LONGEST_CALL),
+                *value_line(row.result, _MAX_CALL_LENGTH),
             ]
         case "output":
-            shown = visible_block(row.text[:_LONGEST_TEXT].rstrip("\n"))
+            shown = visible_block(row.text[:_MAX_TEXT_LENGTH].rstrip("\n"))
             yield from wrap([("output  ", "muted"), (shown, "")], room)
-            yield from _left_out(row.text)
+            yield from _left_out_lines(row.text)
         case "request":
             yield from _request(row, room)
         case "transfer":
@@ -114,55 +114,55 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "thinking":
             yield [("◐ thinking…", "bold accent")]
         case "footer":
-            yield _ended([], _took(row), room)
+            yield _join_cut([], _duration_line(row), room)
         case _:
             yield [(visible(row.text), "muted")]
 
 
-def _took(row: Row) -> Line:
+def _duration_line(row: Row) -> Line:
     """Duration and tokens of a turn; empty while it runs."""
     facts = [show_duration(row.duration)] if row.duration is not None else []
     facts += [counted(row.tokens, "token")] if row.tokens else []
     return [("  ".join(facts), "muted")] if facts else []
 
 
-def _beside(lines: Sequence[Line], right: Line, room: int) -> Iterator[Line]:
+def _lines_with_remark(lines: Sequence[Line], right: Line, room: int) -> Iterator[Line]:
     """Lines with a remark at the right of the first or of the last one, or else below them."""
     ends = (0, len(lines) - 1) if lines else ()
     place = next((n for n in ends if cells(lines[n]) + cells(right) + 2 <= room), None)
     for number, line in enumerate(lines):
-        yield _ended(line, right, room) if number == place and right else line
+        yield _join_cut(line, right, room) if number == place and right else line
     if place is None and right:
-        yield _ended([], right, room)
+        yield _join_cut([], right, room)
 
 
 def _text(text: str, role: str, room: int) -> Iterator[Line]:
     if not text:
         return
-    shown = visible_block(text[:_LONGEST_TEXT].rstrip("\n"))
+    shown = visible_block(text[:_MAX_TEXT_LENGTH].rstrip("\n"))
     yield from wrap([(shown, role)], room)
-    yield from _left_out(text)
+    yield from _left_out_lines(text)
 
 
-def _answer(row: Row, room: int) -> Iterator[Line]:
+def _answer_lines(row: Row, room: int) -> Iterator[Line]:
     """The text of an agent, as Markdown; while it is streamed, with a cursor at its end."""
-    lines = markdown(row.text[:_LONGEST_TEXT].rstrip("\n"), room)
+    lines = markdown_lines(row.text[:_MAX_TEXT_LENGTH].rstrip("\n"), room)
     if row.partial and lines:
         lines[-1] = [*cut_line(lines[-1], room - 1), ("▋", "accent")]
     yield from lines
-    yield from _left_out(row.text)
+    yield from _left_out_lines(row.text)
 
 
-def _left_out(text: str) -> Iterator[Line]:
-    if len(text) > _LONGEST_TEXT:
-        yield [(f"… {counted(len(text) - _LONGEST_TEXT, 'more character')} (enter)", "warning")]
+def _left_out_lines(text: str) -> Iterator[Line]:
+    if len(text) > _MAX_TEXT_LENGTH:
+        yield [(f"… {counted(len(text) - _MAX_TEXT_LENGTH, 'more character')} (enter)", "warning")]
 
 
-def _thought(text: str, room: int) -> Iterator[Line]:
-    shown = " ".join(visible_lines(text[:_LONGEST_TEXT]))
+def _thought_lines(text: str, room: int) -> Iterator[Line]:
+    shown = " ".join(visible_lines(text[:_MAX_TEXT_LENGTH]))
     lines = wrap([("thinks  ", "muted"), (shown, "muted")], room)
-    yield from lines[:_MOST_THOUGHT_LINES]
-    if len(lines) > _MOST_THOUGHT_LINES:
+    yield from lines[:_MAX_THOUGHT_LINES]
+    if len(lines) > _MAX_THOUGHT_LINES:
         yield [("…", "muted")]
 
 
@@ -178,11 +178,11 @@ def file_chip(file: FileShown) -> str:
     return f"[{' '.join(part for part in parts if part)}]"
 
 
-def _called(row: Row) -> Line:
-    return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _LONGEST_CALL)]
+def _call_line(row: Row) -> Line:
+    return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _MAX_CALL_LENGTH)]
 
 
-REQUESTED = {
+REQUEST_TITLES = {
     "confirmation": "Confirmation requested",
     "input": "Input requested",
     "credential": "Credential requested",
@@ -194,20 +194,20 @@ def full_line(row: Row, number: int) -> str:
     """The whole text of a line that is cut, a call or a change of the state; "" for a line that wraps."""
     line: Line = []
     if row.kind == "call" and number == 0:
-        line = [("→ ", ""), (visible(row.text), ""), *arguments_line(row.args, _LONGEST_TEXT)]
-    elif row.kind == "state" and number < min(len(row.changes), _MOST_CHANGES):
+        line = [("→ ", ""), (visible(row.text), ""), *arguments_line(row.args, _MAX_TEXT_LENGTH)]
+    elif row.kind == "state" and number < min(len(row.changes), _MAX_CHANGES):
         change = row.changes[number]
-        before, after = change_lines(change.expected, change.actual, _LONGEST_TEXT)
+        before, after = change_lines(change.expected, change.actual, _MAX_TEXT_LENGTH)
         line = [("Δ ", ""), (visible(change.path), ""), ("  ", ""), *before, (" → ", ""), *after]
-    return "".join(text for text, _ in colored(line))
+    return "".join(text for text, _ in color_json(line))
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:
     """A request of the agent with its details, beside an amber bar."""
-    lines: list[Line] = [[(REQUESTED.get(row.asks, "Requested"), "bold warning")]]
-    lines += wrap([(visible_block(row.text[:_LONGEST_TEXT]), "bold")], room - 2)
+    lines: list[Line] = [[(REQUEST_TITLES.get(row.asks, "Requested"), "bold warning")]]
+    lines += wrap([(visible_block(row.text[:_MAX_TEXT_LENGTH]), "bold")], room - 2)
     for name, data in (row.args or {}).items():
-        lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _LONGEST_CALL)], room - 2)
+        lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _MAX_CALL_LENGTH)], room - 2)
     for number, line in enumerate(lines):
         yield [("● " if number == 0 else "│ ", "warning"), *line]
 
@@ -221,11 +221,11 @@ def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
 
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     text = json.dumps(result, ensure_ascii=False, indent=2, default=repr)
-    written = code(text[:_LONGEST_TEXT], "json")[: 2 * _MOST_RESULT_LINES]
+    written = code_lines(text[:_MAX_TEXT_LENGTH], "json")[: 2 * _MAX_RESULT_LINES]
     lines = [line for code_line in written for line in _wrap_code(code_line, room - 2)]
-    for line in lines[:_MOST_RESULT_LINES]:
+    for line in lines[:_MAX_RESULT_LINES]:
         yield [("  ", ""), *line]
-    if len(lines) > _MOST_RESULT_LINES:
+    if len(lines) > _MAX_RESULT_LINES:
         yield [(f"  …   {key_of('open_details')} show all", "muted")]
 
 
@@ -239,7 +239,7 @@ def _wrap_code(line: Line, room: int) -> list[Line]:
 
 
 def _changes(row: Row, room: int) -> Iterator[Line]:
-    for change in row.changes[:_MOST_CHANGES]:
+    for change in row.changes[:_MAX_CHANGES]:
         # A value that is new, or that goes, has the room of both.
         sides = 1 if None in (change.expected, change.actual) else 2
         least = (room - cells([(visible(change.path), "")]) - _AROUND_CHANGE) // sides
@@ -247,8 +247,8 @@ def _changes(row: Row, room: int) -> Iterator[Line]:
         shown: Line = [("Δ ", "warning"), (visible(change.path), "key"), ("  ", "")]
         shown += [*(before if change.expected is not None else [("—", "muted")]), (" → ", "muted")]
         yield cut_line([*shown, *(after if change.actual is not None else [("removed", "")])], room)
-    if len(row.changes) > _MOST_CHANGES:
-        more = counted(len(row.changes) - _MOST_CHANGES, "more key")
+    if len(row.changes) > _MAX_CHANGES:
+        more = counted(len(row.changes) - _MAX_CHANGES, "more key")
         yield [(f"Δ … {more}   {key_of('open_details')} show", "muted")]
 
 
@@ -268,7 +268,7 @@ def _first_line(row: Row) -> str:
 
 
 def _one_line(text: str) -> str:
-    return visible(cut(text[: 4 * _LONGEST_CALL].replace("\t", "    "), _LONGEST_CALL))
+    return visible(cut(text[: 4 * _MAX_CALL_LENGTH].replace("\t", "    "), _MAX_CALL_LENGTH))
 
 
 def _code_changed(row: Row, width: int) -> Line:
@@ -276,7 +276,7 @@ def _code_changed(row: Row, width: int) -> Line:
     return [(text, "muted"), ("─" * max(0, width - cell_len(text)), "muted")]
 
 
-def _ended(left: Line, right: Line, room: int) -> Line:
+def _join_cut(left: Line, right: Line, room: int) -> Line:
     """A left and a right text in one line; the left one is cut where they would meet."""
     if not cells(right):
         return cut_line(left, room)
@@ -319,7 +319,7 @@ def _write_start(page: Page, transcript: Transcript) -> None:
         if value:
             page.labelled(label, [(visible(value), "")])
     if session.state:
-        page.labelled("state", value_line(session.state, _MOST_STATE))
+        page.labelled("state", value_line(session.state, _MAX_STATE))
     page.blank()
 
 
@@ -331,7 +331,7 @@ _KINDS = {
     "state": "session state",
     "footer": "turn",
 }
-_MOST_PATHS = 60
+_MAX_PATHS = 60
 
 
 class ChatTotals(NamedTuple):
@@ -391,7 +391,7 @@ def _write_paths(page: Page, transcript: Transcript) -> None:
     """Writes every value of the session state by path, with the turn that changed it last."""
     paths = dict(_paths(transcript.state))
     page.section(
-        ("Session state", "bold"), *([] if paths else [_without_state(transcript.has_unknown_state)])
+        ("Session state", "bold"), *([] if paths else [_no_state_text(transcript.has_unknown_state)])
     )
     changed: dict[str, int] = {}
     before = dict(_paths(transcript.session.state))
@@ -403,12 +403,12 @@ def _write_paths(page: Page, transcript: Transcript) -> None:
             }
             before = after
     room = min(24, max((len(path) for path in paths), default=0)) + 2
-    for path, value in list(paths.items())[:_MOST_PATHS]:
+    for path, value in list(paths.items())[:_MAX_PATHS]:
         left: Line = [(" ", ""), (visible(path), "key"), (" " * max(2, room - len(path)), "")]
         right: Line = [(f"turn {changed[path]}", "warning")] if path in changed else []
         page.ends([*left, *value_line(value, 200)], right)
-    if len(paths) > _MOST_PATHS:
-        page.row((f" … {counted(len(paths) - _MOST_PATHS, 'more value')}", "muted"))
+    if len(paths) > _MAX_PATHS:
+        page.row((f" … {counted(len(paths) - _MAX_PATHS, 'more value')}", "muted"))
 
 
 def _paths(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -440,7 +440,7 @@ def _write_totals(
         "turns": f"{turns}, and {show_number(len(waiting))} waiting" if waiting else turns,
         "calls": show_number(calls),
         "tokens": show_number(totals.tokens) if totals.tokens else UNKNOWN,
-        "cost": str(spent.cost) if spent is not None and is_worth_telling(spent) else "",
+        "cost": str(spent.cost) if spent is not None and may_cost(spent) else "",
         "user": visible(transcript.session.user_id),
     }
     for label, value in facts.items():
@@ -472,7 +472,7 @@ def write_session(page: Page, transcript: Transcript) -> None:
             page.labelled(label, [(visible(value), "")])
     _write_state(page, "State now", None if transcript.has_unknown_state else transcript.state)
     for number, turn in enumerate(transcript.turns):
-        changed = _changed(turn.state_before or {}, turn.state_after) if turn.counts else {}
+        changed = _changed_keys(turn.state_before or {}, turn.state_after) if turn.counts else {}
         if changed:
             page.section((f"Turn {number + 1} changed", "bold"))
         for key, (before, after) in changed.items():
@@ -480,17 +480,17 @@ def write_session(page: Page, transcript: Transcript) -> None:
     _write_state(page, "State at the beginning", session.state)
 
 
-def _without_state(unknown: bool) -> tuple[str, str]:
+def _no_state_text(unknown: bool) -> tuple[str, str]:
     return (f"  {UNKNOWN}" if unknown else "  empty", "muted")
 
 
 def _write_state(page: Page, title: str, state: Mapping[str, object] | None) -> None:
-    page.section((title, "bold"), *([] if state else [_without_state(state is None)]))
+    page.section((title, "bold"), *([] if state else [_no_state_text(state is None)]))
     if state:
         write_json(page, dict(state))
 
 
-def _changed(
+def _changed_keys(
     before: Mapping[str, object], after: Mapping[str, object] | None
 ) -> dict[str, tuple[Line, Line]]:
     """The keys with another value, each with both values as text."""

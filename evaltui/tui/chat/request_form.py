@@ -17,7 +17,7 @@ from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import cut, visible_block
 from evaltui.tui.action_screen import KeysInOrder, bindings
-from evaltui.tui.chat.page import REQUESTED
+from evaltui.tui.chat.page import REQUEST_TITLES
 from evaltui.tui.dialogs.prompt import DialogKeys, FormKeys, Hint, QuestionNote
 from evaltui.tui.pane import PaneForm
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
@@ -25,17 +25,17 @@ from evaltui.tui.widgets.fields import FieldLine
 from evaltui.tui.widgets.lines import DrawnLine, content
 from evaltui.workbench.actions import Scope
 
-_UNDECIDED = "—"
-_LONGEST_QUESTION = 1_000
-_MOST_LABEL, _MOST_TAKES = 16, 34
-_SWITCH = "respond_to_next"
+_UNDECIDED_LABEL = "—"
+_MAX_QUESTION_LENGTH = 1_000
+_MAX_LABEL, _MAX_TAKES = 16, 34
+_SWITCH_ACTION = "respond_to_next"
 
 
 class RequestForm(PaneForm, FormKeys):
     """The form for a call, filled with `typed`. `respond` sends a response to the call, `later` closes the
     form."""
 
-    BINDINGS = bindings(Scope.MESSAGE, _SWITCH)
+    BINDINGS = bindings(Scope.MESSAGE, _SWITCH_ACTION)
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class RequestForm(PaneForm, FormKeys):
         self._respond = respond
         self._later = later
         self._place = ""
-        column = max(LABEL, min(_MOST_LABEL, max(len(field.label) for field in fields) + 2))
+        column = max(LABEL, min(_MAX_LABEL, max(len(field.label) for field in fields) + 2))
         self._column = column
         self._inputs = [self._input(number, field, column) for number, field in enumerate(fields)]
         self._at_first = typed
@@ -59,7 +59,7 @@ class RequestForm(PaneForm, FormKeys):
     def _input(self, number: int, field: RequestField, column: int) -> ChoiceLine | FieldLine:
         name = f"request-{number}"
         if field.kind == "choice":
-            return ChoiceLine(field.label, [_UNDECIDED, *field.labels], id=name, column=column)
+            return ChoiceLine(field.label, [_UNDECIDED_LABEL, *field.labels], id=name, column=column)
         line = FieldLine(id=name)
         line.is_json = field.kind == "json"
         line.placeholder = "" if field.required else "optional"
@@ -82,7 +82,7 @@ class RequestForm(PaneForm, FormKeys):
         }
 
     def compose(self) -> ComposeResult:
-        question = visible_block(cut(request_of(self.call).message, _LONGEST_QUESTION))
+        question = visible_block(cut(request_of(self.call).message, _MAX_QUESTION_LENGTH))
         yield Static(text_for_terminal(question), markup=False, id="request-question")
         with VerticalScroll(id="request-fields", can_focus=False):
             for field, box in zip(self._fields, self._inputs, strict=True):
@@ -96,7 +96,7 @@ class RequestForm(PaneForm, FormKeys):
                     yield box
                     hint = DrawnLine(partial(self._words, f"  {field.accepts}"))
                     hint.styles.width = min(
-                        _MOST_TAKES, max(len(request_field.accepts) for request_field in self._fields) + 2
+                        _MAX_TAKES, max(len(request_field.accepts) for request_field in self._fields) + 2
                     )
                     yield hint
         yield QuestionNote()
@@ -114,7 +114,7 @@ class RequestForm(PaneForm, FormKeys):
             self._draw_border()
 
     def _draw_border(self) -> None:
-        title: Line = [(REQUESTED[request_of(self.call).kind], "bold warning")]
+        title: Line = [(REQUEST_TITLES[request_of(self.call).kind], "bold warning")]
         self.border_title = content(self, [*title, (f" {self._place}", "muted")] if self._place else title)
 
     @staticmethod

@@ -41,8 +41,8 @@ _OTHER_ROWS = 10
 _NEW_SET = "new set"
 _MODES: tuple[TurnMode, ...] = ("scored", "context", "left out")
 # The heads of the columns for the parts of a turn, in two rows.
-_HEADS = (("", "tool", "partial", ""), ("calls", "responses", "responses", "response"))
-_NUMBER, _MODE, _CELL = 4, 9, 11
+_COLUMN_HEADS = (("", "tool", "partial", ""), ("calls", "responses", "responses", "response"))
+_NUMBER_WIDTH, _MODE_WIDTH, _CELL_WIDTH = 4, 9, 11
 _MEANINGS = {
     "mode": "Context turns run without a score; turns that are left out are not in the case",
     "calls": "Tool calls and arguments are expected; off: calls are not checked",
@@ -64,7 +64,7 @@ class SaveCaseScreen(FormScreen[bool]):
         super().__init__()
         self._workbench = workbench
         self._transcript = transcript
-        self.rows = TurnRows(transcript, saving.proposed(workbench.editing, transcript))
+        self.rows = TurnRows(transcript, saving.propose_choices(workbench.editing, transcript))
         self._targets = saving.targets(workbench.editing)
         self._twin: tuple[SaveChoices, str] | None = None
 
@@ -83,7 +83,7 @@ class SaveCaseScreen(FormScreen[bool]):
                 line.display = target is None
                 yield FormLabel("new id")
                 yield FieldLine(id="save-new")
-            for number in range(len(_HEADS)):
+            for number in range(len(_COLUMN_HEADS)):
                 yield DrawnLine(partial(_turn_header, number), id=f"turn-header-{number}")
             yield self.rows
             yield QuestionNote()
@@ -199,15 +199,15 @@ class SaveCaseScreen(FormScreen[bool]):
 
 
 def _turn_header(number: int, width: int) -> Line:
-    room, is_last = _text_room(width), number == len(_HEADS) - 1
+    room, is_last = _text_room(width), number == len(_COLUMN_HEADS) - 1
     return [
-        (pad(" turn" if is_last else "", _NUMBER + _MODE + room + 1), "muted"),
-        *((f"{name:<{_CELL}}", "muted") for name in _HEADS[number]),
+        (pad(" turn" if is_last else "", _NUMBER_WIDTH + _MODE_WIDTH + room + 1), "muted"),
+        *((f"{name:<{_CELL_WIDTH}}", "muted") for name in _COLUMN_HEADS[number]),
     ]
 
 
 def _text_room(width: int) -> int:
-    return max(8, width - 1 - _NUMBER - _MODE - _CELL * len(PARTS))
+    return max(8, width - 1 - _NUMBER_WIDTH - _MODE_WIDTH - _CELL_WIDTH * len(PARTS))
 
 
 class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
@@ -270,11 +270,13 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         left_out = turn.mode == "left out"
         line: Line = [
             (f"{number:>2}  ", "muted"),
-            (f"{turn.mode:<{_MODE}}", _role(turn.mode == "scored", current == 0)),
+            (f"{turn.mode:<{_MODE_WIDTH}}", _role(turn.mode == "scored", current == 0)),
             (pad(visible(turn.text), room - 1) + " ", "muted" if left_out else ""),
         ]
         for place, part in enumerate(PARTS, 1):
-            line.append((f"{_cell(turn, part):<{_CELL}}", _role(turn.mode == "scored", current == place)))
+            line.append(
+                (f"{_cell(turn, part):<{_CELL_WIDTH}}", _role(turn.mode == "scored", current == place))
+            )
         return line
 
     def _state(self, choices: SaveChoices, *, is_final: bool, here: bool) -> Line:
@@ -299,10 +301,10 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         event.prevent_default()
         self.focus()
         if self.cursor < len(self.choices.turns):
-            first = 1 + _NUMBER + _MODE + _text_room(self.line_width)
-            at = (event.x - first) // _CELL + 1 if event.x >= first else 0
+            first = 1 + _NUMBER_WIDTH + _MODE_WIDTH + _text_room(self.line_width)
+            at = (event.x - first) // _CELL_WIDTH + 1 if event.x >= first else 0
             self._at = min(at, len(PARTS))
-            if not at and not _NUMBER < event.x <= _NUMBER + _MODE:
+            if not at and not _NUMBER_WIDTH < event.x <= _NUMBER_WIDTH + _MODE_WIDTH:
                 self.post_message(self.Moved())
                 return
         self.toggle()

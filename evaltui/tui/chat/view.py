@@ -28,7 +28,7 @@ from evaltui.tui.chat.page import (
 )
 from evaltui.tui.dialogs.details import DetailsScreen
 from evaltui.tui.inspector import Inspected, Inspector, InspectorTab, Room
-from evaltui.tui.pane import Beside, Copied, Pane
+from evaltui.tui.pane import Beside, CopiedText, Pane
 from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
@@ -40,8 +40,8 @@ from evaltui.workbench.messages import AgentChanged, ChatProgressed, SelectionCh
 from evaltui.workbench.workbench import Workbench
 
 # The cells at the end of a call that fold and unfold its response.
-_FOLD = 4
-_ROOM = Room(from_width=140, least=42, most=42)
+_FOLD_WIDTH = 4
+_INSPECTOR_ROOM = Room(from_width=140, least=42, most=42)
 
 
 class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
@@ -68,7 +68,9 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._drawn: Hashable = None
         self._showed_cursor = True
         self._rows_seen = 0
-        self._inspector = Inspector(workbench, self, self._inspected_row, _ROOM, id="chat-inspector")
+        self._inspector = Inspector(
+            workbench, self, self._inspected_row, _INSPECTOR_ROOM, id="chat-inspector"
+        )
 
     def beside(self) -> Beside:
         return self._inspector
@@ -120,7 +122,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             return "◐", "bold accent"
         return ("●", "warning") if self._chat.waiting() else None
 
-    def copied(self) -> Copied | None:
+    def copied(self) -> CopiedText | None:
         """The text or data of the current row."""
         row = self._current
         if row is None:
@@ -131,7 +133,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         text = row.text if holds is None else json.dumps(holds, ensure_ascii=False, indent=2, default=repr)
         if row.error is not None:
             text = row.error.traceback or str(row.error)
-        return Copied(f"this {row.kind}", text) if text else None
+        return CopiedText(f"this {row.kind}", text) if text else None
 
     # Following the workbench
 
@@ -251,7 +253,12 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         line = self.scroll_offset.y + event.y
         if row is not None and row.error is not None and event.chain == 1 and line > self.top_of(self.cursor):
             self.call_later(self.screen.run_action, "open_source")
-        if row is not None and row.kind == "call" and event.chain == 1 and event.x >= self.line_width - _FOLD:
+        if (
+            row is not None
+            and row.kind == "call"
+            and event.chain == 1
+            and event.x >= self.line_width - _FOLD_WIDTH
+        ):
             self.action_toggle_fold()
 
     def open_current(self) -> None:

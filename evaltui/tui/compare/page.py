@@ -11,8 +11,8 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
 from evaltui.text.figures import UNKNOWN, counted
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, both_ends, cells, filled, pad
-from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
+from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad
+from evaltui.text.outcomes import ROLES, WORDS, counts_line, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
@@ -21,11 +21,11 @@ from evaltui.views.comparison import (
     KIND_ROLES,
     change_row,
     spent_rows,
-    unfinished,
-    verdicts,
+    unfinished_runs,
+    verdicts_line,
 )
 from evaltui.views.rows import response_row
-from evaltui.workbench.runs.compared_runs import Compared, KindTitle, Trajectories, TurnOfBoth
+from evaltui.workbench.runs.compared_runs import ComparedRuns, KindTitle, Trajectories, TurnOfBoth
 
 _TINTS: Mapping[Kind, str] = {"broken": "act", "fixed": "exp"}
 _MEANINGS: Mapping[Kind, str] = {
@@ -40,12 +40,12 @@ _MEANINGS: Mapping[Kind, str] = {
     "unchanged": "same verdict",
 }
 # Room for `≈ 3/5 → ✗ 0/5`.
-_VERDICTS = 15
-_SCORE, _TIME, _TOKENS = 32, 19, 17
-_COST = 19
-_WITH_TIME, _WITH_SCORE = 76, 130
+_VERDICTS_WIDTH = 15
+_SCORE_WIDTH, _TIME_WIDTH, _TOKENS_WIDTH = 32, 19, 17
+_COST_WIDTH = 19
+_MIN_WIDTH_WITH_TIME, _MIN_WIDTH_WITH_SCORE = 76, 130
 _GAP = 2
-_LEAST_WHY = 14
+_MIN_WHY = 14
 
 
 def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
@@ -59,7 +59,7 @@ def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
         yield "", [("No cases in either run", "muted")]
 
 
-def spent_line(compared: Compared) -> Line:
+def spent_line(compared: ComparedRuns) -> Line:
     """The totals of a comparison: changed cases, other differences between the runs, spending, missing
     cases."""
     facts: list[Line] = []
@@ -69,7 +69,7 @@ def spent_line(compared: Compared) -> Line:
     changed = "; ".join(map(visible, compared.between))
     facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
     facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
-    for words, _ in unfinished(compared.base.summary, compared.candidate.summary):
+    for words, _ in unfinished_runs(compared.base.summary, compared.candidate.summary):
         facts.append([(words, "warning")])
     return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]
 
@@ -100,7 +100,7 @@ class Columns(NamedTuple):
         """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens and
         costs, and scores that differ, or not."""
         name = max(8, min(names, width * 2 // 5))
-        room = width - name - 2 - _VERDICTS - 2 - _LEAST_WHY - _GAP
+        room = width - name - 2 - _VERDICTS_WIDTH - 2 - _MIN_WHY - _GAP
 
         def fitting(cells: int, gap: int, *, is_told: bool) -> int:
             nonlocal room
@@ -108,10 +108,16 @@ class Columns(NamedTuple):
             room -= gap + cells if is_shown else 0
             return cells if is_shown else 0
 
-        time = fitting(_TIME, _GAP, is_told=width >= _WITH_TIME)
-        score = fitting(_SCORE, 0, is_told=scores and width >= _WITH_SCORE)
-        shown = fitting(_TOKENS, _GAP, is_told=tokens and width >= _WITH_SCORE)
-        return cls(name, score, time, shown, fitting(_COST, _GAP, is_told=costs and width >= _WITH_SCORE))
+        time = fitting(_TIME_WIDTH, _GAP, is_told=width >= _MIN_WIDTH_WITH_TIME)
+        score = fitting(_SCORE_WIDTH, 0, is_told=scores and width >= _MIN_WIDTH_WITH_SCORE)
+        shown = fitting(_TOKENS_WIDTH, _GAP, is_told=tokens and width >= _MIN_WIDTH_WITH_SCORE)
+        return cls(
+            name,
+            score,
+            time,
+            shown,
+            fitting(_COST_WIDTH, _GAP, is_told=costs and width >= _MIN_WIDTH_WITH_SCORE),
+        )
 
 
 def change_line(change: CaseChange, name: str, why: str | None, columns: Columns, width: int) -> Line:
@@ -122,12 +128,12 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     left: Line = [
         (pad(name, columns.name), ""),
         ("  ", ""),
-        *filled(verdicts(change), _VERDICTS),
+        *fill_line(verdicts_line(change), _VERDICTS_WIDTH),
         ("  ", ""),
     ]
     row = change_row(change)
     moved = [span for score in row.scores[:1] for span in (*score.figures, (f"  {score.metric}", "muted"))]
-    right: Line = filled(moved, columns.score) if columns.score else []
+    right: Line = fill_line(moved, columns.score) if columns.score else []
     for text, size in ((row.time, columns.time), (row.tokens, columns.tokens), (row.cost, columns.cost)):
         right += [(f"  {text:>{size}}", "muted")] if size else []
     what: Line = [("…" if why is None else visible(why), "muted")]
@@ -135,29 +141,29 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
         what = [(row.reasons, "")]
     elif why == "" and not columns.score:
         what = moved
-    return both_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
+    return join_ends([*left, *what], right, width, least=cells(left) + _MIN_WHY)
 
 
 def change_heads(columns: Columns, width: int) -> Line:
     """The heads of the columns of `change_line`."""
-    left = f"{'case':<{columns.name}}  {'base → now':<{_VERDICTS}}  why"
+    left = f"{'case':<{columns.name}}  {'base → now':<{_VERDICTS_WIDTH}}  why"
     right = f"{'score':<{columns.score}}" if columns.score else ""
     right += f"  {'time':>{columns.time}}" if columns.time else ""
     right += f"  {'tokens':>{columns.tokens}}" if columns.tokens else ""
     right += f"  {'cost':>{columns.cost}}" if columns.cost else ""
-    return both_ends([(left, "muted")], [(right, "muted")] if right else [], width)
+    return join_ends([(left, "muted")], [(right, "muted")] if right else [], width)
 
 
 # One group, one case
 
 
-def write_group(page: Page, compared: Compared, kind: Kind) -> None:
+def write_group(page: Page, compared: ComparedRuns, kind: Kind) -> None:
     """Writes the number of cases in a group, their statuses, and the other differences between the runs."""
     changes = compared.comparison.of(kind)
     now = Counter(change.candidate.status.value for change in changes if change.candidate)
     page.row((counted(len(changes), "case"), "bold"), (f"   {_MEANINGS[kind]}", "muted"))
     if now:
-        page.row(("now  ", "muted"), *counts(now))
+        page.row(("now  ", "muted"), *counts_line(now))
     page.blank()
     for number, text in enumerate(compared.between or ("no other changes found",)):
         page.labelled("" if number else "changed", [(visible(text), "")])
@@ -167,7 +173,7 @@ def write_group(page: Page, compared: Compared, kind: Kind) -> None:
 
 def write_change(page: Page, change: CaseChange) -> None:
     """Writes both outcomes, why they are not comparable, and every figure."""
-    outcomes: Line = [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)]
+    outcomes: Line = [*_verdict_spans(change.base), (" → ", "muted"), *_verdict_spans(change.candidate)]
     row = change_row(change)
     spent = [
         f"{name} {text}" for name, text in (("time", row.time), ("tokens", row.tokens)) if text != UNKNOWN
@@ -184,7 +190,7 @@ def write_change(page: Page, change: CaseChange) -> None:
         page.text(line)
 
 
-def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
+def _verdict_spans(summary: CaseSummary | None) -> Iterator[Span]:
     if summary is None:
         yield "— no result", "muted"
         return

@@ -27,16 +27,16 @@ from evaltui.tui.compare.page import (
 )
 from evaltui.tui.dialogs.framed import COMPARE, FramedScreen
 from evaltui.tui.exchange import copy
-from evaltui.tui.pane import Copied, PaneFrame, Tab
+from evaltui.tui.pane import CopiedText, PaneFrame, Tab
 from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.comparison import comparison_lines, moves_scores
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead
 from evaltui.workbench.runs.compared_runs import (
-    FOLDED_AT_FIRST,
-    Compared,
+    FOLDED_KINDS,
     ComparedRow,
+    ComparedRuns,
     KindTitle,
     Reasons,
     Trajectories,
@@ -49,9 +49,10 @@ from evaltui.workbench.workbench import Workbench
 
 _COPIED_WIDTH = 110
 # Lines of two columns can be as wide as the screen.
-_WIDEST = 240
+_MAX_WIDTH = 240
 # Seconds. Who goes through the list looks at no case for longer than this: nothing is read meanwhile.
-_PAUSE = 0.15
+_PAUSE_SECONDS = 0.15
+_TICK_SECONDS = 1.0
 
 
 class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
@@ -67,7 +68,8 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         super().__init__(workbench)
         self._base, self._candidate = sides
         self._first = case
-        self.compared: Compared | None = None
+        self.compared: ComparedRuns | None = None
+        self._extent: object = None
         self._reasons: Reasons | None = None
         # What is said of all cases is found once: there may be thousands.
         self._chips: list[tuple[str, Line]] = []
@@ -89,6 +91,7 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self._compare()
+        self.set_interval(_TICK_SECONDS, self._read_again)
 
     async def on_unmount(self) -> None:
         await self._end_reading()
@@ -101,13 +104,23 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self.compared = None
         self._chips, self._spent = [("", [("Reading both runs…", "muted")])], []
         self.rows.show(None)
-        start_work(self, self._read, group="compare")
+        start_work(self, self._read, None, group="compare")
+
+    def _read_again(self) -> None:
+        """Reads both runs again when one of them continues."""
+        if self.compared is not None and self.compared.is_unfinished:
+            start_work(self, self._read_more, group="look")
+
+    async def _read_more(self) -> None:
+        if await asyncio.to_thread(self._extent_now) != self._extent:
+            start_work(self, self._read, self.rows.current, group="compare")
 
     async def _end_reading(self) -> None:
         if self._reasons is not None:
             await self._reasons.close()
 
-    async def _read(self) -> None:
+    async def _read(self, row: ComparedRow | None) -> None:
+        """`row` is the current row afterwards; None for the first case."""
         await self._end_reading()
         self._reasons, self._both = None, None
         try:
@@ -117,13 +130,20 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         except (OSError, ValueError) as error:
             self._chips = [("", [(f"! {visible(str(error))}", "error")])]
         if self.is_here:
-            self.rows.show(self.compared, self._first)
+            self.rows.show(self.compared, row.case if isinstance(row, CaseChange) else self._first)
+            if isinstance(row, KindTitle):
+                self.rows.go_to_kind(row.kind)
             self.follow()
 
-    def _compare_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
+    def _compare_runs(self) -> tuple[ComparedRuns, list[tuple[str, Line]], Line]:
         """In a thread: compares the runs. Raises OSError, ValueError."""
+        self._extent = self._extent_now()
         compared = compare_runs(self._base.path, self._candidate.path)
         return compared, list(chip_parts(compared.comparison)), spent_line(compared)
+
+    def _extent_now(self) -> object:
+        """In a thread: a value that changes when one of the runs continues."""
+        return [side.path.stat().st_mtime_ns for side in (self._base, self._candidate) if side.path.exists()]
 
     def draw(self) -> None:
         self.rows.refresh()
@@ -137,7 +157,7 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self.draw_around()
 
     async def _read_both(self, change: CaseChange) -> None:
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(_PAUSE_SECONDS)
         if self.compared is not None and self._both is not None and self._both[0] is change:
             self._both = change, await asyncio.to_thread(trajectories, self.compared, change)
             if self.is_here:
@@ -245,7 +265,7 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
             return
         lines = comparison_lines(self.compared.comparison, _COPIED_WIDTH)
         text = "".join(f"{draw(line, color=False)}\n" for line in lines)
-        self.workbench.say(copy(self.app, self.workbench, Copied("the comparison", text)))
+        self.workbench.say(copy(self.app, self.workbench, CopiedText("the comparison", text)))
 
 
 class Chips(ActionLine):
@@ -264,7 +284,7 @@ class BothTrajectories(PageLines, inherit_bindings=False):
     """Both runs of the current case; a click on a turn folds or opens it."""
 
     def __init__(self, write: Callable[[Page], object], toggle: Callable[[str], object], *, id: str) -> None:
-        super().__init__(write, id=id, widest=_WIDEST)
+        super().__init__(write, id=id, widest=_MAX_WIDTH)
         self._toggle = toggle
 
     def on_click(self, event: events.Click) -> None:
@@ -278,14 +298,14 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
     def __init__(self, screen: ComparisonScreen, *, id: str) -> None:
         super().__init__(id=id)
         self._comparison = screen
-        self._folded: set[Kind] = set(FOLDED_AT_FIRST)
+        self._folded: set[Kind] = set(FOLDED_KINDS)
         self._rows: list[ComparedRow] = []
         self._longest = 0
         self._optional = {"tokens": False, "costs": False, "scores": False}
 
-    def show(self, compared: Compared | None, case: CaseId | None = None) -> None:
+    def show(self, compared: ComparedRuns | None, case: CaseId | None = None) -> None:
         changes = compared.comparison.cases if compared else ()
-        if changes and all(change.kind in FOLDED_AT_FIRST for change in changes):
+        if changes and all(change.kind in FOLDED_KINDS for change in changes):
             # There is nothing else to see.
             self._folded = set()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)

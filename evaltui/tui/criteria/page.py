@@ -9,7 +9,7 @@ from textwrap import dedent
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, score_figures, show_number, show_score, show_threshold
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends
+from evaltui.text.lines import Line, join_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.plots import bar, histogram
 from evaltui.text.syntax import value_line
@@ -27,12 +27,12 @@ from evaltui.workbench.criteria.rows import (
     SettingRow,
 )
 
-_MOST_CASES = 200
+_MAX_CASES = 200
 # Rows of the histogram, and those of the pane from which on it is tall.
-_LOW, _TALL, _FROM = 4, 8, 36
-_BAR = 10
+_LOW_PLOT, _TALL_PLOT, _TALL_FROM = 4, 8, 36
+_BAR_WIDTH = 10
 # From here on the set of a case is named.
-_WITH_SETS = 56
+_MIN_WIDTH_WITH_SETS = 56
 
 
 def write_row(
@@ -42,17 +42,17 @@ def write_row(
 
     In a low pane, the pending changes are above the scores.
     """
-    is_low = height < _FROM // 2
+    is_low = height < _TALL_FROM // 2
     if row is not None:
         _write_meaning(page, row, in_short=is_low and bool(effect.change))
     if metric and not (metric.in_use or metric.trial.scored):
         metric = None
     if metric and not is_low:
-        _write_scores(page, metric, _TALL if height >= _FROM else _LOW, effect.stale)
+        _write_scores(page, metric, _TALL_PLOT if height >= _TALL_FROM else _LOW_PLOT, effect.stale)
     places = _write_flips(page, effect)
     _write_change(page, effect)
     if metric and is_low:
-        _write_scores(page, metric, _LOW, effect.stale)
+        _write_scores(page, metric, _LOW_PLOT, effect.stale)
     if metric:
         places |= _write_cases(page, metric, effect)
     return places
@@ -136,12 +136,12 @@ def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
     trial = row.trial
     page.blank()
     if not trial.scored:
-        page.section(("Last run", "bold"), ("  —", "muted"), *_stale(stale))
+        page.section(("Last run", "bold"), ("  —", "muted"), *_stale_line(stale))
         page.row(("Not scored in the last run", "muted"))
         return
     scores = counted(sum(count for _, count in trial.scores), "score")
     mean = f"  {scores}, mean {show_score(trial.mean)}"
-    page.section(("Last run", "bold"), (mean, "muted"), *_stale(stale))
+    page.section(("Last run", "bold"), (mean, "muted"), *_stale_line(stale))
     page.lines += histogram(
         trial.scores,
         row.interval or (0.0, max(1.0, trial.scores[-1][0], row.threshold or 0.0)),
@@ -160,10 +160,10 @@ def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
     ]
     saved = row.saved is not None and row.saved != row.threshold
     right: Line = [(f"saved {show_threshold(row.saved)}", "muted")] if saved and row.saved is not None else []
-    page.lines.append(both_ends(left, right, page.width))
+    page.lines.append(join_ends(left, right, page.width))
 
 
-def _stale(number: int) -> Line:
+def _stale_line(number: int) -> Line:
     return [(f"   {show_number(number)} stale", "warning")] if number else []
 
 
@@ -173,7 +173,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
     if not row.trial.cases:
         return places
     page.section(("Cases", "bold"), ("  by score", "muted"))
-    for case, score in row.trial.cases[:_MOST_CASES]:
+    for case, score in row.trial.cases[:_MAX_CASES]:
         places[len(page.lines)] = case
         status = "INFORMATIONAL"
         if row.in_use and row.threshold is not None:
@@ -183,10 +183,10 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
         if row.interval is not None and row.interval[0] < row.interval[1]:
             low, high = row.interval
             at = None if row.threshold is None else (row.threshold - low) / (high - low)
-            figures += bar((score - low) / (high - low), _BAR, glyph(status)[1], at)
-        left: Line = [("  ", ""), glyph(status), (" ", ""), *_named(page, case, effect)]
-        page.lines.append(both_ends(left, figures, page.width))
-    if (more := row.trial.scored - min(len(row.trial.cases), _MOST_CASES)) > 0:
+            figures += bar((score - low) / (high - low), _BAR_WIDTH, glyph(status)[1], at)
+        left: Line = [("  ", ""), glyph(status), (" ", ""), *_case_line(page, case, effect)]
+        page.lines.append(join_ends(left, figures, page.width))
+    if (more := row.trial.scored - min(len(row.trial.cases), _MAX_CASES)) > 0:
         page.row((f"  and {show_number(more)} more", "muted"))
     return places
 
@@ -200,24 +200,24 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         return {}
     if not effect.change:
         return {}
-    page.section(("Outcomes", "bold"), *_counts(flips), *_stale(effect.stale))
+    page.section(("Outcomes", "bold"), *_counts_line(flips), *_stale_line(effect.stale))
     places: dict[int, CaseId] = {}
-    for flip in flips.cases[:_MOST_CASES]:
+    for flip in flips.cases[:_MAX_CASES]:
         places[len(page.lines)] = flip.case
         reason = effect.why.get(flip.case, "")
         page.lines.append(
-            both_ends(
-                [("  ", ""), *_sides(flip), ("  ", ""), *_named(page, flip.case, effect)],
+            join_ends(
+                [("  ", ""), *_sides(flip), ("  ", ""), *_case_line(page, flip.case, effect)],
                 [(visible(reason), "muted")] if reason else [],
                 page.width,
             )
         )
-    for case, status in effect.still_failing[:_MOST_CASES]:
+    for case, status in effect.still_failing[:_MAX_CASES]:
         places[len(page.lines)] = case
-        left: Line = [("  ", ""), glyph(status), ("      ", ""), *_named(page, case, effect)]
+        left: Line = [("  ", ""), glyph(status), ("      ", ""), *_case_line(page, case, effect)]
         reason = f"still fails: {effect.why[case]}" if effect.why.get(case) else "still fails"
-        page.lines.append(both_ends(left, [(visible(reason), "muted")], page.width))
-    more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
+        page.lines.append(join_ends(left, [(visible(reason), "muted")], page.width))
+    more = max(0, len(flips.cases) - _MAX_CASES) + max(0, len(effect.still_failing) - _MAX_CASES)
     if more:
         page.row((f"  and {show_number(more)} more", "muted"))
     if flips.waiting:
@@ -231,18 +231,18 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
             ("  —  Only stale results   " if effect.stale else "  —  No results yet   ", "muted"),
             (key_of("close"), "bold accent"),
             (" then ", "muted"),
-            *_run_all(),
+            *_run_all_line(),
         )
     elif not flips.cases:
         page.row(("  No case flips", "muted"))
     return places
 
 
-def _run_all() -> Line:
+def _run_all_line() -> Line:
     return [(key_of("run_all"), "bold accent"), (" run all", "muted")]
 
 
-def _counts(flips: Flips) -> Line:
+def _counts_line(flips: Flips) -> Line:
     """The counts of changed outcomes: `  ✗ → ✓ 2   ✓ → ✗ 1`."""
     line: Line = []
     for sides, count in Counter((flip.before, flip.after) for flip in flips.cases).items():
@@ -255,11 +255,11 @@ def _sides(flip: Flip) -> Line:
     return [glyph(flip.before), (" → ", "muted"), glyph(flip.after)]
 
 
-def _named(page: Page, case: CaseId, effect: Effect) -> Line:
+def _case_line(page: Page, case: CaseId, effect: Effect) -> Line:
     """A case: `lights › movie_mode`; with the set where there is room, or several sets have this id."""
     name = (visible(case.eval_id), "bold")
     owner = effect.sets.get(case.path)
-    if owner is None or (page.width < _WITH_SETS and case.eval_id not in effect.twins):
+    if owner is None or (page.width < _MIN_WIDTH_WITH_SETS and case.eval_id not in effect.twins):
         return [name]
     return [(f"{visible(owner)} › ", "muted"), name]
 

@@ -16,11 +16,11 @@ from evaltui.project.run_settings import RunSettings
 from evaltui.text.figures import counted, show_number, show_score, show_threshold
 from evaltui.text.glyphs import BAR, EMPTY_BAR
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, cut, pad, wrap_behind
+from evaltui.text.lines import Line, cells, cut, join_ends, pad, wrap_behind
 from evaltui.text.outcomes import glyph
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
-from evaltui.tui.dialogs.prompt import moves
+from evaltui.tui.dialogs.prompt import move_bindings
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.criteria.criteria import POLICY, Criteria, Section
 from evaltui.workbench.criteria.rows import (
@@ -33,17 +33,17 @@ from evaltui.workbench.criteria.rows import (
 )
 
 # What all metrics of a group need.
-_SHARED: Mapping[Subject, tuple[str, ...]] = {
+_SHARED_NEEDS: Mapping[Subject, tuple[str, ...]] = {
     "Judge": ("a judge model",),
     "Simulated user": ("a scenario", "a judge model"),
 }
 # Cells of a slider, of what stands around it, and of the mean.
-_SHORT, _LONG = 8, 12
-_FIGURES, _MEAN = 25, 11
-_LEAST_NAME = 12
-_LEAST_PREVIEW = 12
+_SHORT_SLIDER, _LONG_SLIDER = 8, 12
+_FIGURES_WIDTH, _MEAN_WIDTH = 25, 11
+_MIN_NAME = 12
+_MIN_PREVIEW = 12
 # Cells of the range and the requirements of a metric that is not in use.
-_RANGE = 30
+_RANGE_WIDTH = 30
 
 
 class Group(NamedTuple):
@@ -72,13 +72,13 @@ def columns_of(rows: Sequence[MetricRow], width: int) -> Columns:
         max((len(visible(row.name)) for row in rows if row.in_use is in_use), default=0)
         for in_use in (True, False)
     )
-    name = max(longest, _LEAST_NAME)
-    unused = min(unused, max(_LEAST_NAME, width - _RANGE))
-    for slider, mean in ((_LONG, True), (_SHORT, True), (_SHORT, False)):
-        room = width - _FIGURES - slider - (_MEAN if mean else 0)
+    name = max(longest, _MIN_NAME)
+    unused = min(unused, max(_MIN_NAME, width - _RANGE_WIDTH))
+    for slider, mean in ((_LONG_SLIDER, True), (_SHORT_SLIDER, True), (_SHORT_SLIDER, False)):
+        room = width - _FIGURES_WIDTH - slider - (_MEAN_WIDTH if mean else 0)
         if name <= room:
             return Columns(name, slider, mean, unused)
-    return Columns(max(_LEAST_NAME, room), _SHORT, False, unused)
+    return Columns(max(_MIN_NAME, room), _SHORT_SLIDER, False, unused)
 
 
 def row_line(row: Row | Group, columns: Columns, width: int, *, here: bool) -> Line:
@@ -109,7 +109,7 @@ def _group_line(group: Group, width: int) -> Line:
         (group.subject, ""),
         (f"  {len(group.rows)}", "muted"),
     ]
-    if shared := _SHARED.get(group.subject):
+    if shared := _SHARED_NEEDS.get(group.subject):
         line.append((f"  needs {', '.join(shared)}", "muted"))
     if group.subject == "Informational":
         line.append(("  in every run", "muted"))
@@ -117,7 +117,7 @@ def _group_line(group: Group, width: int) -> Line:
         return line
     names = ", ".join(visible(row.name) for row in group.rows)
     room = width - cells(line) - 3
-    return line if room < _LEAST_PREVIEW else both_ends([*line, ("   ", ""), (names, "faint")], [], width)
+    return line if room < _MIN_PREVIEW else join_ends([*line, ("   ", ""), (names, "faint")], [], width)
 
 
 def _used_line(row: MetricRow, columns: Columns, *, here: bool) -> Line:
@@ -125,18 +125,21 @@ def _used_line(row: MetricRow, columns: Columns, *, here: bool) -> Line:
     line: Line = [
         (pad(visible(row.name), columns.name), "" if here else "foreground"),
         ("  ", ""),
-        *_slider(row, columns.slider, here=here),
+        *_slider_line(row, columns.slider, here=here),
         (f" {number:>5}", "bold"),
     ]
     line.append((" ●" if row.saved != row.threshold else "  ", "warning"))
-    line += [("  ", ""), *_passing(row)]
+    line += [("  ", ""), *_passing_line(row)]
     if columns.mean and row.trial.mean is not None:
         shown = f"mean {show_score(row.trial.mean)}"
-        line += [(" " * max(2, columns.name + columns.slider + _FIGURES - cells(line)), ""), (shown, "muted")]
+        line += [
+            (" " * max(2, columns.name + columns.slider + _FIGURES_WIDTH - cells(line)), ""),
+            (shown, "muted"),
+        ]
     return line
 
 
-def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
+def _slider_line(row: MetricRow, width: int, *, here: bool) -> Line:
     """The slider of a threshold: `━━━━●──`; empty where the metric has no interval."""
     if row.threshold is None or row.interval is None:
         return [(" " * width, "")]
@@ -151,7 +154,7 @@ def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
     ]
 
 
-def _passing(row: MetricRow) -> Line:
+def _passing_line(row: MetricRow) -> Line:
     """The passing cases of the last run: `✗ 5/9 pass`."""
     if row.why_not:
         return [glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
@@ -168,7 +171,7 @@ def _unused_line(row: MetricRow, columns: Columns) -> Line:
         return [name, glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
     if not row.gates:
         return [name, (f"mean {show_score(row.trial.mean)}" if row.trial.scored else "—", "muted")]
-    needs = [need for need in row.needs if need not in _SHARED.get(row.subject, ())]
+    needs = [need for need in row.needs if need not in _SHARED_NEEDS.get(row.subject, ())]
     return [name, (range_text(row), "muted"), (f"  needs {', '.join(needs)}" if needs else "", "muted")]
 
 
@@ -212,17 +215,17 @@ def fact_lines(name: int, settings: RunSettings) -> list[Line]:
     ]
 
 
-_MARKER = 2
-_MOST_PROBLEMS = 4
+_MARKER_WIDTH = 2
+_MAX_PROBLEMS = 4
 
-AnyRow = Row | Group
+ListedRow = Row | Group
 
 
-class Shown(NamedTuple):
+class ShownLine(NamedTuple):
     """A line of the list: a row, a title, a problem, or nothing."""
 
     line: Line
-    row: AnyRow | None = None
+    row: ListedRow | None = None
 
 
 class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
@@ -232,7 +235,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     grouped by subject; groups are folded where not everything fits.
     """
 
-    BINDINGS = moves()
+    BINDINGS = move_bindings()
 
     class Slid(Message):
         """The user clicked into a slider, or drags it."""
@@ -249,7 +252,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._problem: str | None = None
         self._problems: Sequence[Problem] = ()
         self._sections: Sequence[Section] = ()
-        self._shown: list[Shown] = []
+        self._shown: list[ShownLine] = []
         self._columns = Columns(0, 0, mean=False, unused=0)
         # The metric whose options are shown.
         self._owner = ""
@@ -260,14 +263,14 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._fitting: frozenset[str] | None = None
 
     @property
-    def current(self) -> AnyRow | None:
+    def current(self) -> ListedRow | None:
         return self._shown[self.cursor].row if self.cursor < len(self._shown) else None
 
     @property
     def metric(self) -> MetricRow | None:
         """The metric of the current row; None for a row of no metric."""
         here = self.current
-        owner = here.name if isinstance(here, MetricRow) else _owner(here) if here else ""
+        owner = here.name if isinstance(here, MetricRow) else _owning_metric(here) if here else ""
         return next((row for row in self.rows() if isinstance(row, MetricRow) and row.name == owner), None)
 
     def rows(self) -> Iterator[Row]:
@@ -289,14 +292,14 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.follow()
         self.show_line(self.cursor)
 
-    def _show(self, at: AnyRow | None) -> None:
+    def _show(self, at: ListedRow | None) -> None:
         """Builds the lines again, with the cursor on a row, or near its old place if the row is gone."""
         if at is not None:
             # What it says may have changed.
             by_identity = {_identity(row): row for row in self.rows()}
-            self._owner = _owner(by_identity.get(_identity(at), at))
+            self._owner = _owning_metric(by_identity.get(_identity(at), at))
         seen = [row for row in self.rows() if isinstance(row, MetricRow) and self._is_seen(row)]
-        self._columns = columns_of(seen, self.line_width - _MARKER)
+        self._columns = columns_of(seen, self.line_width - _MARKER_WIDTH)
         self._shown = list(self._lines())
         self.lines_changed(len(self._shown))
         number = self._number(at)
@@ -304,10 +307,10 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             self.cursor = number
             return
         self._snap(1)
-        if (there := self.current) is not None and _owner(there) != self._owner:
+        if (there := self.current) is not None and _owning_metric(there) != self._owner:
             self._show(there)
 
-    def _number(self, row: AnyRow | None) -> int | None:
+    def _number(self, row: ListedRow | None) -> int | None:
         """The line number of a row with the same identity, None where it is hidden."""
         identity = None if row is None else _identity(row)
         return next(
@@ -319,7 +322,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             None,
         )
 
-    def go_to(self, row: AnyRow) -> None:
+    def go_to(self, row: ListedRow) -> None:
         """Goes to the row with the same identity; its group is opened."""
         if isinstance(row, MetricRow) and not self._is_seen(row):
             self.fold(row.subject)
@@ -366,40 +369,40 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
                 fitting.add(subject)
         return frozenset(fitting)
 
-    def _wrapped(self, problem: str, role: str) -> list[Shown]:
+    def _wrapped(self, problem: str, role: str) -> list[ShownLine]:
         """The whole text of a problem, wrapped."""
         width = max(24, self.line_width)
-        return [Shown(line) for line in wrap_behind([("! ", role)], [(visible(problem), "")], width)]
+        return [ShownLine(line) for line in wrap_behind([("! ", role)], [(visible(problem), "")], width)]
 
-    def _problem_lines(self) -> Iterator[Shown]:
-        for problem in self._problems[:_MOST_PROBLEMS]:
+    def _problem_lines(self) -> Iterator[ShownLine]:
+        for problem in self._problems[:_MAX_PROBLEMS]:
             yield from self._wrapped(str(problem), "error" if problem.severity == "error" else "warning")
-        if more := len(self._problems[_MOST_PROBLEMS:]):
-            yield Shown([(f"  and {show_number(more)} more", "muted")])
+        if more := len(self._problems[_MAX_PROBLEMS:]):
+            yield ShownLine([(f"  and {show_number(more)} more", "muted")])
         if self._problems:
-            yield Shown([])
+            yield ShownLine([])
 
-    def _lines(self) -> Iterator[Shown]:
+    def _lines(self) -> Iterator[ShownLine]:
         if self._problem:
             yield from self._wrapped(self._problem, "error")
             if self._criteria.refuses_text() is None:
-                yield Shown([])
-                yield Shown([(f"  {key_of('edit_json')}", "bold accent"), ("  Edit JSON", "")])
+                yield ShownLine([])
+                yield ShownLine([(f"  {key_of('edit_json')}", "bold accent"), ("  Edit JSON", "")])
             return
         yield from self._problem_lines()
         for number, section in enumerate(self._sections):
             if number:
-                yield Shown([])
+                yield ShownLine([])
             stroke = EMPTY_BAR * max(0, self.line_width - len(section.title) - 3)
-            yield Shown([(section.title, "bold"), (f" {stroke}", "line")])
+            yield ShownLine([(section.title, "bold"), (f" {stroke}", "line")])
             if number == 0 and not section.rows:
-                yield Shown([("  No metrics, so nothing is scored", "warning")])
+                yield ShownLine([("  No metrics, so nothing is scored", "warning")])
             for row in self._rows_of(section):
-                yield Shown([], row)
+                yield ShownLine([], row)
             if section.title == POLICY:
-                yield from (Shown(line) for line in fact_lines(self._columns.name, self._settings))
+                yield from (ShownLine(line) for line in fact_lines(self._columns.name, self._settings))
 
-    def _rows_of(self, section: Section) -> Iterator[AnyRow]:
+    def _rows_of(self, section: Section) -> Iterator[ListedRow]:
         unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.in_use]
         for subject, rows in groupby(unused, key=lambda row: row.subject):
             group = Group(subject, tuple(rows), self._is_open(subject))
@@ -421,7 +424,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             return [(" ", ""), *shown.line]
         here = number == self.cursor
         marker = ("▌ " if here else "  ", "bold accent" if self.has_focus else "muted")
-        line = row_line(shown.row, self._columns, self.line_width - _MARKER, here=here)
+        line = row_line(shown.row, self._columns, self.line_width - _MARKER_WIDTH, here=here)
         return cut([marker, *line], self.line_width)
 
     def row_role(self, number: int) -> str:
@@ -434,7 +437,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.cursor, down = max(0, min(number, self.line_count - 1)), number >= self.cursor
         self._snap(1 if down else -1)
         row = self.current
-        if row is not None and _owner(row) != self._owner:
+        if row is not None and _owning_metric(row) != self._owner:
             self._show(row)
         # The title above the first row is to be seen with it.
         self.show_line(0 if self.cursor <= 1 else self.cursor)
@@ -500,7 +503,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def _cell(self, event: events.MouseEvent) -> int:
         """The cell of the mouse in the column of sliders."""
-        return event.x - _MARKER - self._columns.name - 2
+        return event.x - _MARKER_WIDTH - self._columns.name - 2
 
     def _slide(self, event: events.MouseEvent) -> None:
         row, last = self.current, self._columns.slider - 1
@@ -510,7 +513,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             self.post_message(self.Slid(row, round(low + share * (high - low), 2)))
 
 
-def _owner(row: AnyRow) -> str:
+def _owning_metric(row: ListedRow) -> str:
     """The metric whose options are shown while a row is current; "" for none."""
     match row:
         case MetricRow(in_use=True, name=name):
@@ -520,7 +523,7 @@ def _owner(row: AnyRow) -> str:
     return ""
 
 
-def _identity(row: AnyRow) -> Hashable:
+def _identity(row: ListedRow) -> Hashable:
     match row:
         case Group(subject=subject):
             return "group", subject

@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import some_of
+from evaltui.text.figures import short_list
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -27,14 +27,14 @@ from evaltui.tui.criteria.page import row_title, write_row
 from evaltui.tui.criteria.rows import CriteriaRows, Group, range_text
 from evaltui.tui.dialogs.details import RawScreen
 from evaltui.tui.dialogs.keys import HelpScreen
-from evaltui.tui.dialogs.prompt import PromptScreen, moves
-from evaltui.tui.layout import MEDIUM
+from evaltui.tui.dialogs.prompt import PromptScreen, move_bindings
+from evaltui.tui.layout import MEDIUM_WIDTH
 from evaltui.tui.main.bars import Footer, Header, Status, TabRow
 from evaltui.tui.pane import PaneFrame, Tab
-from evaltui.tui.textual_private import once
+from evaltui.tui.textual_private import call_later_once
 from evaltui.tui.widgets.lines import DrawnLine, ScrolledLines, rule
 from evaltui.tui.widgets.writer import Page, write_code
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.criteria.criteria import Criteria, needed_option
 from evaltui.workbench.criteria.effect import Flips, effect_of, flips_of
 from evaltui.workbench.criteria.rows import (
@@ -56,7 +56,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
     Keys move from case to case, and scroll where there is none; `enter` goes to the case.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*moves(), *bindings(Scope.CRITERIA_EFFECT)]
+    BINDINGS: ClassVar[list[BindingType]] = [*move_bindings(), *bindings(Scope.CRITERIA_EFFECT)]
 
     class Chosen(Message):
         """The user opens a case."""
@@ -138,10 +138,10 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
 
 
 # From here on the page of the current row is beside the list.
-_WIDE = 120
+_WIDE_SCREEN = 120
 # Seconds until results are shown that come one by one.
-_AGAIN = 0.2
-_ROWS, _DETAILS = "criteria-rows", "criteria-details"
+_AGAIN_SECONDS = 0.2
+_ROWS_ID, _DETAILS_ID = "criteria-rows", "criteria-details"
 
 
 class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
@@ -151,7 +151,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     """
 
     BINDINGS = bindings(Scope.CRITERIA)
-    AUTO_FOCUS = f"#{_ROWS}"
+    AUTO_FOCUS = f"#{_ROWS_ID}"
 
     def __init__(self, workbench: Workbench, set_path: Path, metric: str = "") -> None:
         super().__init__()
@@ -168,10 +168,10 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         yield TabRow(id="tabs")
         with Horizontal(id="criteria-body"):
             with PaneFrame(id="criteria-left"):
-                yield CriteriaRows(self.criteria, self._workbench.agent.settings, id=_ROWS)
+                yield CriteriaRows(self.criteria, self._workbench.agent.settings, id=_ROWS_ID)
             yield DrawnLine(self._divider, id="criteria-divider")
             with PaneFrame(id="criteria-right"):
-                yield CriteriaDetails(self._write_details, id=_DETAILS)
+                yield CriteriaDetails(self._write_details, id=_DETAILS_ID)
         yield Status(self._workbench, id="criteria-status")
         yield Footer(self._workbench, id="criteria-footer")
 
@@ -189,8 +189,8 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self._draw_around()
 
     def _show_places(self, size: Size) -> None:
-        self.set_class(size.width >= _WIDE, "-wide")
-        self.set_class(size.width < MEDIUM, "-narrow")
+        self.set_class(size.width >= _WIDE_SCREEN, "-wide")
+        self.set_class(size.width < MEDIUM_WIDTH, "-narrow")
 
     # What is around the rows
 
@@ -208,7 +208,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         name = f"{visible(path.parent.resolve().name)}/{path.name}"
         sets = [visible(eval_set.eval_set_id) for eval_set in self.criteria.sets]
         missing: Line = [] if self.criteria.exists else [("no file yet   ", "warning")]
-        return [*missing, (f"{name}   ", ""), (f"for {some_of(sets)}", "muted")]
+        return [*missing, (f"{name}   ", ""), (f"for {short_list(sets)}", "muted")]
 
     def _details_title(self) -> str:
         """The title of the current row; without one, the file."""
@@ -226,12 +226,12 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
     def _draw_borders(self) -> None:
         unsaved = ("●", "warning") if self._workbench.editing.is_dirty(self.criteria.path) else None
-        tab = Tab(_ROWS, "m", "Criteria", unsaved, active=True)
+        tab = Tab(_ROWS_ID, "m", "Criteria", unsaved, active=True)
         where = self._where()
         self.query_one(TabRow).show((tab,), where)
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
-        title = Tab(_DETAILS, "", self._details_title(), None, active=True)
+        title = Tab(_DETAILS_ID, "", self._details_title(), None, active=True)
         keys: Line = [(key_of("open"), "bold accent"), (" open case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")
@@ -270,7 +270,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             self.follow()
         elif state != self._followed and self._following is None:
             # Of many results that come one by one, not each is drawn.
-            self._following = once(self, _AGAIN, self._follow_results)
+            self._following = call_later_once(self, _AGAIN_SECONDS, self._follow_results)
 
     def _follow_results(self) -> None:
         self._following = None
@@ -304,12 +304,12 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         ask(self, HelpScreen(self._scope, self.refusal), self.run_action)
 
     def action_step_pane(self, _: int) -> None:
-        self.go_to(_ROWS if self.details.has_focus else _DETAILS)
+        self.go_to(_ROWS_ID if self.details.has_focus else _DETAILS_ID)
 
     # Actions
 
     def refusal(self, action_id: str) -> str | None:
-        return BY_ID[action_id].refusal(self._workbench, self._scope)
+        return ACTIONS_BY_ID[action_id].refusal(self._workbench, self._scope)
 
     def action_save(self) -> None:
         self.criteria.end_move()
@@ -334,7 +334,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     def action_close(self) -> None:
         """Goes from the details back to the rows; from the rows, closes the screen."""
         if self.details.has_focus:
-            self.go_to(_ROWS)
+            self.go_to(_ROWS_ID)
         else:
             self.criteria.end_move()
             self.dismiss()

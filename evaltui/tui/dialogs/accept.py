@@ -36,9 +36,9 @@ from evaltui.workbench.result.accepting import Proposal, accept, effects, propos
 from evaltui.workbench.workbench import Workbench
 
 # Seconds between looks at how far reading has come.
-_TICK = 0.25
+_TICK_SECONDS = 0.25
 # More cases are not scored again for a preview.
-_MOST_SCORED = 6
+_MAX_SCORED = 6
 # Blank rows and keys.
 _OTHER_ROWS = 3
 
@@ -68,7 +68,9 @@ class AcceptScreen(FormScreen[bool]):
 
     def on_mount(self) -> None:
         self._choose(0)
-        self.set_interval(_TICK, lambda: None if self._current in self._proposals else self.on_resize())
+        self.set_interval(
+            _TICK_SECONDS, lambda: None if self._current in self._proposals else self.on_resize()
+        )
 
     def on_resize(self) -> None:
         self.query_one(DialogPage).write_page()
@@ -101,9 +103,9 @@ class AcceptScreen(FormScreen[bool]):
             return
         page.section(("Effect", "bold"))
         scored = self._effects[self._current]
-        for before, after in scored[:_MOST_SCORED]:
+        for before, after in scored[:_MAX_SCORED]:
             write_result(page, after.eval_id, before, after, fixed="would pass")
-        left = sum(change.cases for change in proposal.changes) - min(len(scored), _MOST_SCORED)
+        left = sum(change.cases for change in proposal.changes) - min(len(scored), _MAX_SCORED)
         if left > 0:
             page.row((f"and {show_number(left)} more" if scored else "◐ scoring…", "muted"))
         for change in proposal.changes:
@@ -130,7 +132,7 @@ class AcceptScreen(FormScreen[bool]):
             self._workbench.editing, self._choices[number], self._progress
         )
         self._show(number)
-        async for before, after in effects(self._workbench, self._proposals[number], _MOST_SCORED):
+        async for before, after in effects(self._workbench, self._proposals[number], _MAX_SCORED):
             self._effects[number].append((before, after))
             self._show(number)
 
@@ -231,9 +233,9 @@ class RenameScreen(FormScreen[bool]):
 
     def _propose(self) -> None:
         self._proposal = None
-        start_work(self, self._work_out, group="propose")
+        start_work(self, self._compute_proposal, group="propose")
 
-    async def _work_out(self) -> None:
+    async def _compute_proposal(self) -> None:
         self._proposal = await propose_renaming(self._workbench.editing, self._renaming)
         if self.is_here:
             self.query_one(DialogPage).show(self._write_proposal)

@@ -29,7 +29,7 @@ from evaltui.tui.dialogs.prompt import (
     dialog_name,
 )
 from evaltui.tui.exchange import EditorError, edit_outside
-from evaltui.tui.textual_private import once
+from evaltui.tui.textual_private import call_later_once
 from evaltui.tui.widgets.fields import FieldText
 from evaltui.tui.widgets.lines import DrawnLine, Title, rule
 from evaltui.tui.widgets.writer import Page, PageLines, write_json, write_problems
@@ -41,7 +41,7 @@ from evaltui.workbench.workbench import Workbench
 Write = Callable[[Page], None]
 
 # What a rule has around a title and what is right of it.
-_AROUND = 12
+_CONTEXT_LINES = 12
 
 
 class DetailsScreen(DialogScreen[None], inherit_bindings=False):
@@ -61,7 +61,7 @@ class DetailsScreen(DialogScreen[None], inherit_bindings=False):
 
     def _draw_title(self, width: int) -> Line:
         close: Line = [(f"{key_of('close_details')} close", "muted")]
-        is_fitting = cells(self._title_line) + cells(close) + _AROUND <= width
+        is_fitting = cells(self._title_line) + cells(close) + _CONTEXT_LINES <= width
         return rule(self._title_line, close if is_fitting else [], width, heavy=True)
 
     def action_close_details(self) -> None:
@@ -186,7 +186,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
 
 
 # Seconds without a key after which the text is written anew.
-_PAUSE = 0.15
+_PAUSE_SECONDS = 0.15
 
 
 class ConvertScreen(QuestionScreen[None]):
@@ -198,7 +198,7 @@ class ConvertScreen(QuestionScreen[None]):
         super().__init__()
         self._workbench = workbench
         self._old = old
-        self._eval_set, self._problems = set_editing.converted(old)
+        self._eval_set, self._problems = set_editing.convert_file(old)
         self._new = old.parent / set_editing.name_for_converted(old)
         self._timer: Timer | None = None
 
@@ -223,7 +223,7 @@ class ConvertScreen(QuestionScreen[None]):
             self._timer.stop()
         if problem is None:
             self._new = self._old.parent / self._file_name
-            self._timer = once(self, _PAUSE, self.answers.write_page)
+            self._timer = call_later_once(self, _PAUSE_SECONDS, self.answers.write_page)
 
     @property
     def _file_name(self) -> str:

@@ -8,16 +8,16 @@ from typing import Any
 from evaltui.core.compare.explain import first_reasons
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.text.figures import counted, show_number, show_score
-from evaltui.text.lines import Line, both_ends
+from evaltui.text.lines import Line, join_ends
 from evaltui.text.outcomes import ROLES, WORDS, glyph
-from evaltui.text.syntax import colored, value_line
+from evaltui.text.syntax import color_json, value_line
 from evaltui.text.values import visible
 from evaltui.tui.result.verdict import short_names
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.relaxing import Effect
 
-_MOST_CHANGES = 4
-_KIND = 13
+_MAX_CHANGES = 4
+_KIND_WIDTH = 13
 
 
 def write_result(
@@ -35,8 +35,8 @@ def write_result(
     keys: Line = [(go_key, "bold accent"), (" go there", "muted")] if go_key else []
     for number, reason in enumerate(reasons):
         turn = f"turn {reason.turn}  " if reason.turn is not None else ""
-        line: Line = [("    ", ""), (turn, "muted"), *colored(reason.text)]
-        page.lines.append(both_ends(line, keys if number == 0 else [], page.width))
+        line: Line = [("    ", ""), (turn, "muted"), *color_json(reason.text)]
+        page.lines.append(join_ends(line, keys if number == 0 else [], page.width))
     if more:
         page.row(("    ", ""), (f"and {show_number(more)} more", "muted"))
 
@@ -60,7 +60,7 @@ def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run
         page.row(("No run log for this case; run it again", "warning"))
     else:
         write_result(page, name, before, effect.result, go_key)
-    for change in effect.changes[:_MOST_CHANGES]:
+    for change in effect.changes[:_MAX_CHANGES]:
         fixed = change.after == Status.PASSED
         word = "fixed" if fixed else f"now {WORDS[change.after]}"
         page.row(
@@ -68,15 +68,15 @@ def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run
             (f" {visible(change.case.eval_id)}", "bold"),
             (f"  {word}", ROLES[change.after]),
         )
-    if len(effect.changes) > _MOST_CHANGES:
-        page.row((f"  and {show_number(len(effect.changes) - _MOST_CHANGES)} more", "muted"))
+    if len(effect.changes) > _MAX_CHANGES:
+        page.row((f"  and {show_number(len(effect.changes) - _MAX_CHANGES)} more", "muted"))
     scored: Line = [(f"scored on {visible(run)}, no model calls", "faint")]
     state: Line = [("✓ ", "success"), ("No other case changes", "")] if not effect.changes else []
     if not effect.is_complete:
         state = [("◐ ", "accent"), (f"{effect.seen}/{counted(effect.cases, 'case')} scored", "muted")]
     elif effect.unknown:
         state = [("– ", "warning"), (f"{counted(effect.unknown, 'case')} without a run log", "muted")]
-    page.lines.append(both_ends(state, scored, page.width))
+    page.lines.append(join_ends(state, scored, page.width))
 
 
 # Rules
@@ -109,7 +109,7 @@ _WHY_NOT = {
 def rule_line(match: Any) -> Line:
     """A rule's kind and its parameter: `One of       19, "19"`."""
     kind = match if isinstance(match, str) else next(iter(match), "") if isinstance(match, dict) else ""
-    name = f"{_KINDS.get(kind, 'Rule'):{_KIND}}"
+    name = f"{_KINDS.get(kind, 'Rule'):{_KIND_WIDTH}}"
     match match:
         case {"any_of": list(values)}:
             parts = [span for value in values for span in ((", ", "muted"), *value_line(value))]
@@ -129,7 +129,8 @@ def unavailable_rules(matches: Sequence[Any]) -> list[Line]:
     there = {match if isinstance(match, str) else next(iter(match), "") for match in matches if match}
     missing = [kind for kind in _KINDS if kind not in there and kind in _WHY_NOT]
     return [
-        [("○ ", "faint"), (f"{_KINDS[kind]:{_KIND}}", "faint"), (_WHY_NOT[kind], "faint")] for kind in missing
+        [("○ ", "faint"), (f"{_KINDS[kind]:{_KIND_WIDTH}}", "faint"), (_WHY_NOT[kind], "faint")]
+        for kind in missing
     ]
 
 

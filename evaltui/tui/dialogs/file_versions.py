@@ -13,10 +13,10 @@ from evaltui.documents.line_changes import LineChange
 from evaltui.documents.merge import Clash, Side
 from evaltui.documents.open_file import FileConflict
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, Span, cells, divided, filled, pad, with_role, wrap_behind
+from evaltui.text.lines import Line, Span, cells, fill_line, pad, split_line, with_role, wrap_behind
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible, visible_lines
-from evaltui.text.word_diff import words
+from evaltui.text.word_diff import diff_words
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.result.accepting import FileChange
 
@@ -24,10 +24,10 @@ from evaltui.workbench.result.accepting import FileChange
 _ROLES = {"-": "error", "+": "success"}
 _FILLS = {"error": "act", "success": "exp"}
 # Longer lines are shown around what differs in them: a whole file may be one line.
-_LONGEST_LINE = 400
-_AROUND = 40
+_MAX_LINE_LENGTH = 400
+_CONTEXT_CHARACTERS = 40
 # Nobody reads more before saying yes or no.
-_MOST_LINES = 2_000
+_MAX_LINES = 2_000
 
 
 def write_file_change(page: Page, change: FileChange) -> None:
@@ -43,13 +43,13 @@ def write_file_change(page: Page, change: FileChange) -> None:
 
 def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
     """Writes the removed and added lines, with their differences marked."""
-    shown = changes[:_MOST_LINES]
+    shown = changes[:_MAX_LINES]
     digits = len(str(max((line.number for line in shown), default=0)))
     margin = _margin(line.text for line in shown)
     for number, block in enumerate(_blocks(shown)):
         if number:
             page.row((f" {'…':>{digits}}", "faint"))
-        for line, spans in _marked(block, margin):
+        for line, spans in _mark_block(block, margin):
             role, fill = _ROLES[line.op], _FILLS[_ROLES[line.op]]
             mark: Line = [(f" {line.number:>{digits}} ", f"muted {fill}"), (f"{line.op} ", f"{role} {fill}")]
             first = len(page.lines)
@@ -86,7 +86,7 @@ def _blocks(lines: Sequence[LineChange]) -> Iterator[list[LineChange]]:
         yield block
 
 
-def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChange, list[Span]]]:
+def _mark_block(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChange, list[Span]]]:
     """The lines of a block, coloured; differences are marked where there are as many added as removed
     lines."""
     texts = [line.text[margin:].replace("\t", "    ") for line in block]
@@ -94,27 +94,27 @@ def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChan
     is_paired = [line.op for line in block] == ["-"] * half + ["+"] * half
     for number, line in enumerate(block):
         partner = texts[number + half if number < half else number - half] if is_paired else ""
-        yield line, _differing(texts[number], partner, _ROLES[line.op])
+        yield line, _mark_differences(texts[number], partner, _ROLES[line.op])
 
 
-def _differing(text: str, partner: str, role: str) -> list[Span]:
-    if not partner and len(text) <= _LONGEST_LINE:
+def _mark_differences(text: str, partner: str, role: str) -> list[Span]:
+    if not partner and len(text) <= _MAX_LINE_LENGTH:
         return with_role(_FILLS[role], json_line(text))
     head, tail = common_ends(partner, text)
     before, differs, after = text[:head], text[head : len(text) - tail], text[len(text) - tail :]
-    if len(text) > _LONGEST_LINE:
-        before = before if len(before) <= _AROUND else f"…{before[-_AROUND:]}"
-        after = after if len(after) <= _AROUND else f"{after[:_AROUND]}…"
-        if len(differs) > _LONGEST_LINE:
-            differs = f"{differs[: _LONGEST_LINE // 2]} … {differs[-_LONGEST_LINE // 2 :]}"
+    if len(text) > _MAX_LINE_LENGTH:
+        before = before if len(before) <= _CONTEXT_CHARACTERS else f"…{before[-_CONTEXT_CHARACTERS:]}"
+        after = after if len(after) <= _CONTEXT_CHARACTERS else f"{after[:_CONTEXT_CHARACTERS]}…"
+        if len(differs) > _MAX_LINE_LENGTH:
+            differs = f"{differs[: _MAX_LINE_LENGTH // 2]} … {differs[-_MAX_LINE_LENGTH // 2 :]}"
     start = len(visible(before))
     line = with_role(_FILLS[role], json_line(before + differs + after))
     return with_role(f"{_FILLS[role]}-hi", line, start, start + len(visible(differs)))
 
 
 # Lines that are the same are shown this far around those that differ.
-_CONTEXT = 3
-_MOST_COMPARISONS = 4_000_000
+_CONTEXT_LINES = 3
+_MAX_COMPARISONS = 4_000_000
 
 
 class Choice(NamedTuple):
@@ -185,33 +185,35 @@ def _lines(text: str | None, gone: str) -> list[str]:
         return visible_lines(text)
 
 
-def compared(choice: int, versions: Versions) -> Iterator[VersionRow]:
+def compare_versions(choice: int, versions: Versions) -> Iterator[VersionRow]:
     """Compares the versions line by line, without common indentation; equal lines far from a difference are
     folded."""
-    rows = list(_aligned(choice, versions))
+    rows = list(_align(choice, versions))
     differing = [number for number, row in enumerate(rows) if row.differs or row.base != row.mine]
     if versions.base is None:
         differing = [number for number, row in enumerate(rows) if row.differs]
-    shown = {near for number in differing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
+    shown = {
+        near for number in differing for near in range(number - _CONTEXT_LINES, number + _CONTEXT_LINES + 1)
+    }
     margin = _margin(
         text for number, row in enumerate(rows) if number in shown for text in row.by_side.values()
     )
     for is_shown, group in groupby(enumerate(rows), key=lambda pair: pair[0] in shown):
         equal = [row for _, row in group]
         if is_shown or len(equal) == 1:
-            yield from (_dedented(row, margin) for row in equal)
+            yield from (_dedent(row, margin) for row in equal)
         else:
             yield VersionRow(choice, folded=len(equal))
 
 
-def _dedented(row: VersionRow, margin: int) -> VersionRow:
+def _dedent(row: VersionRow, margin: int) -> VersionRow:
     base, mine, theirs = (
         None if text is None else text[margin:] for text in (row.base, row.mine, row.theirs)
     )
     return row._replace(base=base, mine=mine, theirs=theirs)
 
 
-def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
+def _align(choice: int, versions: Versions) -> Iterator[VersionRow]:
     """The lines of all versions side by side, aligned at the lines that all have."""
     base, mine, theirs = versions
     if base is None:
@@ -219,7 +221,7 @@ def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
             pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
             yield from (VersionRow(choice, mine=left, theirs=right) for left, right in pairs)
         return
-    in_mine, in_theirs = dict(_equal(base, mine)), dict(_equal(base, theirs))
+    in_mine, in_theirs = dict(_equal_lines(base, mine)), dict(_equal_lines(base, theirs))
     ends = [(n, in_mine[n], in_theirs[n]) for n in range(len(base)) if n in in_mine and n in in_theirs]
     b = m = t = 0
     for next_b, next_m, next_t in [*ends, (len(base), len(mine), len(theirs))]:
@@ -230,7 +232,7 @@ def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
         b, m, t = next_b + 1, next_m + 1, next_t + 1
 
 
-def _equal(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _equal_lines(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The numbers of the equal lines, in order."""
     for op, i1, i2, j1, j2 in _opcodes(first, second):
         if op == "equal":
@@ -240,7 +242,7 @@ def _equal(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, i
 def _opcodes(first: Sequence[str], second: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """The opcodes of difflib; for long texts, which take difflib too long, those of one common start and
     end."""
-    if len(first) * len(second) <= _MOST_COMPARISONS:
+    if len(first) * len(second) <= _MAX_COMPARISONS:
         return SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
     head, tail = common_ends(first, second)
     end, second_end = len(first) - tail, len(second) - tail
@@ -255,23 +257,23 @@ def _opcodes(first: Sequence[str], second: Sequence[str]) -> Sequence[tuple[str,
 # Columns
 
 
-_GUTTER = 2
-_BETWEEN = " │ "
+_GUTTER_WIDTH = 2
+_COLUMN_GAP = " │ "
 NAMES = {"base": "base, last saved", "mine": "mine, unsaved", "theirs": "theirs, on disk"}
 
 
 def column_width(columns: int, width: int) -> int:
     """Cells of each of the columns."""
-    return (width - _GUTTER - len(_BETWEEN) * (columns - 1)) // columns
+    return (width - _GUTTER_WIDTH - len(_COLUMN_GAP) * (columns - 1)) // columns
 
 
-def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line:
+def join_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line:
     """Lines side by side, each cut to its column."""
     room = column_width(len(parts), width)
-    line: Line = [(pad(mark[0], _GUTTER), mark[1])]
+    line: Line = [(pad(mark[0], _GUTTER_WIDTH), mark[1])]
     for number, part in enumerate(parts):
-        line += [(_BETWEEN, "line")] if number else []
-        line += filled(part, room)
+        line += [(_COLUMN_GAP, "line")] if number else []
+        line += fill_line(part, room)
     return line
 
 
@@ -284,9 +286,9 @@ def version_lines(row: VersionRow, side: str, chosen: Side | None, room: int) ->
         other = row.by_side.get("theirs" if side == "mine" else "mine", "")
         line = with_role("exp" if chosen else "bold", json_line(text))
         place = 0
-        for op, part in words(other if row.base is None else row.base, text):
+        for op, part in diff_words(other if row.base is None else row.base, text):
             if op == "added":
                 line = with_role("exp-hi", line, place, place + len(part))
             place += len(part) if op != "removed" else 0
-    before, rest = divided(line, _indent(text))
+    before, rest = split_line(line, _indent(text))
     return wrap_behind([*before], rest, room)

@@ -16,11 +16,11 @@ from textual.widgets import Input
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.failure_groups import FailureGroup
 from evaltui.text.figures import counted, show_number
-from evaltui.text.lines import Line, cells, filled, pad
+from evaltui.text.lines import Line, cells, fill_line, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
-from evaltui.tui.textual_private import once
+from evaltui.tui.textual_private import call_later_once
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.cases.case_list import Jump, rank_cases
@@ -28,10 +28,10 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 # Seconds without a key after which the query is looked for.
-_PAUSE = 0.04
+_PAUSE_SECONDS = 0.04
 # Nobody reads further: cases in the palette, and in the list of cases.
 _MAX_CASES = 60
-_MOST_FOUND = 500
+_MAX_FOUND = 500
 _MAX_TEXT = 60
 
 
@@ -191,7 +191,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, M
     def on_input_changed(self, event: Input.Changed) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._timer = once(self, _PAUSE, lambda: self._search() if self.is_here else None)
+        self._timer = call_later_once(self, _PAUSE_SECONDS, lambda: self._search() if self.is_here else None)
 
     def _search(self) -> None:
         query = self.query_one(QuestionInput).value.strip()
@@ -226,7 +226,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, M
 
 
 # The width from which on a preview stands beside its list.
-_BESIDE = 140
+_MIN_WIDTH_BESIDE = 140
 
 
 class PreviewScreen(SearchScreen[ScreenResultType, Match], Generic[ScreenResultType, Match]):
@@ -242,7 +242,7 @@ class PreviewScreen(SearchScreen[ScreenResultType, Match], Generic[ScreenResultT
             yield PageLines(self._write, can_focus=False, indent=0)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= _BESIDE, "-beside")
+        self.set_class(event.size.width >= _MIN_WIDTH_BESIDE, "-beside")
         # What is as high as its room is written once that is known.
         self.call_after_refresh(self.draw_about)
 
@@ -269,14 +269,14 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
         listed = self._workbench.sets.listed
         all_cases = counted(sum(len(eval_set.cases) for eval_set in listed), "case")
         self.nothing = "No match" if query else all_cases
-        return rank_cases(query, listed, _MOST_FOUND)
+        return rank_cases(query, listed, _MAX_FOUND)
 
     def match_line(self, match: Jump, width: int) -> Line:
         name_width = min(48, max(12, width * 2 // 5))
         return [
             glyph(self._workbench.outcomes.status(match.case)),
             (" ", ""),
-            *filled(_marked(match), name_width),
+            *fill_line(_mark_id(match), name_width),
             ("  ", ""),
             (pad(visible(match.set_id), min(20, width // 5)), "muted"),
             (f"  {visible(match.text)}", "muted"),
@@ -324,7 +324,7 @@ class FailureGroupScreen(PreviewScreen[FailureGroup, FailureGroup]):
         return match
 
 
-def _marked(jump: Jump) -> Line:
+def _mark_id(jump: Jump) -> Line:
     """The id with the typed letters marked."""
     name = visible(jump.case.eval_id)
     if name != jump.case.eval_id:

@@ -14,15 +14,15 @@ from textual.widget import Widget
 from evaltui.text.lines import Line
 from evaltui.tui.action_screen import DialogScreen, ask
 from evaltui.tui.dialogs.keys import HelpScreen
-from evaltui.tui.layout import MEDIUM
+from evaltui.tui.layout import MEDIUM_WIDTH
 from evaltui.tui.main.bars import Footer, Header, Status, TabRow
 from evaltui.tui.pane import PaneFrame, Tab
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 # From here on there are rows for all of a plot, and between blocks.
-_TALL = 32
+_TALL_SCREEN = 32
 RUNS, COMPARE, SESSIONS, MATRIX = "runs", "compare", "sessions", "matrix"
 TRAJECTORIES = "trajectories"
 _TABS = ((RUNS, "H", "Runs"), (COMPARE, "=", "Compare"))
@@ -81,8 +81,8 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         self.draw_frame()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < MEDIUM, "-narrow")
-        self.set_class(event.size.height < _TALL, "-low")
+        self.set_class(event.size.width < MEDIUM_WIDTH, "-narrow")
+        self.set_class(event.size.height < _TALL_SCREEN, "-low")
 
     def draw_frame(self) -> None:
         """Draws the tabs, the position, and the lines around the frame."""
@@ -94,7 +94,7 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         self.query("OneLine").refresh()
 
     def refusal(self, action_id: str) -> str | None:
-        return BY_ID[action_id].refusal(self.workbench, self.scope)
+        return ACTIONS_BY_ID[action_id].refusal(self.workbench, self.scope)
 
     def action_help(self) -> None:
         ask(self, HelpScreen(self.scope, self.refusal), self.run_action)

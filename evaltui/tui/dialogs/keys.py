@@ -19,8 +19,8 @@ from evaltui.project import guide
 from evaltui.project.guide import Match, Section, search
 from evaltui.text.keys import key_of, keys_of
 from evaltui.text.lines import Line, cells, cut, pad
-from evaltui.text.markdown import markdown
-from evaltui.text.outcomes import COUNTED, NOT_RUN, WORDS, glyph
+from evaltui.text.markdown import markdown_lines
+from evaltui.text.outcomes import COUNTED_STATUSES, NOT_RUN, WORDS, glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.dialogs.details import DetailsScreen
@@ -30,7 +30,7 @@ from evaltui.tui.widgets.lines import LineView, OneLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import (
     ACTIONS,
-    BY_ID,
+    ACTIONS_BY_ID,
     SUBJECTS,
     Action,
     RefusedById,
@@ -40,19 +40,19 @@ from evaltui.workbench.actions import (
     usable_hints,
 )
 
-UNAVAILABLE = "Unavailable here"
-_MOST_THAT_MATTER = 10
+UNAVAILABLE_TITLE = "Unavailable here"
+_MAX_FIRST = 10
 # Of those that matter, a column.
 _ROWS = 5
 _SUBJECT_ROWS = 4
-_SUBJECT = 12
-_KEYS = 14
-_TITLE = 26
-_NAMED = frozenset(("help", "guide", "quit"))
+_SUBJECT_WIDTH = 12
+_KEYS_WIDTH = 14
+_TITLE_WIDTH = 26
+_ALWAYS_LISTED = frozenset(("help", "guide", "quit"))
 
 
 @dataclass(frozen=True)
-class KeysHere:
+class PaneKeys:
     """The actions with keys in a pane."""
 
     matter: Sequence[Action]
@@ -65,7 +65,7 @@ class KeysHere:
     """The actions of other panes."""
 
 
-def keys_here(scope: Scope, refuses: RefusedById) -> KeysHere:
+def keys_here(scope: Scope, refuses: RefusedById) -> PaneKeys:
     """The actions of a pane, and the global ones if its keys include those."""
     usable_here = [*actions_in(*chain_of(scope))]
     refused = {action.id: (action, visible(why)) for action in usable_here if (why := refuses(action.id))}
@@ -76,7 +76,7 @@ def keys_here(scope: Scope, refuses: RefusedById) -> KeysHere:
     ]
     ranked = usable_hints(scope, refuses)
     matter = list(dict.fromkeys([*(action for action in ranked if action in own), *ranked, *own]))
-    matter = [action for action in matter if action.id not in _NAMED][:_MOST_THAT_MATTER]
+    matter = [action for action in matter if action.id not in _ALWAYS_LISTED][:_MAX_FIRST]
     rest = {
         name: [
             action
@@ -87,7 +87,7 @@ def keys_here(scope: Scope, refuses: RefusedById) -> KeysHere:
     }
     elsewhere = [action for action in ACTIONS if action not in usable_here]
     rest = {name: actions for name, actions in rest.items() if actions}
-    return KeysHere(matter, rest, refused, elsewhere)
+    return PaneKeys(matter, rest, refused, elsewhere)
 
 
 class Cell(NamedTuple):
@@ -121,11 +121,11 @@ class KeyRows:
             self.place(row, cell)
 
 
-def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
+def key_rows(here: PaneKeys, opened: Collection[str], width: int) -> KeyRows:
     """The rows: useful actions in two columns, subjects beside them, and unfolded subjects below."""
     drawn = KeyRows()
     beside = width >= 70
-    subjects = width - 2 * _SUBJECT if beside else 0
+    subjects = width - 2 * _SUBJECT_WIDTH if beside else 0
     room = subjects if beside else width
     columns = [here.matter[first : first + _ROWS] for first in range(0, len(here.matter), _ROWS)]
     widths = [_width_of(actions) + 2 for actions in columns]
@@ -136,26 +136,26 @@ def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
         _add_column(drawn, actions, left, end - left - 2)
     top = 0 if beside else len(drawn.rows) + 1
     for number, (name, actions) in enumerate(here.rest.items()):
-        row, left = top + number % _SUBJECT_ROWS, subjects + number // _SUBJECT_ROWS * _SUBJECT
-        drawn.place(row, Cell(left, _subject(name, len(actions), opened, _SUBJECT - 5), name))
+        row, left = top + number % _SUBJECT_ROWS, subjects + number // _SUBJECT_ROWS * _SUBJECT_WIDTH
+        drawn.place(row, Cell(left, _subject(name, len(actions), opened, _SUBJECT_WIDTH - 5), name))
     if here.refused:
-        line = _subject(UNAVAILABLE, len(here.refused), opened, len(UNAVAILABLE) + 2)
-        drawn.place(top + _SUBJECT_ROWS, Cell(subjects, line, UNAVAILABLE))
+        line = _subject(UNAVAILABLE_TITLE, len(here.refused), opened, len(UNAVAILABLE_TITLE) + 2)
+        drawn.place(top + _SUBJECT_ROWS, Cell(subjects, line, UNAVAILABLE_TITLE))
     for name, actions in here.rest.items():
         if name in opened:
             _add_list(drawn, name, [_action_line(here, action, width) for action in actions])
-    if UNAVAILABLE in opened:
+    if UNAVAILABLE_TITLE in opened:
         refused = [_action_line(here, action, width) for action, _ in here.refused.values()]
-        _add_list(drawn, UNAVAILABLE, refused)
+        _add_list(drawn, UNAVAILABLE_TITLE, refused)
     drawn.add()
     legend: Line = []
-    for status in (*COUNTED, NOT_RUN):
+    for status in (*COUNTED_STATUSES, NOT_RUN):
         legend += [glyph(status), (f" {WORDS[status]}  ", "muted")]
     drawn.add(Cell(0, cut(legend, width)))
     return drawn
 
 
-def matching_rows(here: KeysHere, query: str, width: int) -> KeyRows:
+def matching_rows(here: PaneKeys, query: str, width: int) -> KeyRows:
     """The actions with all words of the query in their title, help or keys.
 
     The action of a typed key comes first, then the others by title, then unavailable ones, then those of
@@ -202,7 +202,7 @@ def _subject(name: str, count: int, opened: Collection[str], width: int) -> Line
     mark = "▾ " if name in opened else "▸ "
     return [
         (mark, "muted"),
-        (pad(name, width), "muted" if name == UNAVAILABLE else ""),
+        (pad(name, width), "muted" if name == UNAVAILABLE_TITLE else ""),
         (f"{count}", "muted"),
     ]
 
@@ -219,12 +219,12 @@ def _add_list(drawn: KeyRows, title: str, action_cells: Sequence[Cell]) -> None:
         drawn.add(cell)
 
 
-def _action_line(here: KeysHere, action: Action, width: int) -> Cell:
+def _action_line(here: PaneKeys, action: Action, width: int) -> Cell:
     is_elsewhere = action in here.elsewhere
     why = action.place if is_elsewhere else here.refused.get(action.id, (action, ""))[1]
     line: Line = [
-        (pad(keys_of(action.id), _KEYS), "faint" if why else "bold accent"),
-        (pad(action.title, _TITLE), "faint" if why else ""),
+        (pad(keys_of(action.id), _KEYS_WIDTH), "faint" if why else "bold accent"),
+        (pad(action.title, _TITLE_WIDTH), "faint" if why else ""),
         ("  ", ""),
         (why or action.help, "faint" if why else "muted"),
     ]
@@ -247,7 +247,7 @@ def row_line(row: Sequence[Cell], current: Cell | None) -> Line:
 
 
 # Of a search among the keys.
-_MOST_PAGES = 5
+_MAX_PAGES = 5
 
 
 class HelpScreen(QuestionScreen[str]):
@@ -312,7 +312,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
             super().__init__()
             self.action = action
 
-    def __init__(self, here: KeysHere, *, id: str) -> None:
+    def __init__(self, here: PaneKeys, *, id: str) -> None:
         super().__init__(id=id)
         self._here = here
         self._query = ""
@@ -345,7 +345,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         self._move_to(self._cursor)
 
     def _matches(self) -> Sequence[Match]:
-        return search(self._query)[:_MOST_PAGES] if self._query else ()
+        return search(self._query)[:_MAX_PAGES] if self._query else ()
 
     @property
     def current(self) -> Cell | None:
@@ -388,7 +388,7 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         cell = self.current
         if cell is None:
             return
-        if cell.target in BY_ID:
+        if cell.target in ACTIONS_BY_ID:
             self.post_message(self.Chosen(cell.target))
             return
         if section := self._pages.get(cell.target):
@@ -419,14 +419,14 @@ class GuidePage(DetailsScreen):
         title: Line = [("Guide", "bold"), (f" › {topic.title}", ""), (more, "muted")]
         super().__init__(title, partial(_write_topic, topic))
         self._search = search
-        self._above = _flowing("\n".join(topic.text.splitlines()[:line]))
+        self._above = _join_paragraphs("\n".join(topic.text.splitlines()[:line]))
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._scroll)
 
     def _scroll(self) -> None:
         lines = self.query_one(PageLines)
-        above = len(markdown(self._above, lines.page.width)) if self._above else 0
+        above = len(markdown_lines(self._above, lines.page.width)) if self._above else 0
         lines.scroll_to(y=above, animate=False, force=True)
 
     def action_guide(self) -> None:
@@ -436,20 +436,20 @@ class GuidePage(DetailsScreen):
 
 
 def _write_topic(topic: guide.Topic, page: Page) -> None:
-    page.lines += markdown(_flowing(topic.text), page.width)
+    page.lines += markdown_lines(_join_paragraphs(topic.text), page.width)
 
 
 # Lines of Markdown that begin something of their own, or are code.
-_OWN_LINE = re.compile(r"\s*(?:[-*+#>|]|\d+[.)] )|\s*$")
+_LINE_OF_ITS_OWN = re.compile(r"\s*(?:[-*+#>|]|\d+[.)] )|\s*$")
 
 
-def _flowing(text: str) -> str:
+def _join_paragraphs(text: str) -> str:
     """A text without the line breaks inside its paragraphs."""
     flowing: list[str] = []
     in_code = False
     for line in text.splitlines():
         fence = line.lstrip().startswith("```")
-        goes_on = flowing and not (fence or in_code or _OWN_LINE.match(line))
+        goes_on = flowing and not (fence or in_code or _LINE_OF_ITS_OWN.match(line))
         if goes_on and flowing[-1].strip() and not flowing[-1].lstrip().startswith(("#", "|", "```")):
             flowing[-1] += f" {line.strip()}"
         else:
@@ -491,7 +491,7 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
             ]
         keys = keys_here(self._scope, self._refuses)
         cells = matching_rows(keys, query, 200).order
-        actions = [BY_ID[cell.target] for _, cell in cells]
+        actions = [ACTIONS_BY_ID[cell.target] for _, cell in cells]
         return [
             *(
                 GuideEntry(f"{keys_of(action.id)}  {action.title}", action.help, partial(self._do, action.id))

@@ -19,12 +19,12 @@ from evaltui.tui.dialogs.file_versions import (
     VersionRow,
     choices_of,
     column_width,
-    compared,
-    in_columns,
+    compare_versions,
+    join_columns,
     version_lines,
     versions_of,
 )
-from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionNote, moves
+from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionNote, move_bindings
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
@@ -33,9 +33,9 @@ from evaltui.workbench.workbench import Workbench
 _OTHER_ROWS = 4
 _SIDES: tuple[Side, ...] = ("mine", "theirs")
 # Cells of the dialog from which on the base is shown, and from which on versions are beside each other.
-_WITH_BASE, _SIDE_BY_SIDE = 132, 84
+_MIN_WIDTH_WITH_BASE, _MIN_WIDTH_SIDE_BY_SIDE = 132, 84
 # Cells before a line where versions are below each other, with the bar.
-_STACKED = 5
+_STACKED_LABEL = 5
 
 
 class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
@@ -110,7 +110,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
 class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     """Every conflict with its versions. Keys choose a version at the cursor."""
 
-    BINDINGS = moves()
+    BINDINGS = move_bindings()
 
     def __init__(self, clash: FileConflict, base: str | None) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         """The names of the columns; without columns, the mark of each version."""
         if self._columns > 1:
             names: list[Line] = [[(NAMES[side], "muted")] for side in self._shown_versions]
-            return [(" ", ""), *in_columns(names, self.line_width - 1)]
+            return [(" ", ""), *join_columns(names, self.line_width - 1)]
         return [
             ("  −", "bold"),
             (f" {NAMES['mine']}   ", "muted"),
@@ -165,7 +165,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         width = self.size.width
-        columns = 3 if width >= _WITH_BASE else 2 if width >= _SIDE_BY_SIDE else 1
+        columns = 3 if width >= _MIN_WIDTH_WITH_BASE else 2 if width >= _MIN_WIDTH_SIDE_BY_SIDE else 1
         if self.line_width != self._width:
             here = self.current
             self._columns, self._width = columns, self.line_width
@@ -181,7 +181,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
             if number:
                 yield VersionRow(number - 1, blank=True)
             yield VersionRow(number, head=True)
-            for row in compared(number, versions_of(choice.clash)):
+            for row in compare_versions(number, versions_of(choice.clash)):
                 if self._columns < 3 and row.mine is None and row.theirs is None and not row.folded:
                     continue
                 if self._columns > 1 or not row.differs:
@@ -203,7 +203,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _room(self) -> int:
         """The cells of a version's line for which the rows were built."""
         if self._columns == 1:
-            return self._width - _STACKED
+            return self._width - _STACKED_LABEL
         return column_width(self._columns, self._width - 1)
 
     def row_role(self, number: int) -> str:
@@ -237,7 +237,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         wrapped = [version_lines(row, side, chosen, self._room) for side in self._shown_versions]
         parts = [lines[row.part] if row.part < len(lines) else [] for lines in wrapped]
         mark = ("≠", "warning") if row.differs and not row.part else ("", "")
-        return in_columns(parts, self.line_width - 1, mark)
+        return join_columns(parts, self.line_width - 1, mark)
 
     def _stacked(self, row: VersionRow) -> Line:
         chosen = self._decided.get(row.choice)

@@ -26,10 +26,10 @@ from evaltui.project.workspace import open_workspace
 from evaltui.runs.listing import newest_run
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import UNKNOWN, counted, show_moment, show_number, some_of
+from evaltui.text.figures import UNKNOWN, counted, short_list, show_moment, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, pad
-from evaltui.text.outcomes import counts, glyph
+from evaltui.text.lines import Line, join_ends, pad
+from evaltui.text.outcomes import counts_line, glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen, start_work
 from evaltui.tui.dialogs.finding import PreviewScreen, SearchScreen, has_words
@@ -37,7 +37,7 @@ from evaltui.tui.dialogs.keys import GuidePage
 from evaltui.tui.runs.page import write_run_preview
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.tui.widgets.writer import LABEL, Page
+from evaltui.tui.widgets.writer import LABEL_WIDTH, Page
 from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.actions import Action, Scope, actions_in
 from evaltui.workbench.messages import RunsRead
@@ -50,8 +50,13 @@ _MAX_CASES = 60
 _MAX_TEXT = 60
 _MAX_PAGES = 5
 # Scores: every word is in the title, in the help, or in the name of a case; scattered letters have less.
-_IN_TITLE, _IN_NAME, _IN_HELP, _IN_GUIDE = 300.0, 200.0, 150.0, 100.0
-_CASES, _SETTINGS, _GUIDE, _UNAVAILABLE = "Cases and sets", "Settings", "Guide", "Unavailable"
+_TITLE_SCORE, _NAME_SCORE, _HELP_SCORE, _GUIDE_SCORE = 300.0, 200.0, 150.0, 100.0
+_CASES_SECTION, _SETTINGS_SECTION, _GUIDE_SECTION, _UNAVAILABLE_SECTION = (
+    "Cases and sets",
+    "Settings",
+    "Guide",
+    "Unavailable",
+)
 
 
 class Entry(NamedTuple):
@@ -106,7 +111,7 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
         self._settings = settings
 
     def match_line(self, match: Entry, width: int) -> Line:
-        return both_ends([(" ", ""), *match.title], [(match.right, "bold accent"), (" ", "")], width)
+        return join_ends([(" ", ""), *match.title], [(match.right, "bold accent"), (" ", "")], width)
 
     def section_of(self, match: Entry) -> str:
         return match.section
@@ -154,7 +159,7 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
             if typed:
                 yield Entry(
                     0.1,
-                    _UNAVAILABLE,
+                    _UNAVAILABLE_SECTION,
                     [(action.title, "faint"), (f"  {visible(reason)}", "faint")],
                     key,
                     action.help,
@@ -166,7 +171,7 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
     def _cases(self, query: str) -> Iterator[Entry]:
         """The matching sets and cases: every word of the query must be in ids or first texts."""
         for selection, title, about in islice(self._matching(query) if query else (), _MAX_CASES):
-            yield Entry(_IN_NAME, _CASES, title, "", about, partial(self._reveal, selection))
+            yield Entry(_NAME_SCORE, _CASES_SECTION, title, "", about, partial(self._reveal, selection))
 
     def _matching(self, query: str) -> Iterator[tuple[Selection, Line, str]]:
         for eval_set in self._workbench.sets.listed:
@@ -187,13 +192,15 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
     def _second_pages(self, query: str) -> Iterator[Entry]:
         for setting in self._settings:
             if (score := _score(query, setting.title, setting.about)) > 0:
-                yield Entry(score, _SETTINGS, [(setting.title, "")], "", setting.about, setting.choose)
+                yield Entry(
+                    score, _SETTINGS_SECTION, [(setting.title, "")], "", setting.about, setting.choose
+                )
 
     def _pages(self, query: str) -> Iterator[Entry]:
         """Sections of the guide, below actions and cases with the words in their names."""
         for match in search(query)[:_MAX_PAGES]:
             show = partial(self._show_page, match.section)
-            yield Entry(_IN_GUIDE, _GUIDE, [(match.section.label, "")], "", match.first_line, show)
+            yield Entry(_GUIDE_SCORE, _GUIDE_SECTION, [(match.section.label, "")], "", match.first_line, show)
 
     def _show_page(self, section: Section) -> None:
         self._below.app.push_screen(GuidePage(section.topic, section.line))
@@ -206,9 +213,9 @@ def _score(query: str, title: str, about: str) -> float:
         return 1.0
     if has_words(query, title):
         of_title = title.casefold().rstrip("…").split()
-        return _IN_TITLE + of_title[0].startswith(words[0]) + (of_title == words)
+        return _TITLE_SCORE + of_title[0].startswith(words[0]) + (of_title == words)
     if has_words(query, f"{title} {about}"):
-        return _IN_HELP
+        return _HELP_SCORE
     return Matcher(query).match(title)
 
 
@@ -250,7 +257,7 @@ def _last_run_line(agent_dir: Path) -> Line:
     if row.problem:
         return [(f"! {visible(row.problem)}", "error")]
     when = show_moment(row.started, datetime.now(UTC))
-    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts(row.totals.counts)]
+    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts_line(row.totals.counts)]
 
 
 def _sets(agent_dir: Path) -> list[SetPreview]:
@@ -267,8 +274,8 @@ def _sets(agent_dir: Path) -> list[SetPreview]:
 # What is read of an agent without importing it, by label; the sets after the first one.
 _READERS = {"agent": _agent_line, "python": _python_line, "last run": _last_run_line}
 # Fewer are named on one line.
-_LEAST_SETS = 3
-_READING: Line = [("Reading…", "faint")]
+_MIN_SETS = 3
+_READING_LINE: Line = [("Reading…", "faint")]
 
 
 @dataclass
@@ -283,9 +290,11 @@ class AgentPreview:
 def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
     count = f"{counted(len(sets), 'eval set')}, {counted(sum(eval_set.cases for eval_set in sets), 'case')}"
     # A heading and an empty line stand above them.
-    if height - len(page.lines) - 2 < min(len(sets), _LEAST_SETS):
-        names = some_of([f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets])
-        page.row((f"  {pad('eval sets', LABEL)}", "muted"), (count, ""), (f"  {visible(names)}", "muted"))
+    if height - len(page.lines) - 2 < min(len(sets), _MIN_SETS):
+        names = short_list([f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets])
+        page.row(
+            (f"  {pad('eval sets', LABEL_WIDTH)}", "muted"), (count, ""), (f"  {visible(names)}", "muted")
+        )
         return
     page.section((count, "bold"))
     room = height - len(page.lines)
@@ -317,7 +326,7 @@ class ThemeScreen(SearchScreen[str, str]):
         return names if query else sorted(names, key=lambda name: name != self._before)
 
     def match_line(self, match: str, width: int) -> Line:
-        return both_ends(
+        return join_ends(
             [(" ", ""), (match, "")], [("current ", "muted")] if match == self._before else [], width
         )
 
@@ -363,11 +372,11 @@ class AgentScreen(PreviewScreen[Path, Path]):
         folder = match.parent if match.is_file() else match
         page.labelled("folder", [(visible(short_path(folder)), "")])
         for label in _READERS:
-            page.labelled(label, preview.lines.get(label, _READING))
+            page.labelled(label, preview.lines.get(label, _READING_LINE))
         if preview.sets:
             _write_sets(page, preview.sets, height)
         else:
-            page.labelled("eval sets", _READING if preview.sets is None else [("No eval sets", "muted")])
+            page.labelled("eval sets", _READING_LINE if preview.sets is None else [("No eval sets", "muted")])
 
     async def _read(self, path: Path, preview: AgentPreview) -> None:
         for label, read in _READERS.items():

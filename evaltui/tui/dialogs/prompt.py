@@ -21,21 +21,21 @@ from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import LEAST_WITH_MARGINS, DialogScreen, bindings
+from evaltui.tui.action_screen import MIN_WITH_MARGINS, DialogScreen, bindings
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
 from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.runs.repeats import parse_repeated, repeat_problem
-from evaltui.workbench.state import Repeated
+from evaltui.workbench.state import RepeatChoice
 
 Check = Callable[[str], str | None]
 
 
 # The share of the screen, as in the style sheet.
-_MOST_HEIGHT = 0.96
+_MAX_HEIGHT = 0.96
 
 
 class AnswerLines(Protocol):
@@ -45,14 +45,14 @@ class AnswerLines(Protocol):
     def action_step_page(self, step: int) -> None: ...
 
 
-def moves() -> list[BindingType]:
+def move_bindings() -> list[BindingType]:
     """The keys that move in every list."""
-    return bindings(Scope.DETAILS, *(action.id for action in BY_ID.values() if action.is_move))
+    return bindings(Scope.DETAILS, *(action.id for action in ACTIONS_BY_ID.values() if action.is_move))
 
 
 def dialog_name(action_id: str) -> str:
     """The key and the verb of an action: `x Relax`."""
-    return f"{key_of(action_id)} {BY_ID[action_id].title.rstrip('…')}"
+    return f"{key_of(action_id)} {ACTIONS_BY_ID[action_id].title.rstrip('…')}"
 
 
 class Dialog(Vertical):
@@ -75,8 +75,8 @@ class Dialog(Vertical):
     def room(self, others: int) -> int:
         """The rows for a list or a page besides `others` other rows, at least three."""
         rows = self.screen.size.height
-        frame = 4 if rows >= LEAST_WITH_MARGINS else 2
-        return max(3, int(rows * _MOST_HEIGHT) - frame - others)
+        frame = 4 if rows >= MIN_WITH_MARGINS else 2
+        return max(3, int(rows * _MAX_HEIGHT) - frame - others)
 
     def about(self, about: Sequence[Span]) -> None:
         """Sets the subject of the dialog."""
@@ -97,7 +97,7 @@ class Dialog(Vertical):
 class DialogPage(PageLines, inherit_bindings=False):
     """A page in a dialog, as high as there is room for besides `other_rows` rows of other parts."""
 
-    BINDINGS = moves()
+    BINDINGS = move_bindings()
 
     def __init__(
         self, write: Callable[[Page], object], other_rows: Callable[[], int], *, free: int | None = None
@@ -136,10 +136,10 @@ class PathSuggester(Suggester):
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        return await asyncio.to_thread(_completed, value)
+        return await asyncio.to_thread(_complete_path, value)
 
 
-def _completed(text: str) -> str | None:
+def _complete_path(text: str) -> str | None:
     """The first path that starts with the text; None for none."""
     folder, separator, prefix = text.rpartition("/")
     try:
@@ -277,7 +277,7 @@ class DialogKeys(ActionLine):
             yield part
 
     def _part(self, hint: Hint) -> Line:
-        action = BY_ID[hint.action]
+        action = ACTIONS_BY_ID[hint.action]
         # The user may have chosen other keys.
         active = self.screen.active_bindings
         chosen = [key for key, active_binding in active.items() if active_binding.binding.id == action.id]
@@ -338,7 +338,7 @@ class FormLabel(OneLine):
         return [(pad(self._label, LABEL), "muted")]
 
 
-class RepeatScreen(FormScreen[Repeated], inherit_bindings=False):
+class RepeatScreen(FormScreen[RepeatChoice], inherit_bindings=False):
     """Asks for the number of runs, the pass rule and an optional confidence; returns them.
 
     `usual` are the first values of the fields. `cost` returns the cost of the runs.
@@ -350,7 +350,7 @@ class RepeatScreen(FormScreen[Repeated], inherit_bindings=False):
         *bindings(Scope.FORM, "next_field", "previous_field"),
     ]
 
-    def __init__(self, about: str, usual: str, cost: Callable[[Repeated], str]) -> None:
+    def __init__(self, about: str, usual: str, cost: Callable[[RepeatChoice], str]) -> None:
         super().__init__()
         self._about = about
         self._runs, self._pass_if, *confidence = usual.split()

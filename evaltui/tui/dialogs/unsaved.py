@@ -25,7 +25,7 @@ from evaltui.tui.dialogs.prompt import (
     Hint,
     QuestionNote,
     dialog_name,
-    moves,
+    move_bindings,
 )
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import Page
@@ -33,23 +33,23 @@ from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
 # The labels that say best what it was about.
-_MOST_LABELS = 3
+_MAX_LABELS = 3
 # Characters of a text from which its first words are shown.
-_SHOWN = 500
+_SHOWN_CHARACTERS = 500
 Choice = Literal["recover", "later", "discard"]
 CHOICES: tuple[Choice, ...] = ("recover", "later", "discard")
 
 
 def _start_of(text: str) -> str:
     """The first words of a typed text."""
-    return " ".join(text[:_SHOWN].split())[:60]
+    return " ".join(text[:_SHOWN_CHARACTERS].split())[:60]
 
 
 def changes_of(recovered: Recovered) -> str:
     """The changes in words: `2 edits: rename a to b, delete c`, and a text that was not applied."""
     changes = []
     if recovered.labels:
-        labels = [*dict.fromkeys(reversed(recovered.labels))][:_MOST_LABELS]
+        labels = [*dict.fromkeys(reversed(recovered.labels))][:_MAX_LABELS]
         changes.append(f"{counted(len(recovered.labels), 'edit')}: {', '.join(labels)}")
     if draft := recovered.draft:
         changes.append(f"1 text not applied in {draft.case or recovered.name}: {_start_of(draft.text)}")
@@ -125,7 +125,7 @@ class Recovery:
         return True
 
 
-_MOST_CASES = 8
+_MAX_CASES = 8
 # Rows of the notes, the keys, and blank ones between them.
 _FILES_OTHER_ROWS, _RECOVERY_OTHER_ROWS = 3, 4
 
@@ -203,9 +203,9 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         ordered = sorted(dirty)
         if eval_set is not None:
             ordered = [case.eval_id for case in eval_set.cases if case.eval_id in dirty]
-        yield from map(visible, ordered[:_MOST_CASES])
-        if len(ordered) > _MOST_CASES:
-            yield f"and {show_number(len(ordered) - _MOST_CASES)} more"
+        yield from map(visible, ordered[:_MAX_CASES])
+        if len(ordered) > _MAX_CASES:
+            yield f"and {show_number(len(ordered) - _MAX_CASES)} more"
         if eval_set is None:
             yield "criteria"
         elif not ordered:
@@ -266,7 +266,7 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
     """The rows of each file: its name, its choice, the time and kind of the edits, and the state of the
     file."""
 
-    BINDINGS = moves()
+    BINDINGS = move_bindings()
 
     def __init__(self, recovery: Recovery) -> None:
         super().__init__()

@@ -10,22 +10,22 @@ from textual.strip import Strip
 
 from evaltui.text.glyphs import BAR
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, cut, wrap
+from evaltui.text.lines import Line, cells, cut, join_ends, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.main.status import header_ends, status_line
-from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
+from evaltui.tui.pane import Tab, fit_words, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
-from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints
+from evaltui.workbench.actions import ACTIONS_BY_ID, Action, Scope, chain_of, hints
 from evaltui.workbench.messages import Notice, WorkbenchMessage
 from evaltui.workbench.workbench import Workbench
 
 _MESSAGE_SECONDS = 3.0
-_TICK = 0.1
+_TICK_SECONDS = 0.1
 # Cells of the run beside a message.
-_LEAST_RUN = 24
+_MIN_RUN = 24
 _GAP = "   "
-_WITH_PALETTE = 100
+_MIN_WIDTH_WITH_PALETTE = 100
 # At the right of the footer. Of a field the guide is the help.
 _WORDS = {"help": "help", "guide": "help", "palette": "palette"}
 
@@ -44,7 +44,7 @@ class Header(Bar):
     """The agent, and the counts of cases by status."""
 
     def line(self, width: int) -> Line:
-        return both_ends(*header_ends(self._workbench, self._agent_name, width), width)
+        return join_ends(*header_ends(self._workbench, self._agent_name, width), width)
 
 
 class Status(Bar):
@@ -54,7 +54,7 @@ class Status(Bar):
     _message_of: object = None
 
     def on_mount(self) -> None:
-        self._clock = self.set_interval(_TICK, self._tick, pause=True)
+        self._clock = self.set_interval(_TICK_SECONDS, self._tick, pause=True)
         self._workbench.messages.subscribe(self._follow, WorkbenchMessage)
         self._follow()
 
@@ -101,8 +101,8 @@ class Status(Bar):
         if message is None:
             return cut(run, width)
         notice: Line = [(visible(message.text), ""), (" ", "")]
-        if cells(notice) + len(_GAP) + _LEAST_RUN <= width:
-            return both_ends(run, notice, width, gap=len(_GAP), least=_LEAST_RUN)
+        if cells(notice) + len(_GAP) + _MIN_RUN <= width:
+            return join_ends(run, notice, width, gap=len(_GAP), least=_MIN_RUN)
         # A message is not cut for a run.
         return cut([(" ", ""), *notice], width)
 
@@ -134,9 +134,12 @@ class Footer(Bar, ActionLine):
 
     def _everywhere(self, width: int) -> list[Action]:
         # A field takes `?` for text.
-        is_field = not {*chain_of(self.scope)} & {*BY_ID["help"].where}
-        actions = ["guide" if is_field else "help", *(["palette"] if width >= _WITH_PALETTE else [])]
-        return [BY_ID[action] for action in actions if hasattr(self.screen, f"action_{action}")]
+        is_field = not {*chain_of(self.scope)} & {*ACTIONS_BY_ID["help"].where}
+        actions = [
+            "guide" if is_field else "help",
+            *(["palette"] if width >= _MIN_WIDTH_WITH_PALETTE else []),
+        ]
+        return [ACTIONS_BY_ID[action] for action in actions if hasattr(self.screen, f"action_{action}")]
 
     def _hint(self, action: Action, word: str) -> Line:
         return [(key_of(action.id), "bold accent"), (f" {word}", "muted"), (_GAP, "")]
@@ -165,8 +168,8 @@ class TabRow(ActionLine):
 
     def line(self, width: int) -> Line:
         tabs = super().line(width)
-        where = fitting(self._where, width - cells(tabs) - 3)
-        return both_ends(tabs, [*where, (" ", "")] if where else [], width)
+        where = fit_words(self._where, width - cells(tabs) - 3)
+        return join_ends(tabs, [*where, (" ", "")] if where else [], width)
 
     def render_line(self, y: int) -> Strip:
         if y == 0:

@@ -48,7 +48,7 @@ from evaltui.tui.sessions import SessionsScreen, ask_for_traces, choose_conversa
 from evaltui.tui.textual_private import TextField
 from evaltui.tui.trace.view import TraceView
 from evaltui.tui.widgets.writer import Page
-from evaltui.workbench.agent.background import Progress, in_thread
+from evaltui.workbench.agent.background import Progress, run_in_thread
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.cases.navigation import CaseOrder
 from evaltui.workbench.chat.conversation import Transcript
@@ -58,7 +58,7 @@ from evaltui.workbench.matrix.matrices import mark_failing as mark_failing_cases
 from evaltui.workbench.result.acceptable import choices_in_list
 from evaltui.workbench.runs.repeats import repeat_cost, repeat_title, usual_repeat
 from evaltui.workbench.runs.run_list import RunTarget
-from evaltui.workbench.state import Repeated, Selection
+from evaltui.workbench.state import RepeatChoice, Selection
 
 _ORDERS = (
     (CaseOrder.OUTCOME, "Order cases by outcome", "Failing cases first"),
@@ -273,7 +273,7 @@ def action_run_repeatedly(screen: MainScreen) -> None:
     sets, selection = workbench.sets, workbench.navigation.selection
     usual = usual_repeat(sets, selection, workbench.runs.current)
 
-    def run(repeated: Repeated) -> None:
+    def run(repeated: RepeatChoice) -> None:
         workbench.runs.run_case(repeated)
         screen.show_result()
 
@@ -459,7 +459,7 @@ def action_edit_json(screen: MainScreen) -> None:
 
 def action_tag_case(screen: MainScreen) -> None:
     editing = screen.workbench.editing
-    common, about = set_editing.common_tags(editing), set_editing.chosen_named(editing)
+    common, about = set_editing.common_tags(editing), set_editing.name_chosen(editing)
     value, hint = "".join(f"{tag} " for tag in common), set_editing.tags_hint(editing)
     question = PromptScreen(dialog_name("tag_case"), value, typed_tags_problem, hint, about, adds=True)
     ask(screen, question, partial(set_editing.change_tags, editing, common))
@@ -477,7 +477,7 @@ async def _ask_for_group(screen: MainScreen) -> None:
     navigation, outcomes = screen.workbench.navigation, screen.workbench.outcomes
     failing = [(case, outcomes.get(case)) for case in navigation.failing]
     failures = ((case, outcome.shown) for case, outcome in failing if outcome is not None)
-    groups = await in_thread(lambda: failure_groups(failures), Progress())
+    groups = await run_in_thread(lambda: failure_groups(failures), Progress())
 
     def mark(group: FailureGroup) -> None:
         navigation.select(Selection(*group.cases[0]))

@@ -21,14 +21,14 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.cases.view import CaseTree
-from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, RUNS, START, TITLES, Layout, Place
+from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM_WIDTH, RUNS_PANE, START_PANE, TITLES, Layout, Place
 from evaltui.tui.main.bars import TabRow
 from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.workbench import Workbench
 
-IDLE = "filter cases"
+IDLE_TEXT = "filter cases"
 """The text in an empty filter."""
 
 
@@ -49,12 +49,12 @@ class FilterRow(Horizontal):
 class FilterKey(OneLine):
     def line(self, width: int) -> Line:
         key: Line = [(f"{key_of('filter')} ", "bold accent")]
-        return [*key, (IDLE, "faint")] if width > cells(key) else key
+        return [*key, (IDLE_TEXT, "faint")] if width > cells(key) else key
 
 
 class FilterInput(FilterLine):
     always = True
-    idle = IDLE
+    idle = IDLE_TEXT
     example = ("fail", "tool:book_hotel", "score<0.8", '"late order"')
     examples = (
         "a word",
@@ -85,7 +85,7 @@ class FilterInput(FilterLine):
 
 
 # The section of a pane that its details are.
-_DETAILS = "details"
+_DETAILS_SECTION = "details"
 
 
 def make_pane(id: str, workbench: Workbench) -> Pane:
@@ -110,8 +110,8 @@ def other_panes() -> dict[str, Callable[..., Pane]]:
         "chat": ChatView,
         "trace": TraceView,
         "console": ConsoleView,
-        START: StartView,
-        RUNS: RecentRuns,
+        START_PANE: StartView,
+        RUNS_PANE: RecentRuns,
     }
 
 
@@ -181,7 +181,7 @@ class Panes(Container):
     def make_all(self) -> None:
         self.filter("cases")
         for name in LEFT_TO_RIGHT:
-            if name != START:
+            if name != START_PANE:
                 self.pane(name)
 
     def name_of(self, widget: Widget | None) -> str | None:
@@ -192,7 +192,7 @@ class Panes(Container):
 
     def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
         """Each visible tab, with the screen cell where it starts."""
-        if self.app.size.width < MEDIUM:
+        if self.app.size.width < MEDIUM_WIDTH:
             return self.tabs.tab_places()
         return chain.from_iterable(self.frames[place.shown].tab_places() for place in self.places)
 
@@ -206,11 +206,11 @@ class Panes(Container):
                     if 0 <= at.y < pane.size.height:
                         yield place.shown, section, pane.content_region.offset + at
             if details is not None and details.display:
-                yield place.shown, _DETAILS, details.region.offset + Offset(1, 0)
+                yield place.shown, _DETAILS_SECTION, details.region.offset + Offset(1, 0)
 
     def jump(self, name: str, section: str) -> None:
         """Goes to a section of a pane, or to the details beside it."""
-        if section == _DETAILS:
+        if section == _DETAILS_SECTION:
             self.details[name].open()
         else:
             self.pane(name).jump(section)
@@ -291,7 +291,7 @@ class Panes(Container):
             for pane in [self.made.get(name)]
         )
         where = self.made[place.shown].heading() if place.shown in self.made else []
-        if self.app.size.width < MEDIUM:
+        if self.app.size.width < MEDIUM_WIDTH:
             self.tabs.show(tabs, where)
         details = self.details.get(place.shown)
         focused = self._plan.focus == place.shown and not (details and details.has_focus_within)

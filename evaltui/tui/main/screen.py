@@ -18,12 +18,12 @@ from evaltui.project.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ActionScreen, bindings, start_work
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, TITLES, Layout
+from evaltui.tui.layout import DRAGGED_SIZES, MEDIUM_WIDTH, PANES, TITLES, Layout
 from evaltui.tui.main.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.main.panes import Panes, other_panes
-from evaltui.tui.pane import Beside, Copied, PaneForm
-from evaltui.tui.textual_private import TextField, once
-from evaltui.workbench.actions import ACTIONS, BY_ID, Action, Scope
+from evaltui.tui.pane import Beside, CopiedText, PaneForm
+from evaltui.tui.textual_private import TextField, call_later_once
+from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, Action, Scope
 from evaltui.workbench.agent.first_minute import is_first_minute
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evaltui.tui.start.view import StartView, TourLine
 
 # Seconds until the cases that were drawn first are on the screen.
-_SEEN = 0.05
+_SEEN_SECONDS = 0.05
 # Rows of the frame around the cases and of their filter.
 _AROUND_CASES = 4
 
@@ -59,7 +59,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.shown_conflicts: list[FileConflict] = []
         """The conflicts that were asked about."""
         self._came_from: str | None = None
-        self.arrangement = Layout(sizes=last_sizes(DRAGGED))
+        self.arrangement = Layout(sizes=last_sizes(DRAGGED_SIZES))
         self.panes = Panes(workbench, self.arrangement, id="panes")
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")
@@ -157,7 +157,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
             self.drawn_at = 0.0
         elif not self._will_complete:
             self._will_complete = True
-            once(self, _SEEN, self.complete)
+            call_later_once(self, _SEEN_SECONDS, self.complete)
         before = self.arrangement.at_start, self.arrangement.nothing_run
         self.arrangement.trace_of_chat = self.workbench.navigation.trace_of_chat
         self.arrangement.start(is_first_minute(self.workbench.sets))
@@ -200,7 +200,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.panes.show_places(size)
         is_small = is_too_small(size)
         self.set_class(is_small, "-too-small")
-        self.set_class(size.width < MEDIUM and not is_small, "-narrow")
+        self.set_class(size.width < MEDIUM_WIDTH and not is_small, "-narrow")
 
     def _arrange(self) -> None:
         """Shows the panes of the layout, and focuses its pane."""
@@ -271,7 +271,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def refusal(self, action_id: str) -> str | None:
         if action_id == "step_back" and (self.arrangement.maximised or self.scope is Scope.INSPECTOR):
             return None
-        action = BY_ID[action_id]
+        action = ACTIONS_BY_ID[action_id]
         if reason := action.refusal(self.workbench, self.scope):
             return reason
         in_case = Scope.CASE in action.where and self.scope not in action.where and not action.is_move
@@ -371,7 +371,7 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
     def action_copy_json(self) -> None:
         self._copy(self.panes.pane("result").copied_json())
 
-    def _copy(self, copied: Copied | None) -> None:
+    def _copy(self, copied: CopiedText | None) -> None:
         if copied is None:
             self.workbench.say("Nothing to copy")
         else:
@@ -401,7 +401,7 @@ for _kind in PANES:
     setattr(MainScreen, f"action_show_{_kind.id}", partialmethod(MainScreen.go_to_entry, _kind.id))
 
 
-def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainScreen], None]:
+def _workbench_action(do: Callable[[Workbench], object]) -> Callable[[MainScreen], None]:
     def action(screen: MainScreen) -> None:
         do(screen.workbench)
 
@@ -411,4 +411,4 @@ def _on_workbench(do: Callable[[Workbench], object]) -> Callable[[MainScreen], N
 # What the registry does without a screen is an action of this one, unless it does more.
 for _action in ACTIONS:
     if _action.do is not None and not hasattr(MainScreen, _action.method):
-        setattr(MainScreen, _action.method, _on_workbench(_action.do))
+        setattr(MainScreen, _action.method, _workbench_action(_action.do))

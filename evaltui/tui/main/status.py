@@ -11,11 +11,11 @@ from evaltui.core.model.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
-from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, counted_as, counts, glyph
+from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, count_text, counts_line, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import cut, visible
 from evaltui.workbench.agent.agent_state import AgentState
-from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
+from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, error_line, join_names
 from evaltui.workbench.state import Run, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -34,9 +34,9 @@ FRAMEWORKS = {
     "pydantic-ai": "Pydantic AI agent",
 }
 _GAP = ("   ", "")
-_BAR = 32
-_LEAST_BAR = 8
-_MOST_ERROR = 90
+_BAR_WIDTH = 32
+_MIN_BAR = 8
+_MAX_ERROR = 90
 
 
 def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line]:
@@ -54,7 +54,7 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
         right += [("●", "accent"), (" listening", "muted"), _GAP]
     if unsaved := len(workbench.editing.unsaved()):
         right += [("●", "warning"), (f" {unsaved} unsaved", "muted"), _GAP]
-    right += [*counts(workbench.outcomes.counts()), (" ", "")]
+    right += [*counts_line(workbench.outcomes.counts()), (" ", "")]
     info = workbench.agent.info or {}
     url = workbench.agent.address.url
     left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]
@@ -72,10 +72,10 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
             recordings = f"recordings {workbench.agent.settings.record}"
             facts += [recordings, _python(workbench)]
         if error := workbench.sets.config_error:
-            left += [(f"! {visible(cut(error, _MOST_ERROR))}", "error"), _GAP]
+            left += [(f"! {visible(cut(error, _MAX_ERROR))}", "error"), _GAP]
         if workbench.agent.lacks_key:
             left += [("! GOOGLE_API_KEY is not set", "warning"), _GAP]
-        left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
+        left += _fit_facts([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
     return left, right
 
 
@@ -88,7 +88,7 @@ def _python(workbench: Workbench) -> str:
     return f"Python {version}{f' ({visible(reason)})' if reason else ''}" if version else ""
 
 
-def _fitting(facts: list[str], room: int) -> Line:
+def _fit_facts(facts: list[str], room: int) -> Line:
     """The first facts, as many as fit."""
     while facts and len(" · ".join(facts)) > room:
         facts = facts[:-1]
@@ -134,36 +134,37 @@ def run_line(workbench: Workbench, width: int) -> Line:
         key = key_of("step_back")
         return [
             (visible(past.title), "bold"),
+            (f": {past.extent}" if past.extent else "", "warning"),
             _GAP,
             (key, "bold accent"),
             (" back to the last results", "muted"),
         ]
     is_over = run is None or run.over
     if reaction is not None and reaction.run is None and is_over and (run is None or reaction.at > run.at):
-        after = _stale(workbench) if reaction.step is ReactionStep.DONE else []
-        return [*_followed(reaction, workbench.agent.error), *after]
+        after = _stale_line(workbench) if reaction.step is ReactionStep.DONE else []
+        return [*_reaction_line(reaction, workbench.agent.error), *after]
     if run is None and workbench.outcomes.last_run is not None:
-        return [*_stored_run(workbench.outcomes.last_run), *_stale(workbench)]
+        return [*_stored_run_line(workbench.outcomes.last_run), *_stale_line(workbench)]
     if run is None:
         return _no_run_yet(workbench)
     of_save = reaction if reaction is not None and reaction.run == run.number else None
     if not run.over:
         calls: Line = [_GAP, (calls_in_words(of_save.calls), "muted")] if of_save else []
-        return [*_progress(run, width), *calls, *_unready(workbench, run)]
+        return [*_progress_line(run, width), *calls, *_unready_line(workbench, run)]
     remarks = [span for remark in run.remarks for span in (_GAP, (visible(remark), "warning"))]
-    ended = _rerun(of_save) if of_save and run.stage is Stage.FINISHED else _ended(run, width)
+    ended = _rerun_line(of_save) if of_save and run.stage is Stage.FINISHED else _end_line(run, width)
     return [
         *ended,
-        *_unready(workbench, run),
+        *_unready_line(workbench, run),
         *remarks,
-        *_stale(workbench),
+        *_stale_line(workbench),
     ]
 
 
 def _no_run_yet(workbench: Workbench) -> Line:
     cases = sum(len(eval_set.cases) for eval_set in workbench.sets.listed)
     if not cases:
-        return _loaded(workbench.agent)
+        return _loaded_line(workbench.agent)
     if workbench.outcomes.is_loading:
         return [("Loading results…", "muted")]
     if workbench.outcomes.counts_of():
@@ -173,14 +174,14 @@ def _no_run_yet(workbench: Workbench) -> Line:
     return [("No run yet", "muted"), _GAP, (key, "bold accent"), (f" runs {what}", "muted")]
 
 
-def _loaded(agent: AgentState) -> Line:
+def _loaded_line(agent: AgentState) -> Line:
     """The loading time: `✓ Agent loaded in 0.8 s`."""
     if agent.loaded_in is None or agent.error is not None:
         return []
     return [("✓ ", "success"), ("Agent loaded", ""), (f" in {show_duration(agent.loaded_in)}", "muted")]
 
 
-def _stored_run(row: RunRow) -> Line:
+def _stored_run_line(row: RunRow) -> Line:
     """The newest run of earlier sessions: `✗ Run 18 of today 14:05: 7 passed, 5 failed in 14.5 s`."""
     title = f"R{row.title[1:]}"
     if row.number:
@@ -195,10 +196,10 @@ def _stored_run(row: RunRow) -> Line:
     if row.ending == "interrupted":
         how = "stopped" if row.stopped else "interrupted"
         return [("– ", "warning"), (f"{title}: {how} after {done}", "")]
-    return _tally(row.totals.counts, title, row.seconds)
+    return _tally_line(row.totals.counts, title, row.seconds)
 
 
-def _progress(run: Run, width: int) -> Line:
+def _progress_line(run: Run, width: int) -> Line:
     """The progress of a run: `◐ Run 19 all sets ━━━━━━━━───── 7/16  4 in flight  0:07, about 9 s left`."""
     name: Line = [("◐ ", "accent"), (f"Run {run.number}", "bold"), (f" {visible(run.title)}", "muted")]
     clock = show_elapsed(run.seconds)
@@ -208,8 +209,8 @@ def _progress(run: Run, width: int) -> Line:
     if run.stage is Stage.CANCELLING:
         name[1] = (f"Cancelling run {run.number}", "bold")
     total = len(run.selected)
-    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
-    bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
+    parts = [(run.counts[status], ROLES[status]) for status in COUNTED_STATUSES]
+    bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR_WIDTH if width >= 120 else _MIN_BAR)
     left = None if run.stage is Stage.CANCELLING else run.seconds_left
     clock += f", about {show_duration(max(1, round(left)))} left" if left is not None else ""
     line: Line = [
@@ -235,7 +236,7 @@ def _progress(run: Run, width: int) -> Line:
     return [*line, *(span for fact in facts if fact for span in (_GAP, (fact, "muted")))]
 
 
-def _ended(run: Run, width: int) -> Line:
+def _end_line(run: Run, width: int) -> Line:
     """The end of a run: `✗ Run 18 finished: 7 passed, 5 failed in 14.5 s`."""
     if run.stage is Stage.FAILED:
         return [("! ", "error"), (f"Run {run.number} failed to start", "")]
@@ -246,22 +247,22 @@ def _ended(run: Run, width: int) -> Line:
         return [("– ", "warning"), (f"Run {run.number} stopped {done}{note}", "")]
     if run.stage is Stage.CANCELLED:
         return [("– ", "warning"), (f"Run {run.number} cancelled {done}; finished results are kept", "")]
-    return _tally(run.counts, f"Run {run.number}{' finished' if width >= 120 else ''}", run.seconds)
+    return _tally_line(run.counts, f"Run {run.number}{' finished' if width >= 120 else ''}", run.seconds)
 
 
-def _tally(by_status: Mapping[str, int], title: str, seconds: float | None) -> Line:
+def _tally_line(by_status: Mapping[str, int], title: str, seconds: float | None) -> Line:
     """The counts of a run: `✗ Run 18: 7 passed, 5 failed in 14.5 s`."""
-    counts = {status: number for status in COUNTED if (number := by_status.get(status, 0))}
+    counts = {status: number for status in COUNTED_STATUSES if (number := by_status.get(status, 0))}
     worst = next(
         (status for status in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if status in counts), "PASSED"
     )
     mark, role = glyph("FAILED" if worst == "ERROR" and "FAILED" in counts else worst)
-    tally = ", ".join(counted_as(status, number) for status, number in counts.items())
+    tally = ", ".join(count_text(status, number) for status, number in counts.items())
     what: Line = [(f"{mark} ", role), (f"{title}: {tally or 'no cases'}", "")]
     return [*what, (f" in {show_duration(seconds)}", "muted")] if seconds is not None else what
 
 
-def _unready(workbench: Workbench, run: Run) -> Line:
+def _unready_line(workbench: Workbench, run: Run) -> Line:
     """The metrics that cannot be computed as they should."""
     if not run.unready:
         return []
@@ -269,34 +270,34 @@ def _unready(workbench: Workbench, run: Run) -> Line:
     return [_GAP, (visible(run.unready), "warning"), (f"  {key}", "bold accent"), (" why", "muted")]
 
 
-def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
+def _reaction_line(reaction: Reaction, error: ErrorInfo | None) -> Line:
     """The reaction to a save without a run, or before one."""
-    saved: Line = [("● ", "accent"), (f"{visible(in_short(reaction.changed))} saved", "")]
+    saved: Line = [("● ", "accent"), (f"{visible(join_names(reaction.changed))} saved", "")]
     if reaction.step in (ReactionStep.IMPORTING, ReactionStep.SCORING):
         return [("◐ ", "accent"), *saved[1:], _GAP, (str(reaction.step), "muted")]
     if reaction.step is ReactionStep.BROKEN and error is not None:
         return [
-            (f"! {visible(in_a_line(error))}", "error"),
+            (f"! {visible(error_line(error))}", "error"),
             _GAP,
             ("previous results kept; retries on save", "muted"),
         ]
     done = f"{counted(reaction.rescored, 'case')} rescored" if reaction.rescored else "nothing to run"
-    return [*saved, _GAP, (done, "muted"), *_after_save(reaction)]
+    return [*saved, _GAP, (done, "muted"), *_after_save_line(reaction)]
 
 
-def _rerun(reaction: Reaction) -> Line:
+def _rerun_line(reaction: Reaction) -> Line:
     """The reaction after its run: `● agent.py saved   5 cases rerun   verdict after 0.4 s`."""
-    saved: Line = [("● ", "accent"), (f"{visible(in_short(reaction.changed))} saved", "")]
-    return [*saved, _GAP, (f"{counted(reaction.cases, 'case')} rerun", ""), *_after_save(reaction)]
+    saved: Line = [("● ", "accent"), (f"{visible(join_names(reaction.changed))} saved", "")]
+    return [*saved, _GAP, (f"{counted(reaction.cases, 'case')} rerun", ""), *_after_save_line(reaction)]
 
 
-def _after_save(reaction: Reaction | None) -> Line:
+def _after_save_line(reaction: Reaction | None) -> Line:
     if reaction is None or reaction.seconds is None:
         return []
     return [_GAP, (f"verdict after {show_duration(reaction.seconds)}", "muted")]
 
 
-def _stale(workbench: Workbench) -> Line:
+def _stale_line(workbench: Workbench) -> Line:
     """The stale cases, and the cost of running them."""
     waiting = workbench.watch.waiting()
     if not waiting.cases:

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.compare.totals import Totals
-from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.cost.cost_lines import may_cost
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.text.figures import (
@@ -26,7 +26,7 @@ from evaltui.text.figures import (
     show_rate,
 )
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, both_ends, cells, filled, pad, with_role, wrap_behind
+from evaltui.text.lines import Line, cells, fill_line, join_ends, pad, with_role, wrap_behind
 from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.scatter import Point, scatter_plot
@@ -35,7 +35,7 @@ from evaltui.tui.widgets.writer import Page
 from evaltui.views.matrix import (
     cell_line,
     cell_row,
-    changed_between,
+    changed_files_text,
     matrix_facts,
     plot_of,
     rate_of,
@@ -46,22 +46,22 @@ from evaltui.views.rows import scored_response
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, Order, SetTitle, others_of
 
 # Cells of the column of names, and of a variant.
-_NAMES = (14, 26, 30)
-_VARIANT = (24, 40)
+_NAME_WIDTHS = (14, 26, 30)
+_VARIANT_WIDTHS = (24, 40)
 # In narrower lines, those of a screen of fewer than 120 cells, one variant stands beside the base.
-_SEVERAL = 110
+_MIN_WIDTH_FOR_SEVERAL = 110
 # Glyphs of repeats that are shown one by one.
-_MOST_REPEATS = 10
-_BAR = 8
-_FREE = Cost(0.0)
-_WITH_BARS = 28
+_MAX_REPEATS = 10
+_BAR_WIDTH = 8
+_NO_COST = Cost(0.0)
+_MIN_WIDTH_WITH_BARS = 28
 _INTERVAL_DOTS = 16
 # Cells of the outcomes of the repeats, where the figures begin, and of `▲` with its gap.
-_OUTCOME, _SIGN = 10, 3
+_OUTCOME_WIDTH, _SIGN_WIDTH = 10, 3
 # Where all of them fit: the score, the cost and the time of a case, and the cells between them.
-_FIGURES, _BETWEEN = (4, 9, 6), (2, 1)
+_FIGURE_WIDTHS, _FIGURE_GAPS = (4, 9, 6), (2, 1)
 # What varies little is not worth a word.
-_LITTLE = 0.02
+_LITTLE_DIFFERENCE = 0.02
 
 
 class Columns(NamedTuple):
@@ -78,12 +78,12 @@ class Columns(NamedTuple):
     def fitting(cls, matrix: Matrix, width: int, longest: int, first: int) -> Columns:
         """The columns for lines of `width` cells and names of up to `longest`; `first` is the number of the
         first variant after the base."""
-        least, usual, most = _NAMES
+        least, usual, most = _NAME_WIDTHS
         names = max(least, min(max(longest + 3, usual), most, width // 4))
         count = room_for(matrix, width, names)
         others = others_of(matrix)
         places = (matrix.base, *others[first : first + count - 1])
-        return cls(names, min(_VARIANT[1], (width - names) // max(1, len(places))), places)
+        return cls(names, min(_VARIANT_WIDTHS[1], (width - names) // max(1, len(places))), places)
 
     def at(self, x: int) -> int | None:
         """The variant at a cell of a line, by its index in the matrix; None outside of the variants."""
@@ -97,7 +97,7 @@ class Columns(NamedTuple):
 
 def room_for(matrix: Matrix, width: int, names: int) -> int:
     """The number of variants that fit, including the base."""
-    fitting = 2 if width < _SEVERAL else max(2, (width - names) // _VARIANT[0])
+    fitting = 2 if width < _MIN_WIDTH_FOR_SEVERAL else max(2, (width - names) // _VARIANT_WIDTHS[0])
     return min(len(matrix.columns), fitting)
 
 
@@ -119,7 +119,7 @@ def write_heads(matrix: Matrix, columns: Columns, current: int, most: int) -> li
     lines = []
     for head in heads:
         if head in by_worth:
-            texts = [_tinted(text, columns.size, place == best) for place, text in head.texts]
+            texts = [_tint_line(text, columns.size, place == best) for place, text in head.texts]
             label = pad(head.label, columns.names - 1)
             lines.append([(f"{label} ", "muted"), *(span for text in texts for span in text)])
     return lines
@@ -141,7 +141,7 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
     def head(worth: int, label: str, write: Callable[[int], Line]) -> _Head:
         return _Head(worth, label, [(place, write(place)) for place in columns.places])
 
-    yield head(0, _what(matrix), lambda place: _name(matrix, place, place == current, size))
+    yield head(0, _size_text(matrix), lambda place: _name(matrix, place, place == current, size))
     for number, (key, values) in enumerate(variant_changes(matrix).items()):
         yield _Head(5 + number, key, [(place, [(values[place], "muted")]) for place in columns.places])
     wide = "pass rate, 95% interval"
@@ -156,7 +156,7 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
     yield head(4, "tokens", lambda place: [(tokens[place], "bold")])
 
 
-def _what(matrix: Matrix) -> str:
+def _size_text(matrix: Matrix) -> str:
     """The number of cases and repeats: `16 cases × 5`."""
     runs = {cell.case.runs for row in matrix.rows for cell in row.cells if cell.case}
     repeats = f" × {max(runs)}" if len(runs) == 1 and max(runs) > 1 else ""
@@ -166,7 +166,7 @@ def _what(matrix: Matrix) -> str:
 def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
     role = "bold accent" if is_current else "bold"
     right: Line = [("base", "muted")] if place == matrix.base else _points(matrix, place)
-    return both_ends([(visible(matrix.name(place)), role)], right, size, least=8)
+    return join_ends([(visible(matrix.name(place)), role)], right, size, least=8)
 
 
 def _points(matrix: Matrix, place: int) -> Line:
@@ -187,11 +187,11 @@ def _rate(totals: Totals, size: int) -> Line:
     left: Line = [(f"{show_rate(totals.rate.mean):<5}", "bold"), (rate_of(totals)[1:], "muted")]
     right: Line = [(show_interval(*interval), "muted")] if interval else []
     dots = min(_INTERVAL_DOTS, size - cells(left) - cells(right) - 2)
-    if interval and dots >= _BAR:
+    if interval and dots >= _BAR_WIDTH:
         low, high, at = (round(share * (dots - 1)) for share in (*interval, totals.rate.mean))
         drawn = ["·" if not low <= place <= high else EMPTY_BAR for place in range(dots)]
         left += [("".join(drawn[:at]), "muted"), ("●", "accent"), ("".join(drawn[at + 1 :]), "muted")]
-    return both_ends(left, right, size, least=5)
+    return join_ends(left, right, size, least=5)
 
 
 def _cost(totals: Totals, dearest: float, size: int) -> Line:
@@ -206,24 +206,24 @@ def _cost(totals: Totals, dearest: float, size: int) -> Line:
     if not cost.is_exact:
         amount, gap, unknown = cost.in_words.partition(" ")
         named: Line = [(amount, "bold"), (gap + unknown, "muted")]
-        return both_ends(named, right if cost.saved_usd else [], size, least=cells(named))
+        return join_ends(named, right if cost.saved_usd else [], size, least=cells(named))
     left: Line = [(pad(cost.short, 9), "bold")]
-    if dearest and cells(left) + _BAR + 2 + cells(right) <= size:
-        left += bar(cost.usd / dearest, _BAR, "number")
-    return both_ends(left, right, size, least=9)
+    if dearest and cells(left) + _BAR_WIDTH + 2 + cells(right) <= size:
+        left += bar(cost.usd / dearest, _BAR_WIDTH, "number")
+    return join_ends(left, right, size, least=9)
 
 
 def _time(totals: Totals, longest: float, size: int) -> Line:
     left: Line = [(pad(show_duration(totals.p95), 9), "bold")]
-    if totals.p95 is not None and longest and size >= _WITH_BARS:
-        left += bar(totals.p95 / longest, _BAR, "tool")
+    if totals.p95 is not None and longest and size >= _MIN_WIDTH_WITH_BARS:
+        left += bar(totals.p95 / longest, _BAR_WIDTH, "tool")
     right: Line = [(f"p50 {show_duration(totals.p50)}", "muted")] if totals.p50 is not None else []
-    return both_ends(left, right, size, least=9)
+    return join_ends(left, right, size, least=9)
 
 
-def _tinted(text: Line, size: int, is_best: bool) -> Line:
+def _tint_line(text: Line, size: int, is_best: bool) -> Line:
     """Exactly `size` cells with a gap of two at the end; the best variant is tinted."""
-    line = filled(text, size - 2)
+    line = fill_line(text, size - 2)
     return [*(with_role("surface", line) if is_best else line), ("  ", "")]
 
 
@@ -236,34 +236,34 @@ def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int
     best = best_of(matrix)
     for place in columns.places:
         is_current = place == current
-        is_priced = matrix.totals[place].total_cost not in (None, _FREE)
+        is_priced = matrix.totals[place].total_cost not in (None, _NO_COST)
         cell = _cell(row.cells[place], columns.size - 2, is_priced=is_priced)
-        text = _tinted(cell, columns.size, place == best and not is_current)
+        text = _tint_line(cell, columns.size, place == best and not is_current)
         line += with_role("sel", text) if is_current else text
     return line
 
 
 def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
     """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`; `is_priced` says whether the variant costs anything."""
-    row = cell_row(cell, min(_MOST_REPEATS, size - 8))
+    row = cell_row(cell, min(_MAX_REPEATS, size - 8))
     if row is None:
         return cell_line(cell)
-    left: Line = [*row.outcome, (" " * max(1, _OUTCOME - cells(row.outcome)), "")]
+    left: Line = [*row.outcome, (" " * max(1, _OUTCOME_WIDTH - cells(row.outcome)), "")]
     # None of them is cut, and in all rows there is as much room for them.
-    cost = "" if cell.cost == _FREE else row.cost
-    figures, room = [row.score, cost, row.time], size - _SIGN - cells(left)
-    sizes = (_FIGURES[0], _FIGURES[1] if is_priced else 0, _FIGURES[2])
+    cost = "" if cell.cost == _NO_COST else row.cost
+    figures, room = [row.score, cost, row.time], size - _SIGN_WIDTH - cells(left)
+    sizes = (_FIGURE_WIDTHS[0], _FIGURE_WIDTHS[1] if is_priced else 0, _FIGURE_WIDTHS[2])
     columns = [(figure, cells) for figure, cells in zip(figures, sizes, strict=True) if cells]
-    for between in _BETWEEN:
+    for between in _FIGURE_GAPS:
         text = "".join(f"{'':{between}}{figure:>{cells}}" for figure, cells in columns)
         if cell_len(text) <= room:
-            return both_ends([*left, (text, "faint")], row.direction, size)
+            return join_ends([*left, (text, "faint")], row.direction, size)
     if cost and cell.cost and sum(1 + cell_len(figure) for figure in figures if figure) > room:
         figures[1] = cell.cost.short
     for figure in filter(None, figures):
-        if cells(left) + 1 + cell_len(figure) <= size - _SIGN:
+        if cells(left) + 1 + cell_len(figure) <= size - _SIGN_WIDTH:
             left.append((f" {figure}", "faint"))
-    return both_ends(left, row.direction, size)
+    return join_ends(left, row.direction, size)
 
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
@@ -276,8 +276,8 @@ def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
         text: Line = [(UNKNOWN, "faint")]
         if runs:
             parts = [(passed, "success"), (runs - passed, "error")]
-            text = [(pad(f"{passed}/{runs}", 8), "muted"), *stacked_bar(parts, runs, _BAR)]
-        line += _tinted(text, columns.size, place == best)
+            text = [(pad(f"{passed}/{runs}", 8), "muted"), *stacked_bar(parts, runs, _BAR_WIDTH)]
+        line += _tint_line(text, columns.size, place == best)
     return line
 
 
@@ -289,7 +289,7 @@ def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
         line.append(("   only differing", "accent"))
     if "missing" in facts:
         line = [(f"{visible(facts['missing'])} missing", "warning"), ("   ", ""), *line]
-    if changed := changed_between(matrix):
+    if changed := changed_files_text(matrix):
         line = [(visible(changed), "warning"), ("   ", ""), *line]
     return line
 
@@ -321,7 +321,7 @@ def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
             ("p95", theirs.p95, mine.p95),
             ("tokens", theirs.tokens, mine.tokens),
         )
-        if before and after is not None and abs(after - before) > _LITTLE * before
+        if before and after is not None and abs(after - before) > _LITTLE_DIFFERENCE * before
     ]
     return left, [(", ".join(right), "muted")] if right else []
 
@@ -333,7 +333,7 @@ def longest_name(matrix: Matrix) -> int:
 
 # Two cells
 
-_BESIDE, _WITH_PLOT = 90, 130
+_MIN_WIDTH_BESIDE, _MIN_WIDTH_WITH_PLOT = 90, 130
 _RULE = " │ "
 
 
@@ -350,7 +350,13 @@ def write_cells(
     if view.opened is None:
         return
     matrix, places = view.opened.matrix, (view.opened.matrix.base, view.column)
-    parts = 3 if page.width >= _WITH_PLOT else 2 if page.width >= _BESIDE and places[0] != places[1] else 1
+    parts = (
+        3
+        if page.width >= _MIN_WIDTH_WITH_PLOT
+        else 2
+        if page.width >= _MIN_WIDTH_BESIDE and places[0] != places[1]
+        else 1
+    )
     width = (page.width - len(_RULE) * (parts - 1)) // parts
     labels = "base", "selected"
     sides = [
@@ -365,7 +371,7 @@ def write_cells(
         line: Line = []
         for place, side in enumerate(sides):
             line += [(_RULE, "line")] if place else []
-            line += filled(side[number] if number < len(side) else [], width)
+            line += fill_line(side[number] if number < len(side) else [], width)
         page.lines.append(line)
 
 
@@ -385,13 +391,13 @@ def cell_lines(view: MatrixView, label: str, name: str, cell: CellResult | None,
         head += [("  ", ""), glyph(result.status)]
     number = view.repeat_of(result)
     repeat = result.repeats[number]
-    shown: Line = [(_ways(result), "muted")]
+    shown: Line = [(_trajectories_text(result), "muted")]
     if runs > 1:
         shown = [glyph(repeat.status), (f" repeat {number + 1} of {runs}   ", ""), *shown]
-    return [head, shown, [], *_did(repeat, width)]
+    return [head, shown, [], *_repeat_lines(repeat, width)]
 
 
-def _ways(result: CaseResult) -> str:
+def _trajectories_text(result: CaseResult) -> str:
     """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`."""
     groups = result.trajectories
     failing = [group for group in groups if group.status is not Status.PASSED]
@@ -401,7 +407,7 @@ def _ways(result: CaseResult) -> str:
     return counted(len(groups), "distinct trajectory", "distinct trajectories")
 
 
-def _did(repeat: RepeatResult, width: int) -> list[Line]:
+def _repeat_lines(repeat: RepeatResult, width: int) -> list[Line]:
     """The calls and the responses with their differences; else the error of the repeat."""
     shown: list[tuple[Line, Line]] = []
     if repeat.error is not None:
@@ -414,7 +420,7 @@ def _did(repeat: RepeatResult, width: int) -> list[Line]:
                 shown.append((mark, [(f"response {response.note}".rstrip(), "muted")]))
     lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
     spent = repeat.spent.of("agent") if repeat.spent else None
-    cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""
+    cost = f"   {spent.cost.in_words}" if spent is not None and may_cost(spent) else ""
     took: Line = [(f"{show_duration(repeat.seconds)}{cost}", "faint")]
     return [*lines, *wrap_behind([("  ", "")], took, width)]
 

@@ -16,7 +16,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, show_moment
-from evaltui.text.lines import Line, both_ends, cells, wrap
+from evaltui.text.lines import Line, cells, join_ends, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.compare.screen import ComparisonScreen
@@ -39,7 +39,7 @@ from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.matrix.matrices import (
-    NONE_YET,
+    EMPTY_NOTE,
     CellResult,
     MatrixRow,
     MatrixView,
@@ -90,20 +90,20 @@ class MatrixChooser(SearchScreen[StoredMatrix, StoredMatrix]):
             (visible(title_of(match)), ""),
         ]
         shown = "shown  " if match.id == self._shown else ""
-        return both_ends(left, [(f"{shown}{counted(len(match.logs), 'variant')} ", "muted")], width)
+        return join_ends(left, [(f"{shown}{counted(len(match.logs), 'variant')} ", "muted")], width)
 
     def result_of(self, match: StoredMatrix) -> StoredMatrix:
         return match
 
 
-_WIDEST = 400
+_MAX_WIDTH = 400
 # Rows of a screen for each head above the cases.
-_ROWS_OF_HEAD = 5
+_HEAD_ROWS = 5
 # Seconds. Who goes through the cells looks at none for longer than this: nothing is read meanwhile.
-_PAUSE = 0.15
-_TICK = 1.0
+_PAUSE_SECONDS = 0.15
+_TICK_SECONDS = 1.0
 # Actions that need a matrix.
-_OF_A_VARIANT = frozenset(
+_VARIANT_ACTIONS = frozenset(
     (
         "open",
         "compare",
@@ -118,7 +118,7 @@ _OF_A_VARIANT = frozenset(
     )
 )
 
-Both = tuple[CellResult | None, CellResult | None]
+CellResults = tuple[CellResult | None, CellResult | None]
 
 
 class VariantClicked(Message):
@@ -129,13 +129,13 @@ class MatrixHeads(PageLines, inherit_bindings=False):
     """The heading of the variants; a click on one makes it the current one."""
 
     def __init__(self, view: MatrixView, columns: Callable[[], Columns | None], *, id: str) -> None:
-        super().__init__(self._write_heads, can_focus=False, indent=1, widest=_WIDEST, id=id)
+        super().__init__(self._write_heads, can_focus=False, indent=1, widest=_MAX_WIDTH, id=id)
         self._view = view
         self._columns = columns
 
     def _write_heads(self, page: Page) -> None:
         if self._view.opened is not None and (columns := self._columns()) is not None:
-            most = max(2, self.screen.size.height // _ROWS_OF_HEAD)
+            most = max(2, self.screen.size.height // _HEAD_ROWS)
             page.lines += write_heads(self._view.opened.matrix, columns, self._view.column, most)
 
     def on_click(self, event: events.Click) -> None:
@@ -158,7 +158,7 @@ class Verdict(Status):
             return super().state(width)
         left, right = verdict_line(opened.matrix, self._view.column, width - 2)
         right = right if cells(left) + cells(right) + 3 <= width - 2 else []
-        return both_ends(left, right, width - 2, least=cells(left))
+        return join_ends(left, right, width - 2, least=cells(left))
 
 
 class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
@@ -265,7 +265,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
         self.view = MatrixView()
-        self._both: tuple[object, Both] = (None, (None, None))
+        self._both: tuple[object, CellResults] = (None, (None, None))
         self._extent: object = None
         self._is_reading = False
         self._repeated = False
@@ -277,7 +277,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     def below(self) -> Iterator[Widget]:
         yield PaneFrame(
-            PageLines(self._write_cells, can_focus=False, indent=0, widest=_WIDEST, id="matrix-cells"),
+            PageLines(self._write_cells, can_focus=False, indent=0, widest=_MAX_WIDTH, id="matrix-cells"),
             id="matrix-both",
         )
 
@@ -287,7 +287,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        self.set_interval(_TICK, self._read_again)
+        self.set_interval(_TICK_SECONDS, self._read_again)
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
@@ -321,7 +321,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         except (OSError, ValueError) as error:
             opened, self.view.note = None, [(f"! {visible(str(error))}", "error")]
         else:
-            self._extent, self.view.note = extent, [] if opened else NONE_YET
+            self._extent, self.view.note = extent, [] if opened else EMPTY_NOTE
         finally:
             self._is_reading = False
         if self.is_here:
@@ -347,7 +347,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self.draw_around()
 
     async def _read_cells(self, opened: OpenMatrix, case: CaseId) -> None:
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(_PAUSE_SECONDS)
         key, places = self._both[0], (opened.matrix.base, self.view.column)
         cells = [await asyncio.to_thread(cell_result, opened, place, case) for place in places]
         if self._both[0] == key and self.is_here:
@@ -407,8 +407,8 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         if reason := super().refusal(action_id):
             return reason
         if action_id == "choose_matrix":
-            return self.view.refusal() if self.view.note is NONE_YET else None
-        if action_id not in _OF_A_VARIANT:
+            return self.view.refusal() if self.view.note is EMPTY_NOTE else None
+        if action_id not in _VARIANT_ACTIONS:
             return None
         if reason := self.view.refusal(besides_base=action_id in ("compare", "set_base")):
             return reason

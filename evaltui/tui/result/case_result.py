@@ -24,17 +24,17 @@ from evaltui.project.agent_source import SourcePlace
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, score_figures, show_number, show_scores
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, cells, filled, pad, wrap
+from evaltui.text.lines import Line, Span, cells, fill_line, pad, wrap
 from evaltui.text.outcomes import GLYPHS, ROLES, WORDS, glyph
 from evaltui.text.plots import bar
 from evaltui.text.syntax import JSON
 from evaltui.text.values import show_value, visible, visible_block
-from evaltui.tui.result.rows import BESIDE, write_calls, write_heads, write_text, write_value
-from evaltui.tui.result.verdict import ROOMY, short_names, write_history, write_strip, write_verdict
+from evaltui.tui.result.rows import MIN_WIDTH_BESIDE, write_calls, write_heads, write_text, write_value
+from evaltui.tui.result.verdict import ROOMY_WIDTH, short_names, write_history, write_strip, write_verdict
 from evaltui.tui.start.page import write_source
 from evaltui.tui.widgets.writer import (
-    LABEL,
-    NOT_FOLDED,
+    DEFAULT_FOLDING,
+    LABEL_WIDTH,
     Folding,
     Lines,
     Page,
@@ -44,16 +44,16 @@ from evaltui.tui.widgets.writer import (
     write_json,
 )
 from evaltui.views.cause import place_of
-from evaltui.views.judged import answered, judge_line, judged, mark, shown
-from evaltui.views.repeats import repeat_rows, shown_repeat
-from evaltui.views.result import error_rows, gating, informational_rows, turn_facts, turns_in_detail
-from evaltui.views.rows import Row, outermost, scored_response, shown_text, state_rows, text_rows
+from evaltui.views.judged import answers_text, cut_block, judge_findings, judge_line, mark
+from evaltui.views.repeats import repeat_rows, repeat_title
+from evaltui.views.result import detailed_turns, error_rows, gating_metrics, informational_rows, turn_facts
+from evaltui.views.rows import Row, cut_middle, outermost_name, scored_response, state_rows, text_rows
 from evaltui.workbench.agent.agent_state import PrintedLine
 from evaltui.workbench.state import CaseOutcome
 
-_WAYS = ("EXACT", "IN_ORDER", "ANY_ORDER")
+_MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 # What their failures come from stands in the turns, or in the final state.
-_SHOWN_ELSEWHERE = ("tool_trajectory_avg_score", "response_match_score")
+_METRICS_ELSEWHERE = ("tool_trajectory_avg_score", "response_match_score")
 
 
 def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: bool) -> None:
@@ -61,7 +61,7 @@ def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: boo
 
     Passed ones are open where all of the page `fits`.
     """
-    metrics = gating(result)
+    metrics = gating_metrics(result)
     for metric, name in zip(
         metrics, short_names([metric.name for metric in metrics], shortest=False), strict=True
     ):
@@ -75,11 +75,11 @@ def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: boo
 
 def _says_more(metric: MetricResult) -> bool:
     """Whether a metric without a judge has more to show than its card and the turns."""
-    if metric.name not in _SHOWN_ELSEWHERE:
+    if metric.name not in _METRICS_ELSEWHERE:
         return bool(metric.error or metric.reason)
     if metric.status is Status.FAILED:
         # Another way to compare calls would pass.
-        return any(role == "success" for _, role in ways(metric))
+        return any(role == "success" for _, role in match_outcomes(metric))
     return metric.status is not Status.PASSED
 
 
@@ -114,7 +114,7 @@ def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding,
     for number, scored in enumerate(metric.per_invocation):
         if not scored.judgements and not scored.reason:
             continue
-        turn = judged(metric, number, every_vote=False)
+        turn = judge_findings(metric, number, every_vote=False)
         name = f"Turn {number + 1}" if len(metric.per_invocation) > 1 and not whole else ""
         if heading := "  ".join(filter(None, (name, turn.count))):
             page.row((f"  {heading}", "muted"))
@@ -136,31 +136,31 @@ def _judge(page: Page, metric: MetricResult) -> Line:
     judge = metric.judge
     if judge is None:
         return []
-    is_detailed = page.width >= ROOMY or judge.answered < judge.asked or judge.replayed
-    return [(f"judge {visible(judge.model)}{f', {answered(judge)}' if is_detailed else ''}", "muted")]
+    is_detailed = page.width >= ROOMY_WIDTH or judge.answered < judge.asked or judge.replayed
+    return [(f"judge {visible(judge.model)}{f', {answers_text(judge)}' if is_detailed else ''}", "muted")]
 
 
 def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:
     """Writes why a metric without a judge did not pass, and which match types would."""
     key = f"metric {metric.name}"
-    usual = metric.status is not Status.PASSED and metric.name not in _SHOWN_ELSEWHERE
+    usual = metric.status is not Status.PASSED and metric.name not in _METRICS_ELSEWHERE
     is_open = folding.is_open(key, usual=usual)
     page.part(is_open=is_open)
-    _head(page, metric, name, key, is_open=is_open, right=list(ways(metric)))
+    _head(page, metric, name, key, is_open=is_open, right=list(match_outcomes(metric)))
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     if is_open and reason:
         page.block([(reason, "muted")], 4)
 
 
-def ways(metric: MetricResult) -> Iterator[tuple[str, str]]:
+def match_outcomes(metric: MetricResult) -> Iterator[tuple[str, str]]:
     """The outcome by each match type, which shows the effect of relaxing."""
-    for way in _WAYS:
+    for way in _MATCH_TYPES:
         if (score := metric.details.get(way)) is not None:
             passes = metric.threshold is not None and score >= metric.threshold
             yield from ((f"  {way} ", "muted"), glyph(Status.PASSED if passes else Status.FAILED))
 
 
-_LONGEST = 20_000
+_MAX_SAMPLE = 20_000
 
 
 def write_all_findings(page: Page, metric: MetricResult) -> None:
@@ -191,25 +191,25 @@ def _write_samples(page: Page, finding: Finding) -> None:
     judgement = finding.judgement
     page.text(_subject(finding), [mark(finding.good), (f" {finding.word}  ", "")])
     if judgement.id and judgement.subject:
-        page.block([(shown(judgement.subject, _LONGEST), "")], 2)
+        page.block([(cut_block(judgement.subject, _MAX_SAMPLE), "")], 2)
     heads = [_vote_head(finding, number, vote) for number, vote in enumerate(judgement.votes, start=1)]
     width = max(map(cells, heads), default=0)
     for head, vote in zip(heads, judgement.votes, strict=True):
-        why = shown("\n".join(filter(None, (vote.rationale, vote.problem))), _LONGEST)
+        why = cut_block("\n".join(filter(None, (vote.rationale, vote.problem))), _MAX_SAMPLE)
         page.text(
             [(why or "without a reason", "" if why else "muted")],
-            filled(head, width + 2),
+            fill_line(head, width + 2),
         )
     if not judgement.votes and judgement.rationale:
-        page.block([(shown(judgement.rationale, _LONGEST), "")], 2)
+        page.block([(cut_block(judgement.rationale, _MAX_SAMPLE), "")], 2)
     for evidence in judgement.evidence:
-        page.text([(shown(evidence.text, _LONGEST), "")], [(f"  {visible(evidence.kind)}  ", "muted")])
+        page.text([(cut_block(evidence.text, _MAX_SAMPLE), "")], [(f"  {visible(evidence.kind)}  ", "muted")])
 
 
 def _subject(finding: Finding) -> Line:
     """The judged item, and its votes."""
     judgement = finding.judgement
-    subject = visible(judgement.id) if judgement.id else shown(judgement.subject, _LONGEST)
+    subject = visible(judgement.id) if judgement.id else cut_block(judgement.subject, _MAX_SAMPLE)
     line: Line = [(subject, "bold" if judgement.id else "")] if subject else []
     votes = finding.votes_in_words or finding.tally
     gap = "  " if line else ""
@@ -224,7 +224,7 @@ def _vote_head(finding: Finding, number: int, vote: Vote) -> Line:
     ]
 
 
-_BAR = 24
+_BAR_WIDTH = 24
 
 
 def card_of(metric: str) -> str:
@@ -255,7 +255,7 @@ def _write_scores(page: Page, metric: MetricResult) -> None:
         _write_score(page, f"turn {number + 1}", turn.score, metric, turn.status)
         if turn.reason:
             page.block([(visible(turn.reason), "muted")], 14)
-    if of_ways := list(ways(metric)):
+    if of_ways := list(match_outcomes(metric)):
         page.labelled("matching", [(of_ways[0][0].lstrip(), of_ways[0][1]), *of_ways[1:]])
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     if reason and not any(turn.reason for turn in metric.per_invocation):
@@ -278,7 +278,7 @@ def _write_score(
     figure, needed = score_figures(score, metric.threshold)
     line: Line = [glyph(status), (f" {figure}", f"bold {ROLES[status]}"), ("  ", "")]
     if 0 <= score <= 1 and (metric.threshold or 0) <= 1:
-        line += bar(score, _BAR, ROLES[status], metric.threshold)
+        line += bar(score, _BAR_WIDTH, ROLES[status], metric.threshold)
     if needed:
         line.append((f"  {'≤' if metric.lower_is_better else '≥'} {needed}", "muted"))
     page.labelled(label, line)
@@ -299,24 +299,24 @@ def _write_criterion(page: Page, name: str, config: EvalConfig) -> None:
     write_json(page, {name: metric.criterion.model_dump(by_alias=False, exclude_defaults=True)})
 
 
-_MOST_PRINTED = 200
+_MAX_PRINTED = 200
 # Cells of the glyph of a repeat.
-_GLYPH = 2
-_LONGEST_MESSAGE = 20_000
+_GLYPH_WIDTH = 2
+_MAX_MESSAGE_LENGTH = 20_000
 # Shown of a message before the others are unfolded.
 _MESSAGE_LINES = 2
 # Shown of a value of the final state while that is folded, characters.
-_LEAST_VALUE = 12
+_MIN_VALUE = 12
 
 
 @dataclass(frozen=True)
-class CaseShown:
+class ShownCase:
     """A result with its display options."""
 
     scored: CaseOutcome
     past: CaseHistory | None = None
     """The earlier results; None while they are read."""
-    folding: Folding = NOT_FOLDED
+    folding: Folding = DEFAULT_FOLDING
     height: int = 0
     """The height of the page: where everything fits, passed parts are open, too."""
     turn: int | None = None
@@ -351,7 +351,7 @@ class CaseShown:
         return user_text(turns[number].user_content) if number < len(turns) else ""
 
 
-def write_case_result(page: Page, shown: CaseShown) -> None:
+def write_case_result(page: Page, shown: ShownCase) -> None:
     """Writes the result of a case; passed parts are folded, unless the page fits with them open."""
     opened = Page(page.width, page.widest, page.marks, Lines(page.lines), unfolded=page.unfolded)
     _write(page, shown, fits=False)
@@ -361,7 +361,7 @@ def write_case_result(page: Page, shown: CaseShown) -> None:
             page.add_page(opened)
 
 
-def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
+def _write(page: Page, shown: ShownCase, *, fits: bool) -> None:
     scored = shown.scored
     result = scored.shown
     several = len(scored.result.repeats) > 1
@@ -393,16 +393,16 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     _write_errors(page, result)
 
 
-def _write_strip(page: Page, shown: CaseShown, result: CaseResult) -> None:
+def _write_strip(page: Page, shown: ShownCase, result: CaseResult) -> None:
     """Writes the metrics, and the unfolded ones below."""
     write_strip(page, result, shown.past, stale=bool(shown.note))
-    for metric in gating(result):
+    for metric in gating_metrics(result):
         if card_of(metric.name) in page.unfolded:
             write_metric(page, metric, shown.scored.config)
 
 
-def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
-    in_detail = turns_in_detail(result)
+def _write_turns(page: Page, shown: ShownCase, result: CaseResult, *, fits: bool) -> None:
+    in_detail = detailed_turns(result)
     for number in range(len(result.turns)):
         usual = fits or number in in_detail or number == shown.turn
         is_open = shown.folding.is_open(f"turn {number}", usual=usual)
@@ -413,7 +413,7 @@ def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool
         page.text([(visible(result.stopped), "muted")])
 
 
-def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *, is_open: bool) -> None:
+def _write_turn(page: Page, shown: ShownCase, result: CaseResult, number: int, *, is_open: bool) -> None:
     turn, status = result.turns[number], turn_status(result, number)
     page.turns[number] = len(page.lines)
     message = turn.user or shown.message(number)
@@ -435,7 +435,7 @@ def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *
     write_calls(page, turn, number, shown.folding, is_brief=not failed)
     for row in text_rows(result, number):
         write_text(page, row)
-    if page.width >= BESIDE and failed and (turn.calls or turn.intermediate):
+    if page.width >= MIN_WIDTH_BESIDE and failed and (turn.calls or turn.intermediate):
         page.blank()
     if (response := scored_response(result, number)) is not None:
         write_text(page, response)
@@ -443,7 +443,7 @@ def _write_turn(page: Page, shown: CaseShown, result: CaseResult, number: int, *
 
 def _write_message(page: Page, folding: Folding, key: str, message: str) -> None:
     """Writes the user message of a turn; the end of a long one is folded."""
-    text = visible_block(shown_text(message, _LONGEST_MESSAGE))
+    text = visible_block(cut_middle(message, _MAX_MESSAGE_LENGTH))
     lines: list[Line] = [[("    ", ""), *line] for line in wrap([(text, "muted")], page.width - 4)]
     if len(lines) <= _MESSAGE_LINES + 1:
         page.lines += lines
@@ -474,33 +474,33 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
 
 
 def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool) -> None:
-    margin = 2 + LABEL
-    in_row = max(1, (page.width - margin) // _GLYPH)
+    margin = 2 + LABEL_WIDTH
+    in_row = max(1, (page.width - margin) // _GLYPH_WIDTH)
     for first in range(0, len(result.repeats), in_row):
         spans: list[Span] = [(pad("  repeats" if first == 0 else "", margin), "muted")]
         for number in range(first, min(first + in_row, len(result.repeats))):
             mark, role = glyph(result.repeats[number].status)
-            start = margin + (number - first) * _GLYPH
-            page.repeats.append(RepeatAt(number, len(page.lines), start, start + _GLYPH))
+            start = margin + (number - first) * _GLYPH_WIDTH
+            page.repeats.append(RepeatAt(number, len(page.lines), start, start + _GLYPH_WIDTH))
             spans += [(mark, "chip" if number == shown else role), (" ", "")]
         if first + in_row >= len(result.repeats):
             spans.append((f" {result.passed_repeats}/{len(result.repeats)}", f"bold {ROLES[result.status]}"))
         page.row(*spans)
     keys = f"   {key_of('previous_repeat')} {key_of('next_repeat')} previous, next"
-    page.labelled("shown", [(shown_repeat(result, shown if chosen else None), "bold"), (keys, "muted")])
+    page.labelled("shown", [(repeat_title(result, shown if chosen else None), "bold"), (keys, "muted")])
 
 
 # What else came of it
 
 
-def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
+def _write_state(page: Page, shown: ShownCase, result: CaseResult) -> None:
     """Writes the expected keys of the final state; only the differing ones, unless it is opened."""
     expected = (shown.case.final_session_state if shown.case else None) or {}
     scored = any(metric.name == "final_session_state" for metric in result.metrics)
     if not result.state and not (expected and scored):
         return
     names = {format_path((key,)): key for key in expected}
-    differing = {outermost(diff.path, names) or diff.path for diff in result.state}
+    differing = {outermost_name(diff.path, names) or diff.path for diff in result.state}
     is_open = shown.folding.is_open("state", usual=bool(result.state))
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Final state ", "bold")]
@@ -512,7 +512,7 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
         head += [("  ", ""), (visible(path), "key"), (" ", "")]
         # They share the line.
         room = (page.width - cells(head) - len(right) - 2) // (len(names) - number)
-        head.append((show_value(expected[key], max(_LEAST_VALUE, room)), JSON))
+        head.append((show_value(expected[key], max(_MIN_VALUE, room)), JSON))
     page.fold("state", head, [(right, "muted")] if right else [])
     if not is_open:
         return
@@ -548,7 +548,7 @@ def _write_informational(page: Page, result: CaseResult, folding: Folding) -> No
         page.hanging([*line, *([(f"   per turn: {details}", "muted")] if details else [])], 8)
 
 
-def _write_printed(page: Page, shown: CaseShown) -> None:
+def _write_printed(page: Page, shown: ShownCase) -> None:
     printed = shown.printed
     if not printed:
         return
@@ -558,10 +558,10 @@ def _write_printed(page: Page, shown: CaseShown) -> None:
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Console", "bold")]
     head += [] if is_open else [(f"   {first}", "muted")]
     page.fold("console", head, [(counted(len(printed), "line"), "muted")])
-    for line in printed[:_MOST_PRINTED] if is_open else ():
+    for line in printed[:_MAX_PRINTED] if is_open else ():
         page.block([(visible(line.text), "error" if line.source == "stderr" else "")], 4)
-    if is_open and len(printed) > _MOST_PRINTED:
-        more = counted(len(printed) - _MOST_PRINTED, "more line")
+    if is_open and len(printed) > _MAX_PRINTED:
+        more = counted(len(printed) - _MAX_PRINTED, "more line")
         page.row((f"    and {more}   {key_of('show_console')} Console", "muted"))
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from rich.cells import cell_len
 
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.lines import Line, Span, both_ends, cells, characters, filled, pad, with_role, wrap
-from evaltui.text.markdown import markdown
+from evaltui.text.lines import Line, Span, cells, character_count, fill_line, join_ends, pad, with_role, wrap
+from evaltui.text.markdown import markdown_lines
 from evaltui.text.outcomes import ROW_MARKS
-from evaltui.text.syntax import JSON, arguments_line, code
+from evaltui.text.syntax import JSON, arguments_line, code_lines
 from evaltui.text.values import show_value, type_names, visible, visible_block
 from evaltui.text.word_diff import MARKS, WordOp
 from evaltui.tui.widgets.writer import Folding, Page
@@ -27,12 +27,12 @@ from evaltui.views.rows import (
     argument_rows,
     call_rows,
     common_words,
+    cut_middle,
     labelled_sides,
-    shown_text,
 )
 
 # From here on what is expected and what is actual stand beside each other: in a pane of 110 cells.
-BESIDE = 106
+MIN_WIDTH_BESIDE = 106
 # The cells between the two columns, with the mark of a line in their middle, and those before the first one.
 GUTTER, MARGIN = 5, 2
 
@@ -61,38 +61,40 @@ def column_width(page: Page) -> int:
 
 
 def write_sides(page: Page, sides: Sides) -> None:
-    if page.width >= BESIDE:
-        page.lines.append(_beside(page, sides, len(page.lines)))
+    if page.width >= MIN_WIDTH_BESIDE:
+        page.lines.append(_line_beside(page, sides, len(page.lines)))
     else:
-        page.lines += _below(page.width, sides)
+        page.lines += _lines_below(page.width, sides)
 
 
 def put_off_sides(page: Page, make: Callable[[], Sides], height: int = 1) -> None:
     """Adds sides that are built when they are first drawn; one below the other they take `height` lines."""
     first = len(page.lines)
-    if page.width >= BESIDE:
-        page.lines.put_off(lambda: _beside(page, make(), first))
+    if page.width >= MIN_WIDTH_BESIDE:
+        page.lines.put_off(lambda: _line_beside(page, make(), first))
         return
     for place in range(height):
-        page.lines.put_off(partial(_drawn, page.width, make, place))
+        page.lines.put_off(partial(_draw_deferred, page.width, make, place))
 
 
-def _drawn(width: int, make: Callable[[], Sides], place: int) -> Line:
-    return list(_below(width, make()))[place]
+def _draw_deferred(width: int, make: Callable[[], Sides], place: int) -> Line:
+    return list(_lines_below(width, make()))[place]
 
 
-def _beside(page: Page, sides: Sides, number: int) -> Line:
+def _line_beside(page: Page, sides: Sides, number: int) -> Line:
     """The sides as line `number` of the page."""
     room = column_width(page)
     mark, role = ROW_MARKS[sides.op]
     note: Line = [(sides.note, _note_role(sides))] if sides.note else []
     left_note, right_note = (note, []) if sides.actual is None else ([], note)
-    left = _tinted(sides.expected or [], left_note, room, "exp" if sides.differs and sides.expected else "")
+    left = _tint_line(
+        sides.expected or [], left_note, room, "exp" if sides.differs and sides.expected else ""
+    )
     has_right = sides.differs and sides.actual is not None
-    right = _tinted(sides.actual or [], right_note, room, "act" if has_right else "")
+    right = _tint_line(sides.actual or [], right_note, room, "act" if has_right else "")
     gutter: Line = [("  ", ""), (mark, role), (" " * (GUTTER - 3), "")]
     before: Line = [(" " * MARGIN, ""), *left]
-    page.sides[number] = characters(before), characters([*before, *gutter])
+    page.sides[number] = character_count(before), character_count([*before, *gutter])
     return [*before, *gutter, *right]
 
 
@@ -105,14 +107,14 @@ def note_width(note: str) -> int:
     return cells([(note, "")]) + 3 if note else 0
 
 
-def _tinted(line: Line, note: Line, room: int, tint: str) -> Line:
+def _tint_line(line: Line, note: Line, room: int, tint: str) -> Line:
     """Exactly `room` cells, with a note at the right end."""
     ends: Line = [(" ", ""), *note, (" ", "")] if note else []
-    drawn = filled(both_ends(line, ends, room, gap=1), room)
+    drawn = fill_line(join_ends(line, ends, room, gap=1), room)
     return with_role(tint, drawn) if tint else drawn
 
 
-def _below(width: int, sides: Sides) -> Iterator[Line]:
+def _lines_below(width: int, sides: Sides) -> Iterator[Line]:
     room = width - MARGIN - 2
     if any(sides.notes):
         marks = (("−", "success"), ("+", "error"))
@@ -120,12 +122,12 @@ def _below(width: int, sides: Sides) -> Iterator[Line]:
             marks = (ROW_MARKS["rule"], ROW_MARKS[""])
         lines = (sides.expected or [], sides.actual or [])
         for mark, line, note, tint in zip(marks, lines, sides.notes, ("exp", "act"), strict=True):
-            drawn = _tinted(line, [(note, "")] if note else [], room, "")
+            drawn = _tint_line(line, [(note, "")] if note else [], room, "")
             whole: Line = [(" " * MARGIN, ""), mark, (" ", ""), *drawn]
             yield with_role(tint, whole) if sides.differs else whole
         return
     side = sides.actual if sides.actual is not None else sides.expected or []
-    drawn = _tinted(side, [(sides.note, _note_role(sides))] if sides.note else [], room, "")
+    drawn = _tint_line(side, [(sides.note, _note_role(sides))] if sides.note else [], room, "")
     whole = [(" " * MARGIN, ""), ROW_MARKS[sides.op], (" ", ""), *drawn]
     tint = "act" if sides.actual is not None else "exp"
     yield with_role(tint, whole) if sides.differs and sides.op != "changed" else whole
@@ -136,7 +138,7 @@ def write_heads(page: Page, expected: tuple[str, str], actual: tuple[str, str]) 
 
     Each side has a name, and a place.
     """
-    if page.width < BESIDE:
+    if page.width < MIN_WIDTH_BESIDE:
         return
     room = column_width(page)
     left, right = (_head(*side, room) for side in (expected, actual))
@@ -151,7 +153,7 @@ def _head(side: str, where: str, room: int) -> Line:
 _MAX_PATH = 28
 # Enter shows all of it.
 _MAX_VALUE = 400
-_LONGEST_TEXT = 20_000
+_MAX_TEXT_LENGTH = 20_000
 
 
 # Calls
@@ -194,10 +196,10 @@ def _write_call(page: Page, row: Row, *, is_brief: bool, checked: bool) -> None:
     if row.op == "made":
         # Nothing is expected: there is one column.
         mark: Line = [(" " * MARGIN, ""), ROW_MARKS["made"], (" ", "")]
-        page.row(*mark, *_in_a_line(row))
+        page.row(*mark, *_one_line_call(row))
         return
     if is_brief and row.op in ("", "same") and ABSENT not in (row.expected, row.actual):
-        put_off_sides(page, lambda: Sides(row.op, _in_a_line(row), _in_a_line(row)))
+        put_off_sides(page, lambda: Sides(row.op, _one_line_call(row), _one_line_call(row)))
         return
     sides = labelled_sides(row, _MAX_VALUE)
     left, right = (side if checked or side is None else [(row.label, "")] for side in sides)
@@ -208,7 +210,7 @@ def _write_call(page: Page, row: Row, *, is_brief: bool, checked: bool) -> None:
         put_off_sides(page, partial(_value_sides, page, argument, "  ", width))
 
 
-def _in_a_line(row: Row) -> Line:
+def _one_line_call(row: Row) -> Line:
     return [(row.label, "bold"), *arguments_line(row.actual, _MAX_VALUE)]
 
 
@@ -232,7 +234,7 @@ def write_value(page: Page, row: Row, margin: str = "", width: int = 0) -> None:
 
 
 def _value_sides(page: Page, row: Row, margin: str, width: int) -> Sides:
-    room = (column_width(page) if page.width >= BESIDE else page.width) - width - len(margin) - 4
+    room = (column_width(page) if page.width >= MIN_WIDTH_BESIDE else page.width) - width - len(margin) - 4
     lines = labelled_sides(row, max(12, room) if row.is_change else _MAX_VALUE, pad(row.label, width))
     expected, actual = (None if line is None else [(margin, ""), *line] for line in lines)
     return Sides(row.op, expected, actual, row.note, _notes(row), row.differs)
@@ -254,7 +256,7 @@ def _notes(row: Row) -> tuple[str, str]:
 def write_text(page: Page, row: Row) -> None:
     """Writes a response, or an intermediate text, as a word diff where both sides are similar."""
     if row.kind == "unscored":
-        text = f"{row.label}: {_shown(row.actual)}"
+        text = f"{row.label}: {_safe_text(row.actual)}"
         page.text([(text, "muted"), (f"  {row.note}", "faint")], [("    ", "")])
         return
     if row.op == "made":
@@ -265,21 +267,23 @@ def write_text(page: Page, row: Row) -> None:
     with _difference(page, row, {side: text for side, text in texts.items() if text is not ABSENT}):
         if not row.is_change and not row.instead:
             _write_one_text(page, row)
-        elif page.width >= BESIDE:
+        elif page.width >= MIN_WIDTH_BESIDE:
             _write_beside(page, row)
         else:
             _write_below(page, row)
 
 
-def _by(row: Row) -> str:
+def _author_text(row: Row) -> str:
     return f"{row.label}: " if row.label else ""
 
 
 def _write_one_text(page: Page, row: Row) -> None:
     """Writes a text that is equal on both sides, or missing on one side."""
     text = row.expected if row.actual is ABSENT else row.actual
-    room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - note_width(row.note)
-    for number, line in enumerate(prose(f"{_by(row)}{text}", max(8, room))):
+    room = (column_width(page) if page.width >= MIN_WIDTH_BESIDE else page.width - MARGIN - 2) - note_width(
+        row.note
+    )
+    for number, line in enumerate(prose(f"{_author_text(row)}{text}", max(8, room))):
         left, right = (None if side is ABSENT else line for side in (row.expected, row.actual))
         op, note = (row.op, row.note) if number == 0 else ("", "")
         write_sides(page, Sides(op, left, right, note, differs=row.differs))
@@ -290,15 +294,19 @@ def _write_beside(page: Page, row: Row) -> None:
     room_right = room - note_width(row.note)
     parts = common_words(row.expected, "" if row.instead else row.actual)
     if parts:
-        by: Line = [(_by(row), "muted")] if row.label else []
+        by: Line = [(_author_text(row), "muted")] if row.label else []
         sides = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
         left, right = (
-            wrap([*by, *_marked(page, texts, "exp-hi")], width)
+            wrap([*by, *_mark_words(page, texts, "exp-hi")], width)
             for texts, width in zip(sides, (room, room_right), strict=True)
         )
     else:
-        left = prose(f"{_by(row)}{row.expected}", room)
-        right = [[(row.instead, "error")]] if row.instead else prose(f"{_by(row)}{row.actual}", room_right)
+        left = prose(f"{_author_text(row)}{row.expected}", room)
+        right = (
+            [[(row.instead, "error")]]
+            if row.instead
+            else prose(f"{_author_text(row)}{row.actual}", room_right)
+        )
     for number, (expected, actual) in enumerate(zip_longest(left, right)):
         op, note = (row.op, row.note) if number == 0 else ("", "")
         write_sides(page, Sides(op, expected, actual, note, differs=row.differs and not parts))
@@ -307,16 +315,16 @@ def _write_beside(page: Page, row: Row) -> None:
 def _write_below(page: Page, row: Row) -> None:
     room = page.width - MARGIN - 2
     if not row.instead and (parts := common_words(row.expected, row.actual)):
-        by: Line = [(_by(row), "muted")] if row.label else []
-        lines = wrap([*by, *_marked(page, parts, "exp-hi strike")], room - note_width(row.note))
+        by: Line = [(_author_text(row), "muted")] if row.label else []
+        lines = wrap([*by, *_mark_words(page, parts, "exp-hi strike")], room - note_width(row.note))
         for number, line in enumerate(lines):
             op, note = (row.op, row.note) if number == 0 else ("", "")
             write_sides(page, Sides(op, None, line, note))
         return
-    for number, line in enumerate(prose(f"{_by(row)}{row.expected}", room - note_width("expected"))):
+    for number, line in enumerate(prose(f"{_author_text(row)}{row.expected}", room - note_width("expected"))):
         op, note = ("missing", "expected") if number == 0 else ("", "")
         write_sides(page, Sides(op, line, None, note, differs=row.differs))
-    first, text = (row.instead, "") if row.instead else (row.note, f"{_by(row)}{row.actual}")
+    first, text = (row.instead, "") if row.instead else (row.note, f"{_author_text(row)}{row.actual}")
     for number, line in enumerate(prose(text, room - note_width(first)) or [[]]):
         op, note = ("extra", first) if number == 0 else ("", "")
         write_sides(page, Sides(op, None, line, note, differs=row.differs))
@@ -324,11 +332,11 @@ def _write_below(page: Page, row: Row) -> None:
 
 def prose(text: str, room: int) -> list[Line]:
     """A text wrapped to `width` cells; a text with several lines is read as Markdown."""
-    shown = _shown(text)
-    return markdown(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
+    shown = _safe_text(text)
+    return markdown_lines(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
 
 
-def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> list[Span]:
+def _mark_words(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> list[Span]:
     """The words of one text, or of both where all parts are passed; changed words are tinted, or in marks.
 
     Texts with several lines have the colours of Markdown.
@@ -345,19 +353,19 @@ def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> li
         gap = " " if op == "added" and touching else ""
         touching = op == "removed" and not after
         spans += [
-            (f"{gap}{_shown(before)}", ""),
-            (f"{start}{_shown(only)}{end}", roles[op]),
-            (_shown(after), ""),
+            (f"{gap}{_safe_text(before)}", ""),
+            (f"{start}{_safe_text(only)}{end}", roles[op]),
+            (_safe_text(after), ""),
         ]
-    return _in_markdown(spans)
+    return _color_markdown(spans)
 
 
-def _in_markdown(spans: list[Span]) -> list[Span]:
+def _color_markdown(spans: list[Span]) -> list[Span]:
     """A text of several lines with the colours of Markdown under its own roles."""
     text = "".join(part for part, _ in spans)
     if "\n" not in text.strip():
         return spans
-    coloured = [span for line in code(text, "markdown") for span in (*line, ("\n", ""))][:-1]
+    coloured = [span for line in code_lines(text, "markdown") for span in (*line, ("\n", ""))][:-1]
     if "".join(part for part, _ in coloured) != text:
         return spans
     place = 0
@@ -368,6 +376,6 @@ def _in_markdown(spans: list[Span]) -> list[Span]:
     return coloured
 
 
-def _shown(text: str) -> str:
+def _safe_text(text: str) -> str:
     """A text of several lines, safe for the terminal; a very long one without its middle."""
-    return visible_block(shown_text(text, _LONGEST_TEXT))
+    return visible_block(cut_middle(text, _MAX_TEXT_LENGTH))

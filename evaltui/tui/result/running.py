@@ -14,12 +14,12 @@ from evaltui.core.model.events import Event, output_text
 from evaltui.core.model.outcome import Call, CallDiff, calls_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, filled, with_role
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, ROW_MARKS, RUNNING, glyph
+from evaltui.text.lines import Line, Span, cells, cut, fill_line, join_ends, with_role
+from evaltui.text.outcomes import COUNTED_STATUSES, NOT_RUN, ROLES, ROW_MARKS, RUNNING, glyph
 from evaltui.text.plots import bar, sparkline, stacked_bar
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.result.rows import (
-    BESIDE,
+    MIN_WIDTH_BESIDE,
     Sides,
     argument_lines,
     column_width,
@@ -27,14 +27,14 @@ from evaltui.tui.result.rows import (
     write_heads,
     write_sides,
 )
-from evaltui.tui.result.verdict import ROOMY, chip
-from evaltui.tui.widgets.writer import NOT_FOLDED, Folding, Link, Page
-from evaltui.views.cause import why
-from evaltui.workbench.state import CaseOutcome, Run, as_shares, is_rate_limit
+from evaltui.tui.result.verdict import ROOMY_WIDTH, chip
+from evaltui.tui.widgets.writer import DEFAULT_FOLDING, Folding, Link, Page
+from evaltui.views.cause import cause_text
+from evaltui.workbench.state import CaseOutcome, Run, is_rate_limit, scale_to_shares
 
 # What the trace shows in full.
-_MOST_CALLS = 200
-_LONGEST_TEXT = 4_000
+_MAX_CALLS = 200
+_MAX_TEXT_LENGTH = 4_000
 _CURSOR = "▋"
 
 
@@ -49,8 +49,8 @@ class LiveCase:
     """The timeout in seconds."""
     place: str
     previous: CaseOutcome | None
-    in_flight: Sequence[InFlight]
-    folding: Folding = NOT_FOLDED
+    in_flight: Sequence[RunningCase]
+    folding: Folding = DEFAULT_FOLDING
     is_judged: bool = False
     """Whether the agent is done and a judge is running."""
 
@@ -64,10 +64,10 @@ def write_live(page: Page, live: LiveCase) -> None:
         previous = [("previous result: ", "muted"), glyph(live.previous.result.status)]
         previous.append((f" {live.previous.run.name}", "muted"))
     waits: Line = [("waiting for ", "muted"), ("judge", "")] if live.is_judged else []
-    page.ends([*head, *(waits or waiting(live.events, live.run.seconds))], previous)
+    page.ends([*head, *(waits or waiting_line(live.events, live.run.seconds))], previous)
     page.blank()
     write_figures(page, _figures_of_case(live, turn, count, page.width))
-    made = _by_turn(live.events)
+    made = _events_by_turn(live.events)
     for number in range(max(count, turn + 1)):
         _write_turn(page, live, number, made.get(number, ()), is_current=number == turn)
     write_in_flight(page, live.run, live.in_flight)
@@ -85,14 +85,14 @@ def write_expected(page: Page, case: EvalCase) -> None:
             (f"  {_expected_message(case, number)}", "muted"),
         )
         lines: list[Line] = []
-        for call in calls_of(turn.intermediate_data)[:_MOST_CALLS]:
+        for call in calls_of(turn.intermediate_data)[:_MAX_CALLS]:
             lines += [[(visible(call.name), "bold")], *argument_lines(call.args)]
         if text := scored_text(turn, thoughts=False):
-            lines += prose(visible_block(text[-_LONGEST_TEXT:]), page.width - 4)
+            lines += prose(visible_block(text[-_MAX_TEXT_LENGTH:]), page.width - 4)
         page.lines += [cut([("    ", ""), *line], page.width) for line in lines]
 
 
-def _by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
+def _events_by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
     turns: dict[int, list[Event]] = {}
     for event in events:
         if event.turn is not None:
@@ -101,7 +101,7 @@ def _by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
 
 
 def _figures_of_case(live: LiveCase, turn: int, count: int, width: int) -> list[Figure]:
-    seconds = elapsed(live.events, live.run)
+    seconds = elapsed_seconds(live.events, live.run)
     tokens = sum(int((event.usage or {}).get("total_token_count") or 0) for event in live.events)
     room = plot_width(width)
     return [
@@ -147,10 +147,10 @@ def _write_turn(
         return
     if is_current:
         write_heads(page, ("expected", live.place), ("actual", f"run {live.run.number}, live"))
-    for diff in diffs[:_MOST_CALLS]:
+    for diff in diffs[:_MAX_CALLS]:
         _write_call(page, diff, is_current=is_current)
     text = scored_text(turns[number], thoughts=False) if number < len(turns) else None
-    streamed = _streamed(events)
+    streamed = _streamed_text(events)
     _write_response(page, text or "", streamed + (_CURSOR if is_current and streamed else ""))
 
 
@@ -161,7 +161,7 @@ def _mark(diffs: Sequence[CallDiff], events: Sequence[Event], *, is_current: boo
     return ROW_MARKS["same" if all(diff.op == "same" for diff in diffs) else "changed"]
 
 
-def _streamed(events: Sequence[Event]) -> str:
+def _streamed_text(events: Sequence[Event]) -> str:
     """The last text of a turn, as far as it was streamed."""
     whole, pieces = "", ""
     for event in events:
@@ -183,7 +183,7 @@ def _write_call(page: Page, diff: CallDiff, *, is_current: bool) -> None:
 
 def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None) -> None:
     """Writes a call on both sides; in a narrow page, the actual one only."""
-    if page.width < BESIDE and actual is not None:
+    if page.width < MIN_WIDTH_BESIDE and actual is not None:
         expected = None
     left, right = (
         [[(visible(call.name), "bold")], *argument_lines(call.args)] if call else []
@@ -195,10 +195,10 @@ def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None)
 
 
 def _write_response(page: Page, expected: str, actual: str) -> None:
-    beside = page.width >= BESIDE
+    beside = page.width >= MIN_WIDTH_BESIDE
     room = column_width(page) if beside else page.width - 4
     left, right = (
-        prose(visible_block(text[-_LONGEST_TEXT:]), room) if text else [] for text in (expected, actual)
+        prose(visible_block(text[-_MAX_TEXT_LENGTH:]), room) if text else [] for text in (expected, actual)
     )
     if beside:
         for left_line, right_line in zip_longest(left, right):
@@ -226,15 +226,15 @@ def _parts(event: Event) -> Sequence[Mapping[str, Any]]:
     return (event.content or {}).get("parts") or []
 
 
-_MOST_IN_FLIGHT = 12
-MOST_FAILURES = 50
-_MOST_BAR = 60
-_MOST_NAME = 40
+_MAX_RUNNING = 12
+MAX_FAILURES = 50
+_MAX_BAR = 60
+_MAX_NAME = 40
 _GAP = 2
 
 
 @dataclass(frozen=True)
-class InFlight:
+class RunningCase:
     """A running case."""
 
     name: str
@@ -269,7 +269,7 @@ class Figure(NamedTuple):
 
 
 def write_running(
-    page: Page, run: Run, in_flight: Sequence[InFlight], failures: Sequence[FailedCase]
+    page: Page, run: Run, in_flight: Sequence[RunningCase], failures: Sequence[FailedCase]
 ) -> None:
     """Writes the page; `failures` are the last ones of the run, the newest first."""
     done, selected = len(run.done), len(run.selected)
@@ -277,8 +277,8 @@ def write_running(
     head: Line = [chip(RUNNING), ("  ", ""), (f"{done}/{selected}", "bold"), (" done", "muted")]
     about = f", about {show_duration(round(left))} left" if left is not None else ""
     page.ends(head, [(f"{show_elapsed(run.seconds)}{about}", "muted")])
-    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
-    bar = stacked_bar([*parts, (len(run.running), "accent")], selected, min(page.width - 1, _MOST_BAR))
+    parts = [(run.counts[status], ROLES[status]) for status in COUNTED_STATUSES]
+    bar = stacked_bar([*parts, (len(run.running), "accent")], selected, min(page.width - 1, _MAX_BAR))
     page.lines.append([(" ", ""), *bar])
     page.blank()
     write_figures(page, _figures(run, page.width))
@@ -293,7 +293,7 @@ def _figures(run: Run, width: int) -> list[Figure]:
     rate, latency = traffic.requests_per_minute(now), traffic.latency(now)
     columns = plot_width(width)
     plots = [
-        sparkline(as_shares(values), ["accent"] * len(values))
+        sparkline(scale_to_shares(values), ["accent"] * len(values))
         for values in (
             traffic.requests_over_time(now, columns),
             traffic.latency_over_time(now, columns),
@@ -317,12 +317,12 @@ def _figures(run: Run, width: int) -> list[Figure]:
 
 def plot_width(width: int) -> int:
     """Cells of the plot of a figure on a page of `width` cells."""
-    return width // 4 - 14 if width >= ROOMY else 8
+    return width // 4 - 14 if width >= ROOMY_WIDTH else 8
 
 
 def write_figures(page: Page, figures: Sequence[Figure]) -> None:
     """Writes figures as cards; where there is less room, in as few lines as possible."""
-    if page.width < ROOMY:
+    if page.width < ROOMY_WIDTH:
         line: Line = []
         for figure in figures:
             limit = f"  {figure.limit}" if figure.limit else ""
@@ -337,32 +337,32 @@ def write_figures(page: Page, figures: Sequence[Figure]) -> None:
     width = (page.width + _GAP) // len(figures) - _GAP
     rows: tuple[Line, Line] = [], []
     for figure in figures:
-        top = both_ends([(f" {figure.name}", "muted")], [(figure.limit, "faint"), (" ", "")], width, gap=1)
-        below = both_ends([(f" {figure.value}  ", "bold")], [*figure.plot, (" ", "")], width, gap=0)
+        top = join_ends([(f" {figure.name}", "muted")], [(figure.limit, "faint"), (" ", "")], width, gap=1)
+        below = join_ends([(f" {figure.value}  ", "bold")], [*figure.plot, (" ", "")], width, gap=0)
         for row, line in zip(rows, (top, below), strict=True):
             gap: Line = [(" " * _GAP, "")] if row else []
-            row += [*gap, *with_role("surface", filled(line, width))]
+            row += [*gap, *with_role("surface", fill_line(line, width))]
     page.lines += rows
 
 
-def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
+def write_in_flight(page: Page, run: Run, in_flight: Sequence[RunningCase]) -> None:
     """Writes the running cases, and what each waits for."""
     if not in_flight:
         return
     page.blank()
     hosts = f", {counted(run.hosts, 'host')}" if run.hosts else ""
     page.ends([("In flight", "bold")], [(f"parallel {run.parallel}{hosts}", "muted")] if run.parallel else [])
-    names = min(_MOST_NAME, max(len(case.name) for case in in_flight))
-    for case in in_flight[:_MOST_IN_FLIGHT]:
+    names = min(_MAX_NAME, max(len(case.name) for case in in_flight))
+    for case in in_flight[:_MAX_RUNNING]:
         left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(case.name):<{names}}  ", "")]
         left += [(f"{_place(case):<14}", "muted")]
-        left += [("judge", "muted")] if case.is_judged else waiting(case.events, run.seconds)
-        page.ends(left, [(show_duration(elapsed(case.events, run)), "muted")])
-    if len(in_flight) > _MOST_IN_FLIGHT:
-        page.row((f"    and {show_number(len(in_flight) - _MOST_IN_FLIGHT)} more", "muted"))
+        left += [("judge", "muted")] if case.is_judged else waiting_line(case.events, run.seconds)
+        page.ends(left, [(show_duration(elapsed_seconds(case.events, run)), "muted")])
+    if len(in_flight) > _MAX_RUNNING:
+        page.row((f"    and {show_number(len(in_flight) - _MAX_RUNNING)} more", "muted"))
 
 
-def _place(case: InFlight) -> str:
+def _place(case: RunningCase) -> str:
     """The place of a running case: `turn 2 of 3`, `repeat 3 of 5`."""
     number, repeats = case.repeat
     if repeats > 1:
@@ -380,7 +380,8 @@ def _write_failures(page: Page, newest: Sequence[FailedCase], count: int) -> Non
         prefix = f"{visible(failed.set_name)} › " if failed.set_name else ""
         left: Line = [("  ", ""), glyph(failed.scored.status), (f" {prefix}", "muted")]
         page.ends(
-            [*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.scored.result)), "muted")]
+            [*left, (visible(failed.case.eval_id), "")],
+            [(visible(cause_text(failed.scored.result)), "muted")],
         )
     if count > len(newest):
         more = f"    and {show_number(count - len(newest))} more   {key_of('next_failing')} next failing"
@@ -399,12 +400,12 @@ def turn_of(events: Sequence[Event]) -> int:
     return next((event.turn for event in reversed(events) if event.turn is not None), 0)
 
 
-def elapsed(events: Sequence[Event], run: Run) -> float:
+def elapsed_seconds(events: Sequence[Event], run: Run) -> float:
     """Seconds since the start of the case."""
     return max(0.0, run.seconds - events[0].t) if events else 0.0
 
 
-def waiting(events: Sequence[Event], now: float) -> Line:
+def waiting_line(events: Sequence[Event], now: float) -> Line:
     """The current activity: `waiting for gemini-2.5-flash  1.3 s`, `tool get_temperature`, `rate limit, retry
     in 2 s`."""
     last = next((event for event in reversed(events) if event.kind not in ("console", "state")), None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from evaltui.core.compare.explain import summary
-from evaltui.core.compare.run_comparison import what_changed
+from evaltui.core.compare.run_comparison import circumstance_changes
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.content import Content
@@ -27,46 +27,55 @@ from evaltui.runs.run_file import MetricTotal
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
+    short_list,
     show_duration,
     show_interval,
     show_money,
     show_number,
     show_rate,
     show_score,
-    some_of,
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, STALE, counts, glyph, verdict
+from evaltui.text.outcomes import (
+    COUNTED_STATUSES,
+    NOT_RUN,
+    ROLES,
+    RUNNING,
+    STALE,
+    counts_line,
+    glyph,
+    verdict,
+)
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import cut, visible
-from evaltui.tui.result.case_result import CaseShown, write_case_result
+from evaltui.tui.result.case_result import ShownCase, write_case_result
 from evaltui.tui.result.running import (
-    MOST_FAILURES,
+    MAX_FAILURES,
     FailedCase,
     Figure,
-    InFlight,
     LiveCase,
+    RunningCase,
     plot_width,
     write_expected,
     write_figures,
     write_live,
     write_running,
 )
-from evaltui.tui.result.verdict import ROOMY, chip, short_names, write_history
+from evaltui.tui.result.verdict import ROOMY_WIDTH, chip, short_names, write_history
 from evaltui.tui.start.page import write_broken, write_source
 from evaltui.tui.widgets.writer import Folding, Link, Page, write_problems
-from evaltui.views.cause import why
+from evaltui.views.cause import cause_text
 from evaltui.workbench.agent.first_minute import error_place
-from evaltui.workbench.result.freshness import EXPECTATIONS, OF_TRACES, State
+from evaltui.workbench.result.freshness import EXPECTATIONS, TRACES_REASON, State
 from evaltui.workbench.result.outcomes import Outcomes
-from evaltui.workbench.result.set_results import Moved, SetResults
+from evaltui.workbench.result.set_results import ChangedCase, SetResults
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
-_MOST_LISTED = 50
-_MOST_NAME, _WHY, _BAR = 40, 16, 24
-_WORST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
+_MAX_LISTED = 50
+_MAX_NAME, _WHY_WIDTH, _BAR_WIDTH = 40, 16, 24
+_WORST_FIRST = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", NOT_RUN, "PASSED")
 
 
 def write_set_results(
@@ -103,11 +112,11 @@ def write_cannot_run(page: Page, problem: Problem, path: Path) -> None:
 def _write_head(page: Page, results: SetResults, count: int, now: Counter[str], passed: int) -> None:
     """Writes the counts; `now` and `passed` are without stale results, as in the list of cases."""
     tally = now + Counter({NOT_RUN: count - now.total()})
-    status = next(status for status in _WORST if results.statuses[status] or tally[status])
+    status = next(status for status in _WORST_FIRST if results.statuses[status] or tally[status])
     left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
-    left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts(tally)]
+    left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts_line(tally)]
     page.ends(left, [(visible(min(results.runs)) if len(results.runs) == 1 else "several runs", "muted")])
-    parts = [(tally[status], ROLES[status]) for status in COUNTED]
+    parts = [(tally[status], ROLES[status]) for status in COUNTED_STATUSES]
     page.lines.append([(" ", ""), *stacked_bar(parts, count, page.width - 2)])
 
 
@@ -131,16 +140,18 @@ def _write_failing(page: Page, failing: Sequence[CaseId], outcomes: Outcomes) ->
     if not failing:
         return
     page.section(("Did not pass", "bold"), (f"  {len(failing)}", "muted"))
-    names = min(_MOST_NAME, max(cell_len(visible(case.eval_id)) for case in failing[:_MOST_LISTED]))
-    for case in failing[:_MOST_LISTED]:
+    names = min(_MAX_NAME, max(cell_len(visible(case.eval_id)) for case in failing[:_MAX_LISTED]))
+    for case in failing[:_MAX_LISTED]:
         if (scored := outcomes.get(case)) is None:
             continue
         result = scored.result
-        line: Line = [(f"  {pad(why(result), _WHY)}", "muted")] if page.width >= ROOMY else []
+        line: Line = (
+            [(f"  {pad(cause_text(result), _WHY_WIDTH)}", "muted")] if page.width >= ROOMY_WIDTH else []
+        )
         line += [("  ", ""), (scored.problem or summary(result), "muted")]
         _write_case_row(page, case, result.status, names, line, [])
-    if len(failing) > _MOST_LISTED:
-        more = show_number(len(failing) - _MOST_LISTED)
+    if len(failing) > _MAX_LISTED:
+        more = show_number(len(failing) - _MAX_LISTED)
         page.row((f"    and {more} more   {key_of('next_failing')} next failing", "muted"))
 
 
@@ -150,21 +161,21 @@ def _write_case_row(page: Page, case: CaseId, status: str, names: int, line: Lin
     page.ends([*left, *line], right)
 
 
-def _write_changes(page: Page, moved: Sequence[Moved], past: CaseHistory | None) -> None:
+def _write_changes(page: Page, moved: Sequence[ChangedCase], past: CaseHistory | None) -> None:
     """Writes the cases with another outcome than before, and the other changes since that run."""
     points = past.points[-2:] if past is not None else ()
     runs = {move.before.run for move in moved}
     title = points[0].title if past is not None and len(points) == 2 else "the run before"
     if len(points) == 2 and not runs - {title}:
-        changed = what_changed(points[0].run, points[1].run, None)
+        changed = circumstance_changes(points[0].run, points[1].run, None)
     else:
         changed, title = (), min(runs) if len(runs) == 1 else "earlier runs"
     if not moved and not changed:
         return
     what = "".join(f"  {visible(file)}" for file in changed)
     page.section((visible(f"Since {title}"), "bold"), (cut(what, page.width // 2), "muted"))
-    listed = moved[:_MOST_LISTED]
-    names = min(_MOST_NAME, max((cell_len(visible(move.case.eval_id)) for move in listed), default=0))
+    listed = moved[:_MAX_LISTED]
+    names = min(_MAX_NAME, max((cell_len(visible(move.case.eval_id)) for move in listed), default=0))
     for case, earlier, status in listed:
         page.links.append(Link(case, len(page.lines), len(page.lines) + 1))
         sides: Line = [glyph(earlier.status), (" → ", "muted"), glyph(status)]
@@ -177,9 +188,9 @@ def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
         return
     page.section(("Metrics", "bold"))
     names = short_names(list(metrics), shortest=False)
-    width = min(_MOST_NAME, max(map(cell_len, names)))
+    width = min(_MAX_NAME, max(map(cell_len, names)))
     for name, total in zip(names, metrics.values(), strict=True):
-        share = bar(total.passed / total.cases, min(_BAR, page.width // 4), "success")
+        share = bar(total.passed / total.cases, min(_BAR_WIDTH, page.width // 4), "success")
         status = "PASSED" if total.passed == total.cases else "FAILED"
         mean = f"mean {show_score(total.sum / total.scored)}" if total.scored else UNKNOWN
         left: Line = [("  ", ""), glyph(status), (f" {pad(name, width)}  ", ""), *share]
@@ -191,11 +202,11 @@ def _write_slowest(page: Page, results: SetResults, outcomes: Outcomes) -> None:
         return
     slowest = results.slowest
     page.section(("Slowest", "bold"))
-    names = min(_MOST_NAME, max(cell_len(visible(case.eval_id)) for _, case in slowest))
+    names = min(_MAX_NAME, max(cell_len(visible(case.eval_id)) for _, case in slowest))
     for seconds, case in slowest:
         if (scored := outcomes.get(case)) is None:
             continue
-        share = bar(seconds / slowest[0][0], min(_BAR, page.width // 4), "accent")
+        share = bar(seconds / slowest[0][0], min(_BAR_WIDTH, page.width // 4), "accent")
         line: Line = [("  ", ""), *share]
         _write_case_row(page, case, scored.status, names, line, [(show_duration(seconds), "muted")])
 
@@ -368,11 +379,11 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
         return
 
     failures = []
-    for case in reversed(run.failures[-MOST_FAILURES:]):
+    for case in reversed(run.failures[-MAX_FAILURES:]):
         of_set = workbench.sets.by_case_path(case.path) if len(run.paths) > 1 else None
         if (scored := workbench.outcomes.get(case)) is not None:
             failures.append(FailedCase(case, of_set.eval_set_id if of_set else "", scored))
-    write_running(page, run, _in_flight(workbench, run), failures)
+    write_running(page, run, _running_cases(workbench, run), failures)
 
 
 def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
@@ -401,7 +412,7 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
     elif scored is not None:
         note, number = _note(workbench, case, scored), scored.run.number
         printed = [line for line in workbench.console if line.case == case and line.run == number]
-        shown = CaseShown(
+        shown = ShownCase(
             scored,
             workbench.outcomes.history(case),
             view.folding,
@@ -412,8 +423,8 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
             _place(workbench, case) if _is_scored_by_now(workbench, case, scored) else "",
             printed,
             view.is_small,
-            _same_error(workbench, scored),
-            None if note else _raised_at(workbench.agent.dir, scored),
+            _count_same_errors(workbench, scored),
+            None if note else _error_place(workbench.agent.dir, scored),
             _messages(workbench, case, scored),
         )
         write_case_result(page, shown)
@@ -429,9 +440,9 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [(visible(scored.problem), "warning")]
     now = workbench.outcomes.freshness(case)
     if now is not None and now.is_stale:
-        what = some_of([visible(reason) for reason in now.reasons])
+        what = short_list([visible(reason) for reason in now.reasons])
         stale: Line = [(f"stale: {what} changed after {visible(scored.run.name)}", "warning")]
-        if OF_TRACES in now.reasons:
+        if TRACES_REASON in now.reasons:
             stale = [(f"stale: {visible(scored.run.name)}, agent not run", "warning")]
         if workbench.sets.broken(case.path):
             return stale
@@ -445,14 +456,14 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
     return []
 
 
-def _raised_at(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
+def _error_place(agent_dir: Path, scored: CaseOutcome) -> SourcePlace | None:
     """The line that raised the error of a result; for a missing key, the line of the agent."""
     if (error := scored.shown.error) is None:
         return None
     return root_place(agent_dir) if error.is_no_key else error_line(agent_dir, error)
 
 
-def _same_error(workbench: Workbench, scored: CaseOutcome) -> int:
+def _count_same_errors(workbench: Workbench, scored: CaseOutcome) -> int:
     """The number of other cases that ended because the same key is missing."""
     if (error := scored.result.error) is None or not error.is_no_key:
         return 0
@@ -499,14 +510,14 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -
     else:
         key = key_of("run")
         page.row(chip(NOT_RUN), ("   ", ""), (key, "bold accent"), ("  Run case", ""))
-    if (stored := _stored(workbench, case)) is not None:
+    if (stored := _stored_case(workbench, case)) is not None:
         write_expected(page, stored.model())
     past = workbench.outcomes.history(case)
     if past is not None and past.points:
         write_history(page, past, view.folding, passed=False)
 
 
-def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
+def _stored_case(workbench: Workbench, case: CaseId) -> StoredCase | None:
     """The open case; None while its set is read, and for a set with errors."""
     opened = workbench.sets.opened(workbench.sets.file_of(case.path))
     return opened.case(case.eval_id) if opened and opened.eval_set else None
@@ -514,7 +525,7 @@ def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
 
 def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
 
-    run, stored, traces = workbench.runs.current, _stored(workbench, case), workbench.outcomes.traces
+    run, stored, traces = workbench.runs.current, _stored_case(workbench, case), workbench.outcomes.traces
     if run is None or stored is None:
         page.row(*verdict(RUNNING))
         return
@@ -525,22 +536,22 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -
         workbench.agent.settings.timeout,
         _place(workbench, case),
         workbench.outcomes.get(case),
-        _in_flight(workbench, run),
+        _running_cases(workbench, run),
         view.folding,
         case in run.judging,
     )
     write_live(page, live)
 
 
-def _in_flight(workbench: Workbench, run: Run) -> list[InFlight]:
+def _running_cases(workbench: Workbench, run: Run) -> list[RunningCase]:
 
     in_flight = []
     for case in sorted(run.running):
-        stored, trace = _stored(workbench, case), workbench.outcomes.trace(case)
+        stored, trace = _stored_case(workbench, case), workbench.outcomes.trace(case)
         turns = (stored.outline.turns or 0) if stored else 0
         repeat = (trace.repeat, _repeats(workbench, case, run)) if trace else (0, 1)
         events = workbench.outcomes.traces.live_events(case)
-        in_flight.append(InFlight(case.eval_id, turns, events, repeat, case in run.judging))
+        in_flight.append(RunningCase(case.eval_id, turns, events, repeat, case in run.judging))
     return in_flight
 
 

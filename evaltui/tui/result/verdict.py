@@ -9,21 +9,21 @@ from datetime import UTC, datetime
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.explain import why
-from evaltui.core.compare.run_comparison import what_changed
+from evaltui.core.compare.explain import reason_line
+from evaltui.core.compare.run_comparison import circumstance_changes
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.runs.history import CaseHistory
 from evaltui.text.figures import counted, score_figures, show_clock, show_score
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, filled, pad, with_role
-from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
+from evaltui.text.lines import Line, Span, cells, cut, fill_line, join_ends, pad, with_role
+from evaltui.text.outcomes import COUNTED_STATUSES, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
 from evaltui.text.plots import bar, sparkline
-from evaltui.text.syntax import colored
+from evaltui.text.syntax import color_json
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Folding, Link, Page
-from evaltui.views.result import gating
+from evaltui.views.result import gating_metrics
 
-_MOST_NAME, _CLOCK = 20, 12
+_MAX_NAME, _CLOCK_WIDTH = 20, 12
 
 
 def write_history(
@@ -40,7 +40,7 @@ def write_history(
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("History", "bold")]
     if not passed and (past is None or past.points):
-        head += [("   ", ""), *_last_passed(past), *_since_then(past, changed)]
+        head += [("   ", ""), *_last_pass_spans(past), *_changes_since(past, changed)]
     runs = "…" if past is None else "no run with this id"
     if past is not None and past.points:
         runs = counted(len(past.points), "run")
@@ -57,20 +57,20 @@ def write_points(page: Page, past: CaseHistory) -> None:
         return
     names = [visible(point.title) for point in points]
     metric = lowest_metric(past)
-    width = min(_MOST_NAME, max(map(cell_len, names), default=0))
+    width = min(_MAX_NAME, max(map(cell_len, names), default=0))
     for number in reversed(range(len(points))):
         point, name = points[number], names[number]
         summary = point.summary
         clock = show_clock(point.started, datetime.now(UTC))
         left: Line = [("    ", ""), glyph(summary.status), (f" {pad(name, width)}  ", "bold")]
-        left += [(pad(clock, _CLOCK), "muted"), ("  ", "")]
+        left += [(pad(clock, _CLOCK_WIDTH), "muted"), ("  ", "")]
         if summary.runs > 1:
             left.append((f"{summary.passed}/{counted(summary.runs, 'repeat')}  ", "muted"))
         if metric:
             score = summary.scores.get(metric)
             left += [(f"{visible(metric)} ", "muted"), (show_score(score), "")]
         before = points[number - 1 : number]
-        changed = what_changed(before[0].run, point.run, past.case) if before else ()
+        changed = circumstance_changes(before[0].run, point.run, past.case) if before else ()
         page.ends(left, [("; ".join(map(visible, changed)), "muted")])
 
 
@@ -80,7 +80,7 @@ def lowest_metric(history: CaseHistory) -> str:
     return min(scores, key=scores.__getitem__) if scores else ""
 
 
-def _last_passed(past: CaseHistory | None) -> list[Span]:
+def _last_pass_spans(past: CaseHistory | None) -> list[Span]:
     if past is None:
         return [("last passed …", "muted")]
     point = past.last_passed
@@ -89,7 +89,7 @@ def _last_passed(past: CaseHistory | None) -> list[Span]:
     return [("last passed ", "muted"), (visible(point.title), "")]
 
 
-def _since_then(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
+def _changes_since(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
     """The differences since the last pass, besides the agent's behaviour."""
     if past is None or past.last_passed is None:
         return []
@@ -99,22 +99,22 @@ def _since_then(past: CaseHistory | None, after: Sequence[str]) -> list[Span]:
 
 
 # From here on there is room for cards, and for why on one line: a pane of 110 cells.
-ROOMY = 106
-_LEAST_CARD, _CARD_GAP = 24, 2
+ROOMY_WIDTH = 106
+_MIN_CARD, _CARD_GAP = 24, 2
 # Fewer cells of a bar say nothing.
-_LEAST_BAR = 4
+_MIN_BAR = 4
 # Longer histories take room from the metrics.
-_MOST_SPARKS = 16
+_MAX_SPARKS = 16
 
 _TINTS: Mapping[str, str] = {
-    **dict.fromkeys(COUNTED, "panel"),
+    **dict.fromkeys(COUNTED_STATUSES, "panel"),
     "PASSED": "exp",
     "FAILED": "act",
     "ERROR": "act",
     RUNNING: "sel",
     NOT_RUN: "panel",
 }
-_NEEDLESS = re.compile(
+_NEEDLESS_WORDS = re.compile(
     r"_v\d+$|_avg_score$|_score$|_based(?=_)|_final_response(?=_quality)|_session(?=_state)"
 )
 
@@ -132,8 +132,8 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
     if note:
         page.row(*head, *note)
         head = [(" " * cells(head), "")]
-    if text := why(result):
-        page.text(colored(text), head)
+    if text := reason_line(result):
+        page.text(color_json(text), head)
     elif not note:
         page.row(*head)
 
@@ -142,7 +142,8 @@ def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
     """Short names of metrics, without redundant words where they stay unique."""
     labels = [_label(metric) if shortest else "" for metric in metrics]
     names = [
-        label or _NEEDLESS.sub("", metric) or metric for label, metric in zip(labels, metrics, strict=True)
+        label or _NEEDLESS_WORDS.sub("", metric) or metric
+        for label, metric in zip(labels, metrics, strict=True)
     ]
     twice = Counter(names)
     return [
@@ -158,12 +159,12 @@ def _label(metric: str) -> str:
 def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, stale: bool = False) -> None:
     """Writes a card for each metric and one for the history; with less room, all of them in one line. Scores
     of a stale result are faint."""
-    metrics = gating(result)
-    if not metrics and page.width < ROOMY:
+    metrics = gating_metrics(result)
+    if not metrics and page.width < ROOMY_WIDTH:
         return
     page.blank()
     first = len(page.lines)
-    if page.width >= ROOMY:
+    if page.width >= ROOMY_WIDTH:
         _write_cards(page, metrics, past, passed=result.status is Status.PASSED)
     else:
         _write_line(page, metrics, past)
@@ -176,7 +177,7 @@ def write_strip(page: Page, result: CaseResult, past: CaseHistory | None, *, sta
 def _write_cards(
     page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None, *, passed: bool
 ) -> None:
-    in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
+    in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_MIN_CARD + _CARD_GAP))
     width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
     names = short_names([metric.name for metric in metrics], shortest=False)
     cards = [_card(metric, name, width - 2) for metric, name in zip(metrics, names, strict=True)]
@@ -192,7 +193,7 @@ def _write_cards(
             line: Line = []
             for card in cards[first : first + in_row]:
                 gap: Line = [(" " * _CARD_GAP, "")] if line else []
-                line += [*gap, *with_role("surface", filled([(" ", ""), *card[row]], width))]
+                line += [*gap, *with_role("surface", fill_line([(" ", ""), *card[row]], width))]
             # What the division leaves belongs to the last card of a full row.
             rest = page.width - cells(line) if len(cards) - first >= in_row else 0
             page.lines.append([*line, (" " * rest, "surface")])
@@ -206,8 +207,8 @@ def _card(metric: MetricResult, name: str, width: int) -> tuple[Line, Line]:
     score: Line = [(figure, f"bold {ROLES[metric.status]}"), (" ", "")]
     right: Line = [(f" {_sign(metric)}{needed}", "faint")] if needed else []
     room = width - cells(score) - cells(right)
-    if room < _LEAST_BAR or not 0 <= metric.score <= 1 or (metric.threshold or 0) > 1:
-        return head, both_ends(score, right, width, gap=0)
+    if room < _MIN_BAR or not 0 <= metric.score <= 1 or (metric.threshold or 0) > 1:
+        return head, join_ends(score, right, width, gap=0)
     return head, [*score, *bar(metric.score, room, ROLES[metric.status], metric.threshold), *right]
 
 
@@ -218,7 +219,7 @@ def _sign(metric: MetricResult) -> str:
 def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory | None) -> None:
     """Writes the metrics in one line: `✗ trajectory 0.50 ≥1.00  ✓ response 0.97`, with the deciding
     thresholds."""
-    sparks: Line = [*_sparks(past, _MOST_SPARKS), (" ", "")]
+    sparks: Line = [*_sparks(past, _MAX_SPARKS), (" ", "")]
     lines: list[Line] = [[]]
     room = page.width - cells(sparks) - 2
     above = len(page.lines)
@@ -235,8 +236,8 @@ def _write_line(page: Page, metrics: Sequence[MetricResult], past: CaseHistory |
     if past is not None and past.points:
         page.links.append(Link("", above, above + 1, page.width - cells(sparks) - 1))
     for number, line in enumerate(lines):
-        ends = both_ends(line, [] if number else sparks, page.width)
-        page.lines.append(with_role("surface", filled(ends, page.width)))
+        ends = join_ends(line, [] if number else sparks, page.width)
+        page.lines.append(with_role("surface", fill_line(ends, page.width)))
 
 
 def _figure(metric: MetricResult, name: str) -> Line:
@@ -265,7 +266,7 @@ def _history_card(past: CaseHistory | None, width: int, *, passed: bool) -> tupl
     if point is not None:
         title = visible(point.title)
         last = [("last ", "muted"), glyph(Status.PASSED), (f" {title}", "muted")]
-    return both_ends(head, last, width), _sparks(past, width)
+    return join_ends(head, last, width), _sparks(past, width)
 
 
 def _sparks(past: CaseHistory | None, most: int) -> Line:

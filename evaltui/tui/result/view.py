@@ -19,7 +19,7 @@ from evaltui.tui.action_screen import bindings, start_work
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.relax import CheckScreen, RelaxScreen
-from evaltui.tui.pane import Copied, LinkedPage
+from evaltui.tui.pane import CopiedText, LinkedPage
 from evaltui.tui.result.case_result import card_of
 from evaltui.tui.result.selected import View, page_title, shown_state, write_page
 from evaltui.tui.widgets.writer import Folding, Link, Page, fold_of
@@ -35,12 +35,12 @@ from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.workbench import Workbench
 
 # What tells in a line that there is more to show of it.
-_HAS_MORE = "…{["
-_NO_DIFFERENCES = "No difference in calls, response or state"
+_CUT_ENDINGS = "…{["
+_NO_DIFFERENCES_NOTICE = "No difference in calls, response or state"
 
 
 # Seconds between two looks at what runs.
-_TICK = 0.5
+_TICK_SECONDS = 0.5
 # A screen of fewer cells has one pane, and its metrics below the differences.
 _SMALL_SCREEN = 90
 # The section of the metrics, and what folds within turns and is none.
@@ -48,16 +48,18 @@ _METRICS, _IN_TURNS = "metrics", ("turn", "calls", "arguments")
 # Lines of an unfolded metric that are brought into view.
 _CARD_ROWS = 10
 # The tints of the selected difference.
-_STRONGER = {"exp": "exp-hi", "act": "act-hi"}
+_STRONGER_ROLES = {"exp": "exp-hi", "act": "act-hi"}
 
 
-def _stronger(role: str) -> str:
+def _stronger_role(role: str) -> str:
     """The stronger role for a text of the selected difference: on a strong tint, red and green are not
     readable."""
     words = role.split()
-    if not _STRONGER.keys() & set(words):
+    if not _STRONGER_ROLES.keys() & set(words):
         return role
-    return " ".join(_STRONGER.get(word, word) for word in words if word not in ("error", "success", "muted"))
+    return " ".join(
+        _STRONGER_ROLES.get(word, word) for word in words if word not in ("error", "success", "muted")
+    )
 
 
 class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
@@ -167,7 +169,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         case = self._workbench.navigation.selection.case
         runs = run is not None and not run.over and (case is None or case in run.running)
         if runs and self._clock is None:
-            self._clock = self.set_interval(_TICK, self.follow)
+            self._clock = self.set_interval(_TICK_SECONDS, self.follow)
         elif not runs and self._clock is not None:
             self._clock.stop()
             self._clock = None
@@ -191,7 +193,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         message."""
         differences = self._differences
         if not differences:
-            self._workbench.say(_NO_DIFFERENCES)
+            self._workbench.say(_NO_DIFFERENCES_NOTICE)
             return
         at = self._workbench.navigation.difference
         number = differences.index(at) + step if at in differences else self._neighbour_index(step)
@@ -257,13 +259,13 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         at, current = self._workbench.navigation.difference, self._current
         if at is None or current is None:
             hint = f"No difference selected   {key_of('next_difference')} next difference"
-            return None if self._judged else hint if self.page.differences else _NO_DIFFERENCES
+            return None if self._judged else hint if self.page.differences else _NO_DIFFERENCES_NOTICE
         if at.kind == "judgement" or fold_of(at) in self._workbench.navigation.toggled:
             return None
         difference = self.page.differences[current]
         lines = (self.page.lines[number] for number in range(difference.first, difference.last))
         # Cut, or on one line what takes several.
-        has_more = any(mark in text for line in lines for text, _ in line for mark in _HAS_MORE)
+        has_more = any(mark in text for line in lines for text, _ in line for mark in _CUT_ENDINGS)
         return None if has_more else "Nothing more to show"
 
     def _toggle_card(self, metric: str) -> None:
@@ -338,13 +340,13 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         if number not in self._marked:
             return super().line(number)
         line = self.page.lines[number]
-        return [("▌", "bold accent"), *((text, _stronger(role)) for text, role in line)]
+        return [("▌", "bold accent"), *((text, _stronger_role(role)) for text, role in line)]
 
     def row_role(self, number: int) -> str:
         """The role of a row; rows with their own tint have none."""
         if number not in self._marked:
             return super().row_role(number)
-        return "" if any(_stronger(role) != role for _, role in self.page.lines[number]) else "current"
+        return "" if any(_stronger_role(role) != role for _, role in self.page.lines[number]) else "current"
 
     def action_accept(self) -> None:
 
@@ -406,9 +408,9 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     def action_toggle_fold(self) -> None:
         self._workbench.navigation.toggle_equal_calls()
 
-    def copied_json(self) -> Copied | None:
+    def copied_json(self) -> CopiedText | None:
         case = self._workbench.navigation.selection.case
         scored = self._workbench.outcomes.get(case)
         if scored is None:
             return None
-        return Copied(f"the result of {scored.result.eval_id} as JSON", result_as_json(scored.result))
+        return CopiedText(f"the result of {scored.result.eval_id} as JSON", result_as_json(scored.result))

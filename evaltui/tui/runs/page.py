@@ -11,6 +11,7 @@ from evaltui.core.statistics import wilson
 from evaltui.runs.listing import FailedCase, RunRow
 from evaltui.text.figures import (
     counted,
+    short_list,
     show_duration,
     show_interval,
     show_moment,
@@ -19,18 +20,17 @@ from evaltui.text.figures import (
     show_points,
     show_rate,
     show_score,
-    some_of,
 )
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, filled
-from evaltui.text.outcomes import counts, glyph
+from evaltui.text.lines import Line, Span, fill_line
+from evaltui.text.outcomes import counts_line, glyph
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
-from evaltui.views.run import lasted, rate_bar, rate_figure, selected_in
-from evaltui.workbench.state import as_shares
+from evaltui.views.run import duration_text, rate_bar, rate_figure, selection_text
+from evaltui.workbench.state import scale_to_shares
 
-_ONE_BELOW_THE_OTHER = 60
+_MIN_WIDTH_BESIDE = 60
 
 
 def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
@@ -48,7 +48,7 @@ def write_run_preview(
     page: Page, row: RunRow, failed: Sequence[FailedCase] | None, now: datetime, height: int
 ) -> None:
     """Writes a run in `height` lines: its time, its counts, the failed cases; then its facts."""
-    moment: Line = [(f"{show_moment(row.started, now)}   {lasted(row, now)}", "muted")]
+    moment: Line = [(f"{show_moment(row.started, now)}   {duration_text(row, now)}", "muted")]
     page.ends([(visible(row.title), "bold")], [] if row.problem else moment)
     if row.problem:
         page.text([(visible(row.problem), "error")])
@@ -57,9 +57,9 @@ def write_run_preview(
     if row.ending != "going on" and row.totals.evaluated:
         low, high = wilson(row.totals.passed, row.totals.evaluated)
         interval = [(f"  {show_interval(low, high)}", "muted")]
-    selected: Span = (f"   {selected_in(row)}", "muted")
+    selected: Span = (f"   {selection_text(row)}", "muted")
     page.row(
-        *counts(row.totals.counts),
+        *counts_line(row.totals.counts),
         ("   ", ""),
         rate_figure(row),
         (" ", ""),
@@ -115,7 +115,7 @@ def write_run(page: Page, row: RunRow) -> None:
         "cases",
         [
             (how_many, ""),
-            (f"  {selected_in(row)}", "muted"),
+            (f"  {selection_text(row)}", "muted"),
             *(rest if row.ending == "interrupted" and done != row.selected else []),
         ],
     )
@@ -131,13 +131,13 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("cost", [(str(row.totals.total_cost), "")])
     _write_criteria(page, list(_criteria(row)))
     if row.changed:
-        names = some_of([visible(name) for name in row.changed])
+        names = short_list([visible(name) for name in row.changed])
         page.labelled("stale", [(names, ""), (" changed after this run", "muted")])
 
 
 def _write_criteria(page: Page, criteria: Sequence[tuple[str, str]]) -> None:
     """Writes the criteria on one line, or on one line each in a narrow page."""
-    if criteria and page.width < _ONE_BELOW_THE_OTHER:
+    if criteria and page.width < _MIN_WIDTH_BESIDE:
         page.row(("  config", "muted"))
         for name, threshold in criteria:
             page.ends([(f"    {name}", "")], [(threshold, "muted")])
@@ -160,7 +160,7 @@ def _criteria(row: RunRow) -> Iterator[tuple[str, str]]:
 
 PLOT_ROWS = 8
 # Cells of what stands beside the plot and the table, and the width from which on it does.
-SIDE, _WITH_FACTS = 44, 100
+SIDE_WIDTH, _MIN_WIDTH_WITH_FACTS = 44, 100
 
 
 class RunPlot(StrEnum):
@@ -217,7 +217,7 @@ def write_plot(
             return
         values = [rate for _, rate in shown]
         partial = {place for place, (row, _) in enumerate(shown) if not row.is_whole(sets)}
-        if page.width >= _WITH_FACTS:
+        if page.width >= _MIN_WIDTH_WITH_FACTS:
             beside = _beside_plot(rows, current, base)
     else:
         show = show_money if plot is RunPlot.COST else show_duration
@@ -225,14 +225,14 @@ def write_plot(
         if most is None:
             page.row((f"{plot[0].upper()}{plot[1:]} of no run is known", "muted"))
             return
-        values, top = as_shares([value for _, value in shown]), show(most)
-        if page.width >= _WITH_FACTS and current is not None:
+        values, top = scale_to_shares([value for _, value in shown]), show(most)
+        if page.width >= _MIN_WIDTH_WITH_FACTS and current is not None:
             beside = _beside_figures(plot, show, current, base)
     roles = ["accent" if row is current else "line" for row, _ in shown]
     marks: list[Span] = [("●", "accent") if row is base else ("", "") for row, _ in shown]
-    room = page.width - (SIDE if beside else 0)
+    room = page.width - (SIDE_WIDTH if beside else 0)
     for number, line in enumerate(column_plot(values, roles, room, height - 1, marks, top, partial)):
-        page.lines.append([*filled(line, room), *(beside[number] if number < len(beside) else [])])
+        page.lines.append([*fill_line(line, room), *(beside[number] if number < len(beside) else [])])
 
 
 def _beside_figures(
@@ -243,11 +243,11 @@ def _beside_figures(
         [(show(plot.of(current)), "bold accent"), (f"   {plot}", "muted")],
     ]
     if base is not None and base is not current:
-        lines += [[], _base_line(base, show(plot.of(base)))]
+        lines += [[], _base_text(base, show(plot.of(base)))]
     return lines
 
 
-def _base_line(base: RunRow, figure: str) -> Line:
+def _base_text(base: RunRow, figure: str) -> Line:
     return [("base ● ", "muted"), (visible(base.title), ""), (f"  {figure}", "muted")]
 
 
@@ -263,15 +263,15 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
         ],
     ]
     if base is not None and base is not current and (before := pass_rate(base)) is not None:
-        lines += [[], _base_line(base, show_rate(before))]
-        if _same_cases(current, base):
+        lines += [[], _base_text(base, show_rate(before))]
+        if _have_same_cases(current, base):
             points = round((rate - before) * 100)
             role = "success" if points > 0 else "error" if points < 0 else "muted"
             change = show_points(before, rate) if points else "no change"
             lines.append([(change, f"bold {role}"), (" to the base", "muted")])
         else:
             lines.append([("other cases than the base", "muted")])
-    over = [row for row in rows if row.ending == "over" and _same_cases(row, current)]
+    over = [row for row in rows if row.ending == "over" and _have_same_cases(row, current)]
     alike = [(own_rate, row) for row in over if (own_rate := pass_rate(row))]
     if alike:
         best, of = max(alike, key=lambda rated: rated[0])
@@ -279,6 +279,6 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
     return lines
 
 
-def _same_cases(first: RunRow, second: RunRow) -> bool:
+def _have_same_cases(first: RunRow, second: RunRow) -> bool:
     mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (first, second))
     return mine == theirs

@@ -13,8 +13,8 @@ from textual.message import Message
 
 from evaltui.text.figures import counted, show_elapsed, show_moment, show_number, show_rate
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, cells, pad
-from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
+from evaltui.text.lines import Line, cells, join_ends, pad
+from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings, start_work
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from evaltui.runs.listing import RunRow
 
 # Cells of the figures beside the plot, of a moment, of a bar.
-_FIGURES, _WHEN, _BAR = 14, 8, 8
+_FIGURES_WIDTH, _WHEN_WIDTH, _BAR_WIDTH = 14, 8, 8
 # From this many rows on, the plot is one of columns.
-_WITH_COLUMNS = 6
+_MIN_PLOT_COLUMNS = 6
 
 
 class RecentRun(NamedTuple):
@@ -50,7 +50,7 @@ def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: dateti
         none: Line = [("No runs yet", "muted"), (f"   {key_of('run_all')}", "bold accent")]
         return [[*none, (" runs all cases", "muted")]], 1
     plot = _plot(runs, width, height)
-    lines = [*plot, *([[]] if plot and height > _WITH_COLUMNS + 1 else [])]
+    lines = [*plot, *([[]] if plot and height > _MIN_PLOT_COLUMNS + 1 else [])]
     shown = runs[: max(1, height - len(lines))]
     digits = max(2, *(len(_number(run.row)) for run in shown))
     figures = max(len(_figures(run.row)) for run in shown)
@@ -68,17 +68,17 @@ def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
     newest = whole[-1]
     rate: Line = [(show_rate(pass_rate(newest.row) or 0.0), "bold accent")]
     passed: Line = [(f"{_figures(newest.row)} passed", "muted")]
-    if height < _WITH_COLUMNS:
+    if height < _MIN_PLOT_COLUMNS:
         rates = [pass_rate(run.row) for run in whole]
-        line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES - 6) :]
-        return [both_ends(line, [*rate, (" ", ""), *passed], width)]
+        line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES_WIDTH - 6) :]
+        return [join_ends(line, [*rate, (" ", ""), *passed], width)]
     roles = ["accent" if run is newest else "line" for run in done]
     partial = {place for place, run in enumerate(done) if not run.is_whole}
     rates = [pass_rate(run.row) for run in done]
-    columns = column_plot(rates, roles, width - _FIGURES, min(4, height - 3), hollow=partial)
+    columns = column_plot(rates, roles, width - _FIGURES_WIDTH, min(4, height - 3), hollow=partial)
     which = "" if newest is done[-1] or not newest.row.number else f"run {newest.row.number}"
     beside = [rate, passed, [(which, "muted")], *[[] for _ in columns[3:]]]
-    return [both_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
+    return [join_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
 
 
 def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *, is_newest: bool) -> Line:
@@ -86,30 +86,30 @@ def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *
     row = run.row
     left: Line = [(f"{_number(row):>{digits}} ", "bold" if is_newest else "")]
     if row.problem:
-        return [*left, (pad(_short(row.started, now), _WHEN), "muted"), (" unreadable", "error")]
+        return [*left, (pad(_short_moment(row.started, now), _WHEN_WIDTH), "muted"), (" unreadable", "error")]
     if row.ending == "going on":
         elapsed = show_elapsed(max(0.0, (now - row.started).total_seconds()))
-        left += [glyph(RUNNING), (f" {elapsed:<{_WHEN - 2}}", "")]
+        left += [glyph(RUNNING), (f" {elapsed:<{_WHEN_WIDTH - 2}}", "")]
     else:
-        left.append((pad(_short(row.started, now), _WHEN), "muted"))
-    parts = [(row.totals.counts.get(status, 0), ROLES[status]) for status in COUNTED]
-    left += [(" ", ""), *stacked_bar(parts, row.selected, _BAR), (f" {_figures(row):>{figures}}", "")]
+        left.append((pad(_short_moment(row.started, now), _WHEN_WIDTH), "muted"))
+    parts = [(row.totals.counts.get(status, 0), ROLES[status]) for status in COUNTED_STATUSES]
+    left += [(" ", ""), *stacked_bar(parts, row.selected, _BAR_WIDTH), (f" {_figures(row):>{figures}}", "")]
     note: Line = [(visible(row.name), "accent")] if row.name else []
     if not row.name and not run.is_whole:
         note = [(counted(row.selected, "case"), "muted")]
     elif not row.name and run.changed:
         note = [(visible(run.changed[0]), "muted")]
-    return both_ends(left, note, width, gap=1, least=cells(left))
+    return join_ends(left, note, width, gap=1, least=cells(left))
 
 
 def _number(row: RunRow) -> str:
     return str(row.number) if row.number else "adk" if row.is_of_adk else ""
 
 
-def _short(at: datetime, now: datetime) -> str:
+def _short_moment(at: datetime, now: datetime) -> str:
     """A moment in few cells: `12 s ago`, `27 min`, `14:05`, `22 Nov`."""
     text = show_moment(at, now)
-    if len(text) <= _WHEN:
+    if len(text) <= _WHEN_WIDTH:
         return text
     first, second, *rest = text.split()
     return f"{first} {second}" if rest else second
@@ -122,9 +122,9 @@ def _figures(row: RunRow) -> str:
     return f"{show_number(row.totals.passed)}/{show_number(row.totals.cases)}"
 
 
-_MOST = 24
+_MAX_RUNS = 24
 # Seconds between two looks at the clock.
-_TICK = 1.0
+_TICK_SECONDS = 1.0
 
 
 class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
@@ -153,7 +153,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return [(counted(count, "run"), "muted")] if count else []
 
     def on_mount(self) -> None:
-        self.set_interval(_TICK, self._read_again)
+        self.set_interval(_TICK_SECONDS, self._read_again)
 
     def follow(self) -> None:
         """Lists the runs again when one has started or ended."""
@@ -170,7 +170,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._show()
 
     def _show(self) -> None:
-        rows = [self._runs.row(path) for path in (self._runs.paths or ())[:_MOST]]
+        rows = [self._runs.row(path) for path in (self._runs.paths or ())[:_MAX_RUNS]]
         self._shown = [self._of_now(row) for row in rows if row is not None]
         sets = {case.path for case in self._workbench.sets.every_case()}
         runs = [RecentRun(row, self._runs.changed_in(row.path), row.is_whole(sets)) for row in self._shown]

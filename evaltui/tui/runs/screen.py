@@ -22,7 +22,7 @@ from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.compare.screen import ComparisonScreen
 from evaltui.tui.dialogs.framed import RUNS, FramedScreen
 from evaltui.tui.dialogs.prompt import PromptScreen
-from evaltui.tui.runs.page import PLOT_ROWS, SIDE, RunPlot, write_plot, write_run, write_side
+from evaltui.tui.runs.page import PLOT_ROWS, SIDE_WIDTH, RunPlot, write_plot, write_run, write_side
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.run import ListedRun, run_line, run_table
@@ -32,12 +32,12 @@ from evaltui.workbench.runs.run_list import RunList, RunTarget, refuses_to_resum
 from evaltui.workbench.workbench import Workbench
 
 # The width from which on the failures of the current run stand at the right.
-_WITH_SIDE = 140
-_WIDEST = 400
+_MIN_WIDTH_WITH_SIDE = 140
+_MAX_WIDTH = 400
 # Seconds.
-_TICK = 1.0
+_TICK_SECONDS = 1.0
 # Actions that need a run.
-_OF_A_RUN = frozenset(("open", "set_base", "compare", "rename", "resume_run"))
+_RUN_ACTIONS = frozenset(("open", "set_base", "compare", "rename", "resume_run"))
 
 
 class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
@@ -61,20 +61,20 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
             RunRows(self.workbench, self._runs, id="runs-rows"),
             PageLines(self._write_run, can_focus=False, id="runs-details"),
         )
-        yield PageLines(self._write_plot, can_focus=False, indent=0, widest=_WIDEST, id="runs-plot")
+        yield PageLines(self._write_plot, can_focus=False, indent=0, widest=_MAX_WIDTH, id="runs-plot")
         yield Horizontal(table, PageLines(self._write_side, can_focus=False, id="runs-side"), id="runs-body")
 
     def on_mount(self) -> None:
         super().on_mount()
         self.action_reload()
-        self.set_interval(_TICK, self._read_again)
+        self.set_interval(_TICK_SECONDS, self._read_again)
 
     async def on_unmount(self) -> None:
         await self._runs.close()
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
-        self.set_class(event.size.width >= _WITH_SIDE, "-wide")
+        self.set_class(event.size.width >= _MIN_WIDTH_WITH_SIDE, "-wide")
         # What is as high as its room is written once that is known.
         self.call_after_refresh(self.draw_around)
 
@@ -119,7 +119,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     def _write_plot(self, page: Page) -> None:
         """Writes a figure of the last runs, the newest at the right, the current one in the accent role."""
-        most = max(1, (page.width - SIDE) // 2)
+        most = max(1, (page.width - SIDE_WIDTH) // 2)
         rows = [row for path in (self._runs.paths or ())[:most] if (row := self._runs.row(path))]
         current = self.rows.current
         height = min(PLOT_ROWS + 1, self.query_one("#runs-plot").size.height)
@@ -129,7 +129,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     def _write_side(self, page: Page) -> None:
         path = self.rows.current
-        if self.size.width < _WITH_SIDE or path is None or (row := self._runs.row(path)) is None:
+        if self.size.width < _MIN_WIDTH_WITH_SIDE or path is None or (row := self._runs.row(path)) is None:
             return
         height = self.query_one("#runs-side").size.height
         write_side(page, row, None if row.problem else self._runs.failures_of(row), height)
@@ -146,7 +146,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
             return reason
         if action_id == "plot_runs":
             return None if len(self._runs.paths or ()) > 1 else "A plot needs at least 2 runs"
-        return self._refusal_of_run(action_id) if action_id in _OF_A_RUN else None
+        return self._refusal_of_run(action_id) if action_id in _RUN_ACTIONS else None
 
     def _refusal_of_run(self, action_id: str) -> str | None:
         path, bench = self.rows.current, self.workbench

@@ -30,10 +30,10 @@ from evaltui.project.templates import (
 )
 from evaltui.runs.listing import read_row, stored_runs
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, pad
-from evaltui.text.outcomes import counts
+from evaltui.text.lines import Line, join_ends, pad
+from evaltui.text.outcomes import counts_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings, start_work
 from evaltui.tui.dialogs.prompt import (
@@ -49,7 +49,7 @@ from evaltui.tui.dialogs.prompt import (
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
-from evaltui.workbench.actions import BY_ID, Scope
+from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.state import READ_ONLY, Opening
 
 
@@ -110,14 +110,14 @@ class StarterScreen(FormScreen[bool]):
 
 
 _TUI = Path(__file__).parents[1]
-_MOST_FOUND = 3
+_MAX_FOUND = 3
 # Actions besides opening a listed agent, with a remark each.
-_WITHOUT_AGENTS = (
+_STARTER_ACTIONS = (
     ("create_starter", "Agent, 3 eval cases, config; runs offline"),
     ("open_demo", "The loop in a minute, in a temporary folder"),
 )
 _OPEN_FOLDER = ("open_folder", "An agent, or a folder of agents")
-_LOOKED_FOR = "agent.py, __init__.py or root_agent.yaml with root_agent or app"
+_AGENT_FILES = "agent.py, __init__.py or root_agent.yaml with root_agent or app"
 
 
 class Choice(NamedTuple):
@@ -167,7 +167,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         recent = [] if agents or read_only else recent_agents()
         self._recent = [path for path in recent if path != folder.resolve()]
         self._message = ""
-        self._actions = [_OPEN_FOLDER] if agents else [*_WITHOUT_AGENTS, _OPEN_FOLDER]
+        self._actions = [_OPEN_FOLDER] if agents else [*_STARTER_ACTIONS, _OPEN_FOLDER]
         self._choices = [
             *(Choice(partial(self._agent_line, name), folder / name) for name in agents),
             *(Choice(partial(_action_line, *way), way[0]) for way in self._actions),
@@ -192,7 +192,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     def _header(self, width: int) -> Line:
         agents = counted(len(self._agents), "agent") if self._agents else "no agent"
         left: Line = [(" evaltui", "bold accent"), (f"  {visible(short_path(self._folder))}", "muted")]
-        return both_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
+        return join_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
 
     # The page above the list
 
@@ -203,15 +203,15 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         else:
             page.text([("! ", "bold warning"), (f"No agent in {visible(short_path(self._folder))}", "bold")])
             page.lines.append([])
-            page.labelled("looked for", [(_LOOKED_FOR, "")])
-            page.labelled("found", [(_found_in(self._folder), "")])
+            page.labelled("looked for", [(_AGENT_FILES, "")])
+            page.labelled("found", [(_folder_contents(self._folder), "")])
         page.section(("Open" if self._agents else "Next", "bold"))
 
     # The list
 
     def _agent_line(self, name: str, width: int) -> Line:
         longest = min(30, max(map(len, self._agents)))
-        line: Line = [(pad(visible(_end_of(name, longest)), longest), "bold")]
+        line: Line = [(pad(visible(_path_end(name, longest)), longest), "bold")]
         facts = self._facts.get(name)
         if facts is not None and facts.problem:
             line.append((f"  ! {visible(facts.problem)}", "error"))
@@ -225,7 +225,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
                 (pad(f"  {visible(facts.model)}", min(24, models) + 2) if models else "", "muted"),
                 (f"  {sets}", "muted"),
             ]
-        return both_ends(line, self._outcomes.get(name, []), width)
+        return join_ends(line, self._outcomes.get(name, []), width)
 
     def _line(self, number: int, is_current: bool) -> Line:
         width = max(20, self.query_one(PageLines).page.width - 1)
@@ -246,7 +246,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def refusal(self, action_id: str) -> str | None:
         # Whoever may look at one folder need not be shown every other.
-        if self._read_only and (BY_ID[action_id].acts or action_id == "open_folder"):
+        if self._read_only and (ACTIONS_BY_ID[action_id].acts or action_id == "open_folder"):
             return READ_ONLY
         if action_id != "create_starter":
             return None
@@ -296,7 +296,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
         hint = "Path, relative to the current folder"
         self.app.push_screen(
-            PromptScreen(dialog_name("open_folder"), "", _no_folder, hint, is_path=True), named
+            PromptScreen(dialog_name("open_folder"), "", _folder_problem, hint, is_path=True), named
         )
 
 
@@ -311,12 +311,12 @@ class ChooserKeys(ActionLine):
         if self.screen is not self.app.screen:
             return []
         return [
-            (action, [(f" {key_of(action)}", "bold accent"), (f" {BY_ID[action].short} ", "muted")])
+            (action, [(f" {key_of(action)}", "bold accent"), (f" {ACTIONS_BY_ID[action].short} ", "muted")])
             for action in self._actions
         ]
 
 
-def _end_of(name: str, width: int) -> str:
+def _path_end(name: str, width: int) -> str:
     """The end of a path in `width` cells, in whole parts; at least the last one."""
     parts = name.split("/")
     ends = (name if not first else f"…/{'/'.join(parts[first:])}" for first in range(len(parts)))
@@ -324,7 +324,7 @@ def _end_of(name: str, width: int) -> str:
 
 
 def _action_line(action: str, remark: str, width: int) -> Line:
-    key, title = key_of(action), BY_ID[action].title
+    key, title = key_of(action), ACTIONS_BY_ID[action].title
     return [(pad(key, 4), "bold accent"), (pad(title, 24), "bold"), (f"  {remark}", "muted")]
 
 
@@ -332,7 +332,7 @@ def _recent_line(path: Path, width: int) -> Line:
     return [("    ", ""), (pad("Recent agent", 24), "muted"), (f"  {visible(short_path(path))}", "")]
 
 
-def _found_in(folder: Path) -> str:
+def _folder_contents(folder: Path) -> str:
     """The content of a folder without agent, in a few words."""
     try:
         names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
@@ -343,7 +343,7 @@ def _found_in(folder: Path) -> str:
     code = [name for name in names if name.endswith(".py")]
     shown = code or names
     what = counted(len(code), "Python file") if code else counted(len(names), "entry", "entries")
-    return visible(f"{what}: {some_of(shown, _MOST_FOUND)}")
+    return visible(f"{what}: {short_list(shown, _MAX_FOUND)}")
 
 
 def _last_outcome(agent_dir: Path) -> Line:
@@ -354,13 +354,13 @@ def _last_outcome(agent_dir: Path) -> Line:
     except SettingsError:
         return []
     runs = stored_runs(store)
-    return counts(read_row(runs[0]).totals.counts) if runs else []
+    return counts_line(read_row(runs[0]).totals.counts) if runs else []
 
 
 def _path_of(text: str) -> Path:
     return typed_path(text.strip())
 
 
-def _no_folder(text: str) -> str | None:
+def _folder_problem(text: str) -> str | None:
     """Why a folder cannot be opened; None where it can."""
     return None if text.strip() and is_there(_path_of(text)) else "No such file or folder"

@@ -11,10 +11,10 @@ from evaltui.project.agent_source import SourcePlace, root_place, source_lines
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.workspace import Workspace
 from evaltui.runner.python_check import python_lines
-from evaltui.text.figures import counted, plural, show_number, some_of
+from evaltui.text.figures import counted, plural, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
-from evaltui.text.syntax import code
+from evaltui.text.syntax import code_lines
 from evaltui.text.values import cut, visible
 from evaltui.tui.main.status import FRAMEWORKS
 from evaltui.tui.widgets.writer import Page, write_error
@@ -23,8 +23,8 @@ from evaltui.workbench.agent.first_minute import error_place, missing_package
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.workbench import Workbench
 
-_MOST_TOOLS = 20
-_TITLE = 24
+_MAX_TOOLS = 20
+_TITLE_WIDTH = 24
 
 
 class Choice(NamedTuple):
@@ -84,7 +84,7 @@ def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choic
         choices.append(Choice(len(page.lines), offer.action))
         key = key_of(offer.action)
         head: Line = [(f"  {offer.number:2}", "faint"), (pad(key, 8), "bold accent")]
-        page.row(*head, (pad(offer.title, _TITLE), "bold"), (f"{offer.remark}", "muted"))
+        page.row(*head, (pad(offer.title, _TITLE_WIDTH), "bold"), (f"{offer.remark}", "muted"))
     return choices
 
 
@@ -119,7 +119,7 @@ def _python(interpreter: Interpreter, version: str) -> Line:
 def _write_empty_sets(page: Page, sets: OpenSets) -> None:
     names = [visible(eval_set.path.name) for eval_set in sets.listed]
     if names:
-        page.labelled(plural(len(names), "eval set"), [(some_of(names), ""), ("  no cases yet", "muted")])
+        page.labelled(plural(len(names), "eval set"), [(short_list(names), ""), ("  no cases yet", "muted")])
 
 
 def _write_tools(page: Page, info: Json) -> None:
@@ -127,14 +127,14 @@ def _write_tools(page: Page, info: Json) -> None:
     if not tools:
         return
     page.section((counted(len(tools), "tool"), "bold"))
-    heads = [_signature(tool) for tool in tools[:_MOST_TOOLS]]
+    heads = [_signature(tool) for tool in tools[:_MAX_TOOLS]]
     width = min(max(map(cells, heads)), page.width // 2)
     for tool, head in zip(tools, heads, strict=False):
         space = " " * max(1, width - cells(head) + 2)
         about = str(tool.get("description") or "").strip().partition("\n")[0]
         page.row(("  ", ""), *head, (space, ""), (visible(about), "muted"))
-    if len(tools) > _MOST_TOOLS:
-        page.row((f"  and {show_number(len(tools) - _MOST_TOOLS)} more", "muted"))
+    if len(tools) > _MAX_TOOLS:
+        page.row((f"  and {show_number(len(tools) - _MAX_TOOLS)} more", "muted"))
 
 
 def _write_skipped(page: Page, workspace: Workspace | None) -> None:
@@ -214,7 +214,7 @@ def write_source(page: Page, place: SourcePlace) -> None:
     page.blank()
     lines, current = source_lines(place), place.line
     lexer = "json" if place.path.suffix == ".json" else "python"
-    coloured = code("\n".join(text.expandtabs(4) for _, text in lines), lexer)
+    coloured = code_lines("\n".join(text.expandtabs(4) for _, text in lines), lexer)
     for (number, _), line in zip(lines, coloured, strict=False):
         mark = ("▌", "bold error") if number == current else (" ", "")
         row = [(text, f"{role} act" if number == current else role) for text, role in line]

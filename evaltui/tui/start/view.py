@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_source import SourcePlace, root_place
 from evaltui.text.lines import Line, Span
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pane import Copied, PagePane
+from evaltui.tui.pane import CopiedText, PagePane
 from evaltui.tui.start.page import Choice, write_start
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.tui.widgets.writer import Page
@@ -44,7 +44,7 @@ def _is_at(eval_id: str, workbench: Workbench, _: Scope) -> bool:
     return navigation.selection.eval_id == eval_id and navigation.difference is not None
 
 
-def _at_expectation(workbench: Workbench, scope: Scope) -> bool:
+def _is_at_expectation(workbench: Workbench, scope: Scope) -> bool:
     return workbench.navigation.selection.eval_id == "half_refund" and scope in (Scope.CASE, Scope.FIELD)
 
 
@@ -60,7 +60,7 @@ def _own_case_passes(workbench: Workbench, _: Scope) -> bool:
     return case is not None and workbench.outcomes.status(case) == "PASSED"
 
 
-STEPS = (
+TOUR_STEPS = (
     TourStep("Four cases are run: three will fail", (), partial(_is_at, "cancel_order")),
     TourStep(
         "The wording is new. Accept it: it becomes expected",
@@ -74,7 +74,7 @@ STEPS = (
         partial(_passes, "arrived_broken"),
         "x, ↓, enter",
     ),
-    TourStep("Next: the case is wrong. Go to what it expects", ("f", "n", "e"), _at_expectation),
+    TourStep("Next: the case is wrong. Go to what it expects", ("f", "n", "e"), _is_at_expectation),
     TourStep(
         "Edit 52 to 25: it is scored as you type",
         ("enter", "backspace", "backspace", "2", "5", "enter"),
@@ -96,7 +96,7 @@ STEPS = (
     TourStep("Save the chat as a case", ("ctrl+t", "enter"), lambda workbench, _: workbench.chat.has_saved),
     TourStep("Run your case: it passes", ("r",), _own_case_passes),
 )
-END = "Done: chat, save, run, accept or relax.  Yours: evaltui new DIR"
+TOUR_END = "Done: chat, save, run, accept or relax.  Yours: evaltui new DIR"
 
 
 class StartView(PagePane, can_focus=True, inherit_bindings=False):
@@ -136,12 +136,12 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
         ready = self._workbench.agent.error is None
         self._current = int(ready and self._workbench.has_chatted)
 
-    def copied(self) -> Copied | None:
+    def copied(self) -> CopiedText | None:
         """The command that installs a missing package; else the page."""
         agent = self._workbench.agent
         missing = missing_package(agent.dir, agent.error, agent.address.interpreter) if agent.error else None
         if missing is not None and missing.command:
-            return Copied("the command", missing.command)
+            return CopiedText("the command", missing.command)
         return super().copied()
 
     def source(self) -> SourcePlace | None:
@@ -203,7 +203,7 @@ class TourLine(OneLine):
     @property
     def step(self) -> TourStep | None:
         """The current step; None at the end."""
-        return STEPS[self.index] if self.index < len(STEPS) else None
+        return TOUR_STEPS[self.index] if self.index < len(TOUR_STEPS) else None
 
     def follow(self, scope: Scope) -> None:
         """Shows the first step that is not done; the focus is in `scope`. No key is pressed automatically."""
@@ -214,7 +214,7 @@ class TourLine(OneLine):
     def line(self, width: int) -> Line:
         step = self.step
         if step is None:
-            return [(" Demo ", "chip"), (" ✓ ", "bold success"), (END, "")]
+            return [(" Demo ", "chip"), (" ✓ ", "bold success"), (TOUR_END, "")]
         keys = step.shown_keys or ", ".join(map(key_name, step.keys))
-        number = f" Demo {self.index + 1}/{len(STEPS)} "
+        number = f" Demo {self.index + 1}/{len(TOUR_STEPS)} "
         return [(number, "chip"), (f"  {keys}", "bold accent"), (f"  {step.text}", "")]

@@ -21,12 +21,12 @@ from evaltui.workbench.chat.controller import NO_RUN
 from evaltui.workbench.messages import ChatProgressed, ResultsChanged, RunProgressed
 from evaltui.workbench.workbench import Workbench
 
-_SOURCE = 7
-_MOST_CASE = 22
+_SOURCE_WIDTH = 7
+_MAX_CASE = 22
 # Narrower panes name the case in the details only.
-_WITH_CASES = 72
+_MIN_WIDTH_WITH_CASES = 72
 # No terminal is wider: what is not seen need not be made visible.
-_LONGEST = 1000
+_MAX_LINE = 1000
 
 
 class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
@@ -64,7 +64,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         new = self._log.total - max(0, self._drawn)
         for number in range(max(0, len(self._log) - new), len(self._log)):
             if case := self._log[number].case:
-                self._cases = max(self._cases, min(_MOST_CASE, cell_len(visible(case.eval_id))))
+                self._cases = max(self._cases, min(_MAX_CASE, cell_len(visible(case.eval_id))))
         self._drawn = self._log.total
         # Every line goes up by those that were dropped, but for the last one, which is followed.
         dropped = self._log.dropped - self._dropped
@@ -87,11 +87,11 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return [marker, (f"… {counted(self._log.dropped, 'earlier line')} dropped", "warning")]
         printed = self._log[number - self._above]
         role = "warning" if printed.source == "stderr" else "muted"
-        line: Line = [marker, (pad(visible(printed.source), _SOURCE), role)]
-        if self._cases and self.line_width >= _WITH_CASES:
+        line: Line = [marker, (pad(visible(printed.source), _SOURCE_WIDTH), role)]
+        if self._cases and self.line_width >= _MIN_WIDTH_WITH_CASES:
             case = visible(printed.case.eval_id) if printed.case else ""
             line += [(pad(case, self._cases), "muted"), ("  ", "")]
-        return [*line, (visible(printed.text[:_LONGEST].replace("\t", "    ")), "")]
+        return [*line, (visible(printed.text[:_MAX_LINE].replace("\t", "    ")), "")]
 
     def open_current(self) -> None:
         self.action_open_details()

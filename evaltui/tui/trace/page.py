@@ -6,10 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaltui.core.trace.span_lines import KIND_ROLES, TIMED, Scale, short, text_of, tokens_of, what_line
+from evaltui.core.trace.span_lines import (
+    KIND_ROLES,
+    TIMED_KINDS,
+    Scale,
+    one_line,
+    span_body_line,
+    text_of,
+    tokens_of,
+)
 from evaltui.core.trace.spans import Span, SpanKind, SpanTree, TimeSpent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
-from evaltui.text.lines import Line, both_ends, cells, filled, pad
+from evaltui.text.lines import Line, cells, fill_line, join_ends, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.outcomes import GLYPHS, ROLES
 from evaltui.text.plots import bar, column_plot, waterfall_bar
@@ -18,18 +26,18 @@ from evaltui.tui.widgets.writer import Page
 if TYPE_CHECKING:
     from evaltui.runs.history import CaseHistory
 
-_GUTTER = 3
-_LABEL = 6
-_DURATION, _BETWEEN = 7, 2
+_GUTTER_WIDTH = 3
+_LABEL_WIDTH = 6
+_DURATION_WIDTH, _GAP = 7, 2
 # Times are a picture where there is room for it.
-WITH_BARS = 90
+MIN_WIDTH_WITH_BARS = 90
 # Cells of the shortest bar that says something, and the spans of a long trace that its columns are made for.
-_LEAST_BAR, _MOST_MEASURED = 12, 1_000
+_MIN_BAR, _MAX_MEASURED = 12, 1_000
 # Seconds: of a span that is long, and of a case whose quarters can be told apart.
-_LONG, _LEAST_WHOLE = 0.5, 0.004
-_MOST_INDENT = 6
+_LONG_SHARE, _MIN_SCALE = 0.5, 0.004
+_MAX_INDENT = 6
 # Cells that no row has.
-_UNCUT = 10_000
+_UNCUT_WIDTH = 10_000
 _MARKS: Mapping[str, Text] = {
     "changed": ("≠", "error"),
     "moved": ("↕", "error"),
@@ -49,16 +57,18 @@ class Columns:
 
     @classmethod
     def of(cls, tree: SpanTree) -> Columns:
-        measured = tree.spans[:_MOST_MEASURED]
-        left = max((cells(_left(span, "", 0)) for span in measured if span.kind in TIMED), default=0)
-        tokens = max((len(_tokens(span)) for span in measured), default=0)
+        measured = tree.spans[:_MAX_MEASURED]
+        left = max(
+            (cells(_left_line(span, "", 0)) for span in measured if span.kind in TIMED_KINDS), default=0
+        )
+        tokens = max((len(_tokens_text(span)) for span in measured), default=0)
         return cls(Scale.of(tree.spans, tree.turns), left, max(tokens, len("tokens")) if tokens else 0)
 
     def bar(self, width: int) -> int:
         """Width of the bars in rows of `width`: at most a third, and at most what the arguments leave; 0 for
         no bars."""
-        room = width - _GUTTER - self.left - self.tokens - _DURATION - 3 * _BETWEEN
-        return 0 if width < WITH_BARS or room < _LEAST_BAR else min(width // 3, room)
+        room = width - _GUTTER_WIDTH - self.left - self.tokens - _DURATION_WIDTH - 3 * _GAP
+        return 0 if width < MIN_WIDTH_WITH_BARS or room < _MIN_BAR else min(width // 3, room)
 
 
 def axis_line(columns: Columns, width: int) -> Line:
@@ -67,15 +77,15 @@ def axis_line(columns: Columns, width: int) -> Line:
     whole = columns.scale.end - columns.scale.start
     labels = ["0", *(show_duration(whole * quarter / 4) for quarter in (1, 2, 3))]
     marks = ""
-    if whole >= _LEAST_WHOLE and len(set(labels)) == len(labels):
+    if whole >= _MIN_SCALE and len(set(labels)) == len(labels):
         for quarter, label in enumerate(labels):
             place = room * quarter // 4
             # Where they would touch, every other one is enough.
             if not marks or len(marks) < place <= room - len(label):
                 marks = pad(marks, place) + label
     right: Line = [("tokens".rjust(columns.tokens), "faint")] if columns.tokens else []
-    right += [(" " * _BETWEEN, ""), (pad(marks, room), "faint")] if room else []
-    return both_ends([], [*right, (f"{'time':>{_DURATION + _BETWEEN}}", "faint")], width, least=0)
+    right += [(" " * _GAP, ""), (pad(marks, room), "faint")] if room else []
+    return join_ends([], [*right, (f"{'time':>{_DURATION_WIDTH + _GAP}}", "faint")], width, least=0)
 
 
 def span_line(
@@ -94,70 +104,70 @@ def span_line(
     `op` is the diff operation of a call, `status` the verdict of a turn, `is_live` tells whether an open span
     may still end, `named` whether the name of a model is shown.
     """
-    right = _right(span, columns, width, "…" if is_live else UNKNOWN)
+    right = _right_line(span, columns, width, "…" if is_live else UNKNOWN)
     room = width - cells(right) - 1
-    left = [*_gutter(span, folded, op), *_left(span, status, room - _GUTTER, named=named)]
-    return [*filled(left, room), (" ", ""), *right]
+    left = [*_gutter_line(span, folded, op), *_left_line(span, status, room - _GUTTER_WIDTH, named=named)]
+    return [*fill_line(left, room), (" ", ""), *right]
 
 
 def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, named: bool = True) -> str:
     """The whole text of a row that is cut; "" where it is fully visible."""
-    room = width - cells(_right(span, columns, width, UNKNOWN)) - 1 - _GUTTER
-    full = _left(span, status, _UNCUT, named=named)
+    room = width - cells(_right_line(span, columns, width, UNKNOWN)) - 1 - _GUTTER_WIDTH
+    full = _left_line(span, status, _UNCUT_WIDTH, named=named)
     return "".join(text for text, _ in full).strip() if cells(full) > room else ""
 
 
-def _gutter(span: Span, folded: bool, op: str) -> Line:
+def _gutter_line(span: Span, folded: bool, op: str) -> Line:
     """The diff mark of a call, and the fold mark."""
     fold = "▸" if folded else "▾" if span.kind == "turn" and span.children else ""
     marks: Line = [_MARKS[op]] if op in _MARKS else []
     marks += [(fold, "muted")] if fold else []
-    return filled(marks, _GUTTER)
+    return fill_line(marks, _GUTTER_WIDTH)
 
 
-def _left(span: Span, status: str, room: int, *, named: bool = True) -> Line:
+def _left_line(span: Span, status: str, room: int, *, named: bool = True) -> Line:
     if span.kind == "turn":
-        return _turn(span, status)
-    indent: Text = ("  " * min(_MOST_INDENT, span.depth - 1), "")
+        return _turn_line(span, status)
+    indent: Text = ("  " * min(_MAX_INDENT, span.depth - 1), "")
     role = "error" if span.failed and span.kind == "agent" else KIND_ROLES.get(span.kind, "muted")
-    kind: Text = (pad(span.kind, max(_LABEL, len(span.kind) + 1)), role)
+    kind: Text = (pad(span.kind, max(_LABEL_WIDTH, len(span.kind) + 1)), role)
     if span.kind == "error":
-        kind = (pad("! error", _LABEL + 2), "error")
-    return [indent, kind, *what_line(span, room - cells([indent, kind]), named=named)]
+        kind = (pad("! error", _LABEL_WIDTH + 2), "error")
+    return [indent, kind, *span_body_line(span, room - cells([indent, kind]), named=named)]
 
 
-def _turn(span: Span, status: str) -> Line:
+def _turn_line(span: Span, status: str) -> Line:
     number = "Start" if span.turn is None else f"Turn {span.turn + 1}"
     line: Line = [(number, "bold error" if span.failed else "bold")]
     if status:
         line += [(" ", ""), (GLYPHS[status], ROLES[status])]
     message = span.events[0].content if span.events and span.events[0].kind == "user" else None
-    return [*line, ("  ", ""), (short(text_of(message)), "muted")]
+    return [*line, ("  ", ""), (one_line(text_of(message)), "muted")]
 
 
-def _tokens(span: Span) -> str:
+def _tokens_text(span: Span) -> str:
     if span.kind == "agent" and span.tokens:
         return show_number(span.tokens)
     return tokens_of(span.usage) if span.kind == "model" else ""
 
 
-def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
+def _right_line(span: Span, columns: Columns, width: int, unknown: str) -> Line:
     """Tokens, bar and time; `unknown` stands for the time of a span without end."""
-    if span.kind not in TIMED and span.kind != "turn":
+    if span.kind not in TIMED_KINDS and span.kind != "turn":
         return []
     shown = unknown if span.is_open else show_duration(span.seconds)
-    time = f"{shown:>{_DURATION + _BETWEEN}}"
-    took: Text = (time, "bold" if span.seconds >= _LONG else "muted")
+    time = f"{shown:>{_DURATION_WIDTH + _GAP}}"
+    took: Text = (time, "bold" if span.seconds >= _LONG_SHARE else "muted")
     if span.kind == "turn":
         return [took]
-    if width < WITH_BARS:
-        return [(_tokens(span), "muted"), took]
-    right: Line = [(_tokens(span).rjust(columns.tokens), "muted")]
+    if width < MIN_WIDTH_WITH_BARS:
+        return [(_tokens_text(span), "muted"), took]
+    right: Line = [(_tokens_text(span).rjust(columns.tokens), "muted")]
     if room := columns.bar(width):
-        role = "error" if span.failed else TIMED[span.kind]
+        role = "error" if span.failed else TIMED_KINDS[span.kind]
         start, end = columns.scale
         drawn = waterfall_bar(span.start - start, span.end - start, end - start, room, role)
-        right += [(" " * _BETWEEN, ""), *drawn]
+        right += [(" " * _GAP, ""), *drawn]
     return [*right, took]
 
 
@@ -165,8 +175,8 @@ def _right(span: Span, columns: Columns, width: int, unknown: str) -> Line:
 
 # Lines of the times, and of the plot of the last runs with its heading.
 TIMES_ROWS, PLOT_ROWS = 5, 6
-_MOST_PLOT = 8
-_MOST_RUNS = 40
+_MAX_PLOT = 8
+_MAX_RUNS = 40
 
 
 def write_time_spent(
@@ -189,16 +199,19 @@ def write_time_spent(
         share = seconds / spent.whole if spent.whole else 0.0
         is_unknown = kind in unknown
         what = f"calls {UNKNOWN}" if is_unknown else what
-        left: Line = [("   ", ""), (pad(kind, 9), TIMED.get(kind, "muted"))]
-        left += [(f"{UNKNOWN if is_unknown else show_duration(seconds):>{_DURATION}}", "bold"), ("  ", "")]
-        left += [*bar(share, room, TIMED.get(kind, "muted")), (f"  {what}", "muted")]
+        left: Line = [("   ", ""), (pad(kind, 9), TIMED_KINDS.get(kind, "muted"))]
+        left += [
+            (f"{UNKNOWN if is_unknown else show_duration(seconds):>{_DURATION_WIDTH}}", "bold"),
+            ("  ", ""),
+        ]
+        left += [*bar(share, room, TIMED_KINDS.get(kind, "muted")), (f"  {what}", "muted")]
         page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
 
 
 def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
     """Writes a column for each of the last runs of the case: its height is the duration, its colour the
     outcome."""
-    points = [point for point in past.points if point.summary.seconds is not None][-_MOST_RUNS:]
+    points = [point for point in past.points if point.summary.seconds is not None][-_MAX_RUNS:]
     seconds = [point.summary.seconds or 0.0 for point in points]
     if len(points) < 2:
         return
@@ -212,7 +225,7 @@ def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
         [(f"p50 {p50}   p95 {p95}", "muted")],
     ]
     shares = [duration / longest for duration in seconds]
-    plot = column_plot(shares, roles, page.width - 30, min(_MOST_PLOT, height), top=show_duration(longest))
+    plot = column_plot(shares, roles, page.width - 30, min(_MAX_PLOT, height), top=show_duration(longest))
     for number, line in enumerate(plot):
         page.ends(line, facts[number] if number < len(facts) else [])
 

@@ -8,14 +8,14 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.graph import AgentUse, Graph, graph_of
-from evaltui.core.trace.model_calls import STAND_IN
-from evaltui.core.trace.span_lines import KIND_ROLES, came_of, part_of, tokens_of
+from evaltui.core.trace.model_calls import SCRIPTED_PREFIX
+from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of
 from evaltui.core.trace.spans import Request, Span, request_of
 from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
-from evaltui.text.syntax import arguments_line, code
+from evaltui.text.syntax import arguments_line, code_lines
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.widgets.writer import Page, write_code, write_json
@@ -24,7 +24,7 @@ from evaltui.workbench.case.editors import place_of_agent, place_of_tool
 
 _MAX_VALUE = 160
 # More of what was there before is read in the log.
-_MOST_CONTENTS = 200
+_MAX_CONTENTS = 200
 _SOURCE_LINES = 60
 
 
@@ -39,7 +39,7 @@ def write_head(page: Page, span: Span, call: int) -> None:
     left += [(f"  {turn}", "muted")] if turn and span.kind != "turn" else []
     throttled = f"throttled {show_duration(span.throttled)}, " if span.throttled else ""
     page.ends(left, [(throttled + (UNKNOWN if span.is_open else show_duration(span.seconds)), "muted")])
-    facts = _facts(span)
+    facts = _span_facts(span)
     if facts:
         page.blank()
     for label, value in facts:
@@ -66,7 +66,7 @@ def _name_of(span: Span) -> str:
     return ""
 
 
-def _facts(span: Span) -> list[tuple[str, str]]:
+def _span_facts(span: Span) -> list[tuple[str, str]]:
     usage = span.usage or {}
     parts = [
         ("prompt_token_count", "in"),
@@ -78,17 +78,17 @@ def _facts(span: Span) -> list[tuple[str, str]]:
     if span.kind == "agent" and span.tokens:
         tokens = show_number(span.tokens)
     answered = span.event("model_response")
-    origin = came_of(answered.content) if answered is not None and answered.content else ""
+    origin = answer_summary(answered.content) if answered is not None and answered.content else ""
     facts = [
         ("agent", visible(span.agent) if span.kind != "agent" else ""),
         ("tokens", tokens),
         ("response", visible(origin)),
-        ("recording", _recording(span)),
+        ("recording", _recording_text(span)),
     ]
     return [(label, value) for label, value in facts if value]
 
 
-def _recording(span: Span) -> str:
+def _recording_text(span: Span) -> str:
     """The source of the response, live or recorded; "" where it is unknown."""
     data = {key: value for event in span.events for key, value in event.data.items()}
     if data.get("replayed"):
@@ -99,7 +99,7 @@ def _recording(span: Span) -> str:
         return f"stub from the {visible(str(data['stubbed']))}"
     if span.kind != "model" or not span.event("model_request"):
         return ""
-    return "scripted, offline" if _name_of(span).startswith(STAND_IN) else "live"
+    return "scripted, offline" if _name_of(span).startswith(SCRIPTED_PREFIX) else "live"
 
 
 def write_events(page: Page, events: Sequence[Event]) -> None:
@@ -179,14 +179,14 @@ def _titled_texts(event: Event) -> list[tuple[str, str]]:
     return [(title, text) for title, text in texts if text]
 
 
-NO_REQUEST = "No request known: this framework, or this agent, reports none"
+NO_REQUEST_NOTE = "No request known: this framework, or this agent, reports none"
 
 
 def write_request(page: Page, request: Request | None) -> None:
     """Writes the new part since the request before, then instruction, tools and config, then the full
     text."""
     if request is None:
-        page.text([(NO_REQUEST, "muted")])
+        page.text([(NO_REQUEST_NOTE, "muted")])
         return
     page.labelled("model", [(visible(request.model), "")])
     for change in request.changes:
@@ -212,7 +212,7 @@ def write_request(page: Page, request: Request | None) -> None:
 
 def _write_contents(page: Page, request: Request) -> None:
     page.section(("Contents", "bold"), ("  + new", "muted"))
-    left_out = max(0, len(request.contents) - _MOST_CONTENTS)
+    left_out = max(0, len(request.contents) - _MAX_CONTENTS)
     if left_out:
         page.row((f"   … {counted(left_out, 'earlier content')}", "muted"))
     for number, content in enumerate(request.contents[left_out:], left_out):
@@ -328,7 +328,7 @@ def _write_source(page: Page, agent: AgentState, place: SourcePlace | None) -> N
     page.ends([(visible(place.shown(agent.dir)), "underline function")], opens)
     page.blank()
     width = len(str(lines[-1][0]))
-    coloured = code("\n".join(text for _, text in lines), "python")
+    coloured = code_lines("\n".join(text for _, text in lines), "python")
     for (number, _), line in zip(lines, coloured, strict=False):
         is_place = number == place.line
         mark: Line = [("▌" if is_place else " ", "bold accent"), (f"{number:>{width}}  ", "muted")]

@@ -21,11 +21,11 @@ from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.inspector import Inspected, Inspector, Room
-from evaltui.tui.pane import CASE_MESSAGES, Beside, Copied, Pane
+from evaltui.tui.pane import CASE_MESSAGES, Beside, CopiedText, Pane
 from evaltui.tui.trace.page import (
+    MIN_WIDTH_WITH_BARS,
     PLOT_ROWS,
     TIMES_ROWS,
-    WITH_BARS,
     Columns,
     axis_line,
     cut_text,
@@ -82,9 +82,9 @@ class TraceFilter(FilterLine):
 
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
-_MOST_AT_ONCE = 4_000
-_ROOM = Room(from_width=122, least=42, most=60, from_height=32)
-_DIFFERS = ("changed", "moved", "extra")
+_MAX_EVENTS_AT_ONCE = 4_000
+_INSPECTOR_ROOM = Room(from_width=122, least=42, most=60, from_height=32)
+_DIFFERING_OPS = ("changed", "moved", "extra")
 
 
 class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
@@ -110,7 +110,9 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._columns = Columns.of(self._outline.tree)
         self._axis = DrawnLine(self._draw_axis, id="trace-axis")
         self._summary = Summary(self._write_summary, can_focus=False, id="trace-summary")
-        self._inspector = Inspector(workbench, self, self._inspected_span, _ROOM, id="trace-inspector")
+        self._inspector = Inspector(
+            workbench, self, self._inspected_span, _INSPECTOR_ROOM, id="trace-inspector"
+        )
 
     def above(self) -> Widget:
         return self._axis
@@ -172,7 +174,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         current = self._current()
         if trace is not None:
             event_count = self._outline.tree.events
-            self._outline.add(trace.events[event_count : event_count + _MOST_AT_ONCE])
+            self._outline.add(trace.events[event_count : event_count + _MAX_EVENTS_AT_ONCE])
             if self._outline.tree.events < len(trace.events):
                 self.call_later(self.follow)
         if self._outline.search != self._workbench.navigation.trace_search:
@@ -306,7 +308,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def _share_height(self) -> None:
         """Gives the summary the rows that the spans do not need, if these are enough."""
         rows = self._outline.rows
-        self._axis.display = bool(rows) and self.line_width - 2 >= WITH_BARS
+        self._axis.display = bool(rows) and self.line_width - 2 >= MIN_WIDTH_WITH_BARS
         frame = self.parent.size.height if isinstance(self.parent, Widget) else 0
         room = frame - self._axis.display - self.line_count
         shown = bool(rows) and room > TIMES_ROWS and not (self._trace and self._trace.live)
@@ -372,12 +374,12 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         span = self._current()
         return None if span is None else source_of(span, self._workbench.agent)
 
-    def copied(self) -> Copied | None:
+    def copied(self) -> CopiedText | None:
         span = self._current()
         if span is None or not span.events:
             return None
         events = [event.to_json() for event in span.events]
-        return Copied(f"the {span.kind}", json.dumps(events, indent=2, ensure_ascii=False))
+        return CopiedText(f"the {span.kind}", json.dumps(events, indent=2, ensure_ascii=False))
 
     def open_current(self) -> None:
         self.action_open_details()
@@ -417,7 +419,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def step_difference(self, step: int) -> None:
         """Goes to the next or previous call that is not as expected; wraps at the end."""
         spans, current = self._outline.tree.spans, self._current()
-        differing = [span for span in spans if self._op(span) in _DIFFERS]
+        differing = [span for span in spans if self._op(span) in _DIFFERING_OPS]
         if not differing:
             self._workbench.say("No difference in the trace")
             return
@@ -462,5 +464,5 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         )
         what = self._case, trace.run, trace.repeat, trace.chat, span.number
         state = len(span.events), span.end, self._workbench.outcomes.results.version
-        first = "Expected" if self._op(span) in _DIFFERS else FIRST_TAB.get(span.kind, "Event")
+        first = "Expected" if self._op(span) in _DIFFERING_OPS else FIRST_TAB.get(span.kind, "Event")
         return Inspected(what, state, tabs, first)

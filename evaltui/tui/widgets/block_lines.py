@@ -11,7 +11,7 @@ from evaltui.text.lines import Line
 from evaltui.tui.widgets.lines import LineView
 
 # What was drawn last is drawn again with every piece of a streamed text.
-_KEPT = 512
+_MAX_CACHED = 512
 
 
 class BlockLines(LineView, can_focus=True, inherit_bindings=False):
@@ -96,7 +96,7 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
     def _block(self, number: int) -> list[Line]:
         block = self._written.get(number)
         if block is None:
-            if len(self._written) >= _KEPT:
+            if len(self._written) >= _MAX_CACHED:
                 self._written.clear()
             block = self._written[number] = self.block(number)
         return block

@@ -19,18 +19,18 @@ from evaltui.text.lines import Line, wrap
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.textual_private import ExactTextArea, TextField, once
+from evaltui.tui.textual_private import ExactTextArea, TextField, call_later_once
 from evaltui.tui.theme import palette
 from evaltui.tui.widgets.lines import paint
 from evaltui.workbench.actions import Scope
 
 # Terminals paste the end of a line as a carriage return.
-_ENDS_OF_LINES = re.compile(r"\s*[\r\n]\s*")
+_LINE_ENDS = re.compile(r"\s*[\r\n]\s*")
 
 
-def as_one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """Joins lines to one, for values such as names."""
-    return _ENDS_OF_LINES.sub(" ", text.strip("\r\n"))
+    return _LINE_ENDS.sub(" ", text.strip("\r\n"))
 
 
 class OneLineInput(TextField, Input):
@@ -44,10 +44,10 @@ class OneLineInput(TextField, Input):
         event.prevent_default()
         event.stop()
         if event.text:
-            self.replace(as_one_line(event.text), *self.selection)
+            self.replace(join_lines(event.text), *self.selection)
 
     def action_paste(self) -> None:
-        self.replace(as_one_line(self.app.clipboard), *self.selection)
+        self.replace(join_lines(self.app.clipboard), *self.selection)
 
 
 class FieldText(ExactTextArea):
@@ -104,12 +104,12 @@ class FieldLine(FieldText):
         if insert.find("\n") == len(insert) - 1:
             # A line that was copied as a whole.
             return insert[:-1]
-        return as_one_line(insert) if self.one_line else insert
+        return join_lines(insert) if self.one_line else insert
 
 
-_MOST_LINES = 3
+_MAX_LINES = 3
 # Seconds without a further letter: of a word that is typed or pasted at once, only the whole is looked for.
-_PAUSE = 0.005
+_PAUSE_SECONDS = 0.005
 
 
 class FilterLine(OneLineInput):
@@ -153,7 +153,7 @@ class FilterLine(OneLineInput):
     def on_input_changed(self) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._timer = once(self, _PAUSE, self.apply)
+        self._timer = call_later_once(self, _PAUSE_SECONDS, self.apply)
 
     def apply(self) -> None:
         """Applies the typed text."""
@@ -170,7 +170,7 @@ class FilterLine(OneLineInput):
 
     def _write_below(self) -> None:
         # Textual would break a longer one into lines.
-        example = " ".join(_fitting(self.example, self.content_size.width, 1))
+        example = " ".join(_fit_words(self.example, self.content_size.width, 1))
         self.placeholder = self.idle if self.idle and not self.has_focus else example
         below = self._remark()
         if below != self._below:
@@ -182,10 +182,10 @@ class FilterLine(OneLineInput):
         """The problem of the filter, or a hint while it is empty."""
         width = max(8, self.content_size.width)
         if problem := self.problem():
-            return wrap([(f"! {visible(problem)}", "warning")], width)[:_MOST_LINES]
+            return wrap([(f"! {visible(problem)}", "warning")], width)[:_MAX_LINES]
         if not self.has_focus or self.value:
             return []
-        return [[("   ".join(_fitting(self.examples, width, 3)), "muted")]]
+        return [[("   ".join(_fit_words(self.examples, width, 3)), "muted")]]
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
@@ -194,7 +194,7 @@ class FilterLine(OneLineInput):
         return paint(self, self._below[y - 1], width) if y <= len(self._below) else Strip.blank(width)
 
 
-def _fitting(words: Sequence[str], width: int, gap: int) -> list[str]:
+def _fit_words(words: Sequence[str], width: int, gap: int) -> list[str]:
     """The first words that fit in `width` cells."""
     fitting: list[str] = []
     for word in words:

@@ -22,14 +22,14 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from evaltui.text.glyphs import for_terminal
+from evaltui.text.glyphs import line_for_terminal
 from evaltui.text.lines import Line, Span, cells, cut, with_role
-from evaltui.text.syntax import colored
+from evaltui.text.syntax import color_json
 from evaltui.text.values import cut as cut_text
 from evaltui.tui.theme import palette
 
 # Letters; more would cover the screen.
-_MOST_OF_A_TOOLTIP = 600
+_MAX_TOOLTIP = 600
 
 
 def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> Strip:
@@ -44,7 +44,7 @@ def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> St
     base = widget.visual_style + styles.style(row)
     segments = [
         Segment(text, _rich_style(base, styles.style(role, row)))
-        for text, role in for_terminal(colored(cut(list(line), width)))
+        for text, role in line_for_terminal(color_json(cut(list(line), width)))
         if text
     ]
     return Strip(segments).adjust_cell_length(width, base.rich_style)
@@ -59,7 +59,7 @@ def content(widget: Widget, line: Sequence[Span], action: str = "") -> Content:
     """A line as content for Textual's widgets; a click on it runs `action`."""
     styles = palette(widget.app)
     click = Style.from_meta({"@click": action}) if action else Style()
-    return Content.assemble(*((text, styles.style(role) + click) for text, role in for_terminal(line)))
+    return Content.assemble(*((text, styles.style(role) + click) for text, role in line_for_terminal(line)))
 
 
 class OneLine(Widget):
@@ -152,7 +152,7 @@ def _text(line: Sequence[Span]) -> str:
     return "".join(text for text, _ in line)
 
 
-_NO_LINE: tuple[int, Line, str] = (-1, [], "")
+_EMPTY_DRAWING: tuple[int, Line, str] = (-1, [], "")
 
 
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
@@ -198,7 +198,11 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         """The content of a row: the number of its line, its texts, and its role."""
         number = self.scroll_offset.y + y
         # A copy: a line may be changed in place.
-        return (number, [*self.line(number)], self.row_role(number)) if number < self.line_count else _NO_LINE
+        return (
+            (number, [*self.line(number)], self.row_role(number))
+            if number < self.line_count
+            else _EMPTY_DRAWING
+        )
 
     def on_resize(self) -> None:
         self.lines_changed(self.line_count)
@@ -218,7 +222,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def _point_at(self, number: int) -> None:
         if number != self.pointed:
             before, self.pointed = self.pointed, number
-            full = cut_text(self.full_text(number), _MOST_OF_A_TOOLTIP) if number >= 0 else ""
+            full = cut_text(self.full_text(number), _MAX_TOOLTIP) if number >= 0 else ""
             self.tooltip = Content(full) if full else None
             self.pointer_moved(before)
 

@@ -15,10 +15,10 @@ from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.project.agent_source import SourcePlace, frames_of
 from evaltui.text.figures import counted, show_number
 from evaltui.text.glyphs import EMPTY_BAR, ascii_only
-from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, with_role, wrap, wrap_behind
-from evaltui.text.syntax import code
+from evaltui.text.lines import Line, Span, cells, cut, join_ends, pad, with_role, wrap, wrap_behind
+from evaltui.text.syntax import code_lines
 from evaltui.text.values import type_names, visible, visible_block
-from evaltui.text.word_diff import words
+from evaltui.text.word_diff import diff_words
 from evaltui.tui.widgets.lines import ScrolledLines
 from evaltui.views.difference import DifferenceAt
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 MAX_WIDTH = 110
 MIN_WIDTH = 24
 # Less of a line's left end says nothing.
-_LEAST_LEFT = 20
+_MIN_LEFT_WIDTH = 20
 # The column that holds labels such as `user` and `answer 0.92`.
-LABEL = 12
+LABEL_WIDTH = 12
 
 
 NO_SIDES: Mapping[str, Any] = {}
@@ -87,7 +87,7 @@ class Folding:
         return (usual or self.all_open) != (key in self.toggled)
 
 
-NOT_FOLDED, ALL_OPEN = Folding(), Folding(all_open=True)
+DEFAULT_FOLDING, OPEN_FOLDING = Folding(), Folding(all_open=True)
 
 
 class Lines(MutableSequence[Line]):
@@ -221,7 +221,7 @@ class Page:
     def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
         """Writes a line with two texts; the left one is cut, the right one dropped if there is no room."""
         ending = [*right, (" ", "")] if right else []
-        self._add(both_ends(left, ending, self.width, least=min(self.width, _LEAST_LEFT)), left)
+        self._add(join_ends(left, ending, self.width, least=min(self.width, _MIN_LEFT_WIDTH)), left)
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
         """Writes a wrapped text behind `first`, or below it where that leaves too little room."""
@@ -232,7 +232,7 @@ class Page:
 
     def hanging(self, spans: Sequence[Span], indent: int) -> None:
         """Writes a wrapped text whose continuation lines start behind `indent` cells."""
-        for number, line in enumerate(wrap(spans, max(8, self.width - indent), more=indent)):
+        for number, line in enumerate(wrap(spans, max(8, self.width - indent), extra_lead=indent)):
             self.lines.append(line if number == 0 else [(" " * indent, ""), *line])
 
     def block(self, spans: Sequence[Span], indent: int) -> None:
@@ -241,7 +241,7 @@ class Page:
 
     def labelled(self, label: str, spans: Sequence[Span], role: str = "muted") -> None:
         """Writes a text behind a label in the column that all labels share."""
-        self.text(spans, [("  " + pad(label, LABEL), role)])
+        self.text(spans, [("  " + pad(label, LABEL_WIDTH), role)])
 
 
 _MAX_PROBLEMS = 200
@@ -271,7 +271,9 @@ def write_sentences(page: Page, sentences: Sequence[str]) -> None:
         page.text([(visible(sentence), "")], [("  · ", "warning")])
 
 
-def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is_told: bool = False) -> None:
+def write_error(
+    page: Page, error: ErrorInfo, folding: Folding = OPEN_FOLDING, *, is_told: bool = False
+) -> None:
     """Writes an error and its place in the user's code, without the first line and the place where they are
     shown above; then the traceback, which may be folded."""
     text = error.text.partition("\n")[2] if is_told else error.text
@@ -284,7 +286,7 @@ def write_error(page: Page, error: ErrorInfo, folding: Folding = ALL_OPEN, *, is
     page.blank()
     trace = error.traceback.rstrip("\n").split("\n")
     is_open = folding.is_open("traceback", usual=False)
-    if folding is not ALL_OPEN:
+    if folding is not OPEN_FOLDING:
         frames = sum(line.lstrip().startswith('File "') for line in trace)
         head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Traceback", "bold")]
         page.fold("traceback", head, [(counted(frames, "frame"), "muted")])
@@ -303,7 +305,7 @@ def write_json(page: Page, value: Any, indent: int = 2) -> None:
 
 def write_code(page: Page, text: str, lexer: str, indent: int = 2) -> None:
     """Writes code behind `indent` cells; continuation lines are indented once more."""
-    for line in code(text, lexer):
+    for line in code_lines(text, lexer):
         above = len(page.lines)
         first = line[0][0] if line else ""
         margin = indent + len(first) - len(first.lstrip(" "))
@@ -321,12 +323,12 @@ def fold_of(at: DifferenceAt) -> str:
 def write_sides(page: Page, sides: Mapping[str, Any]) -> None:
     """Writes both sides of a difference in full, with the differing words tinted."""
     texts = {side: _side_text(value) for side, value in sides.items()}
-    parts = words(texts.get("expected", ""), texts.get("actual", "")) if len(texts) > 1 else ()
+    parts = diff_words(texts.get("expected", ""), texts.get("actual", "")) if len(texts) > 1 else ()
     kinds = type_names(*sides.values()) if len(sides) == 2 else None
     for number, (side, text) in enumerate(texts.items()):
         page.row((f"      {side}", "muted"), (f"  {kinds[number]}" if kinds else "", "faint"))
         lexer = "markdown" if isinstance(sides[side], str) and "\n" in text else "json"
-        spans: Line = [span for line in code(text, lexer) for span in (*line, ("\n", ""))][:-1]
+        spans: Line = [span for line in code_lines(text, lexer) for span in (*line, ("\n", ""))][:-1]
         place = 0
         own, tint = ("removed", "exp-hi") if side == "expected" else ("added", "act-hi")
         for op, part in parts:

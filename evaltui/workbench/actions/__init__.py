@@ -9,7 +9,7 @@ from evaltui.workbench.actions.chat import CHAT
 from evaltui.workbench.actions.edit import EDIT
 from evaltui.workbench.actions.files import FILES
 from evaltui.workbench.actions.run import RUN
-from evaltui.workbench.actions.screen import GO, LISTED, LOOK
+from evaltui.workbench.actions.screen import GO, LIST_ACTIONS, LOOK
 
 __all__ = [
     "ACTIONS",
@@ -25,7 +25,7 @@ __all__ = [
     "usable_hints",
 ]
 
-_MOST_HINTS = 8
+_MAX_HINTS = 8
 
 SUBJECTS: Mapping[str, tuple[Action, ...]] = {
     "Run": RUN,
@@ -34,13 +34,13 @@ SUBJECTS: Mapping[str, tuple[Action, ...]] = {
     "Go": GO,
     "Look": LOOK,
     "Files": FILES,
-    "Lists": LISTED,
+    "Lists": LIST_ACTIONS,
 }
 """The tables of actions, by subject."""
 
 ACTIONS: tuple[Action, ...] = tuple(action for table in SUBJECTS.values() for action in table)
 
-BY_ID = {action.id: action for action in ACTIONS}
+ACTIONS_BY_ID = {action.id: action for action in ACTIONS}
 
 
 def actions_in(*scopes: Scope) -> Iterator[Action]:
@@ -61,4 +61,4 @@ def usable_hints(scope: Scope, refuses: RefusedById) -> list[Action]:
 
 def hints(scope: Scope, refuses: RefusedById) -> list[Action]:
     """The keys that the footer shows now, the most useful first; at most eight."""
-    return usable_hints(scope, refuses)[:_MOST_HINTS]
+    return usable_hints(scope, refuses)[:_MAX_HINTS]

@@ -82,7 +82,7 @@ Refusal = Callable[[Workbench], str | None]
 """Why an action cannot be done now, as a sentence; None where it can."""
 
 
-def not_read(workbench: Workbench) -> str | None:
+def refuse_until_read(workbench: Workbench) -> str | None:
     """Refuses as long as the eval sets have not been read."""
     return "Loading eval sets…" if workbench.sets.workspace is None else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from evaltui.workbench.actions.action import Action, no_cases, not_read
+from evaltui.workbench.actions.action import Action, no_cases, refuse_until_read
 from evaltui.workbench.result.acceptable import refuses_in_list, refuses_in_result
 from evaltui.workbench.workbench import Workbench
 
@@ -65,12 +65,12 @@ def _json_read_only(workbench: Workbench) -> str | None:
 
 def _no_place(workbench: Workbench) -> str | None:
     """Why a new case cannot be added. Without any set, a set is created first."""
-    if reason := not_read(workbench):
+    if reason := refuse_until_read(workbench):
         return reason
     return _file_read_only(workbench) if workbench.sets.listed else None
 
 
-def _not_relaxable(workbench: Workbench) -> str | None:
+def _cannot_relax(workbench: Workbench) -> str | None:
     at = workbench.navigation.difference
     if at is None:
         return "No difference selected"
@@ -88,12 +88,12 @@ EDIT: tuple[Action, ...] = (
         acts=True),
     Action("relax", "Relax…", "x", "result",
         "Add a rule that lets this argument differ, or a check of this response; of a call, go to its metric",
-        _not_relaxable, rank=2, acts=True),
+        _cannot_relax, rank=2, acts=True),
     Action("edit_case", "Edit case", "e", "cases", "Go to the case and edit it", _no_case, acts=True),
     Action("new_case", "New case", "o", "cases start",
         "Add a case below this one", _no_place, rank=30, acts=True),
     Action("new_set", "New set…", "O", "cases start",
-        "Create an eval set in a file of its own", not_read, acts=True),
+        "Create an eval set in a file of its own", refuse_until_read, acts=True),
     Action("duplicate", "Duplicate", "d", "cases case",
         "Duplicate the case, the turn or the call below itself", _no_editable_case,
         do=lambda bench: _set_editing().duplicate(bench.editing), refusals={"case": _case_read_only},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.text.figures import show_number
-from evaltui.workbench.actions.action import Action, not_read
+from evaltui.workbench.actions.action import Action, refuse_until_read
 from evaltui.workbench.workbench import Workbench
 
 
@@ -29,7 +29,7 @@ FILES: tuple[Action, ...] = (
         acts=True),
     Action("import_traces", "Import traces…", "I", "cases start",
         "Add a conversation of recorded traces as a case: type, paste or drag the path of the file",
-        not_read, acts=True),
+        refuse_until_read, acts=True),
     Action("criteria", "Edit criteria", "m", "main",
         "Choose metrics, thresholds and options for this set",
         lambda bench: "No set selected" if bench.navigation.selection.path is None else None, rank=60,

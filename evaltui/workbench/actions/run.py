@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.text.keys import key_of
-from evaltui.workbench.actions.action import Action, not_read
+from evaltui.workbench.actions.action import Action, refuse_until_read
 from evaltui.workbench.state import nothing_to_cancel
 from evaltui.workbench.workbench import Workbench
 
@@ -121,7 +121,7 @@ RUN: tuple[Action, ...] = (
         lambda bench: f"Run in progress ({key_of('cancel_run')} cancels)" if bench.runs.is_running else None,
         refusals={"runs": None, "matrix": None}),
     Action("runs", "Open runs", "H", "main",
-        "List earlier runs to open, compare, name or resume them", not_read, rank=70, footer="runs"),
+        "List earlier runs to open, compare, name or resume them", refuse_until_read, rank=70, footer="runs"),
     Action("compare", "Compare", "equals_sign", "runs recent_runs matrix",
         "Compare this run with the base, else with the previous one; in a matrix the trajectories of a case",
         rank=10),
@@ -132,7 +132,7 @@ RUN: tuple[Action, ...] = (
     Action("swap_runs", "Swap base and candidate", "equals_sign", "comparison",
         "Compare the runs in the other direction", rank=20, footer="swap"),
     Action("matrix", "Open matrix", "V", "main",
-        "Compare the variants of the agent, case by case, with pass rates and costs", not_read),
+        "Compare the variants of the agent, case by case, with pass rates and costs", refuse_until_read),
     Action("run_more", "Run more repeats…", "r", "matrix",
         "Run the case more often in this variant, on a set all of its cases", rank=20,
         footer="more repeats", acts=True),
@@ -145,7 +145,7 @@ RUN: tuple[Action, ...] = (
         "Show an earlier matrix", rank=70, footer="other matrix"),
     Action("sessions", "Receive sessions", "T", "main",
         "Receive traces over OTLP, and score each session against its nearest case once it is complete",
-        not_read, acts=True),
+        refuse_until_read, acts=True),
     Action("toggle_trajectories", "Show new trajectories", "n", "sessions",
         "Calls that turns of sessions make and turns of no case; Save as case… takes an example of one",
         rank=20, footer="trajectories"),
@@ -154,7 +154,7 @@ RUN: tuple[Action, ...] = (
         footer=lambda bench: "stop listening" if bench.received.is_on else "listen",
         acts=True),
     Action("watch", "Toggle watch mode", "w", "main",
-        "Run affected cases after every save of a file of the agent", not_read,
+        "Run affected cases after every save of a file of the agent", refuse_until_read,
         do=lambda bench: bench.watch.switch(), rank=70,
         footer=lambda bench: "watch off" if bench.watch.on else "watch", acts=True),
     Action("run_waiting", "Run stale cases", "W", "main",

@@ -91,7 +91,7 @@ LOOK: tuple[Action, ...] = (
 # fmt: on
 
 # fmt: off
-LISTED: tuple[Action, ...] = (
+LIST_ACTIONS: tuple[Action, ...] = (
     Action("form_toggle", "Toggle", "space", "form", "Switch on or off, or choose the next value"),
     Action("form_edit", "Edit value", "e f2", "form", "Type the value on this row"),
     Action("open", "Open", "enter",

@@ -192,7 +192,7 @@ class AgentState:
     async def compare_files(self, *, after_run: bool = False) -> None:
         """Counts a change of the files that differ from when they were compared last, and of its Python.
 
-        `after_run`, the agent has written some itself, see `is_read_only`.
+        During and `after_run`, the agent has written some itself, see `is_read_only`.
         """
 
         before, self._contents = self._contents, await asyncio.to_thread(self._contents_now)
@@ -316,10 +316,10 @@ class AgentState:
             await self.warm_hosts.close()
 
 
-MOST_LINES = 20_000
+MAX_LINES = 20_000
 # A program can print megabytes without a line break.
-LONGEST_LINE = 10_000
-MOST_CHARACTERS = 8_000_000
+MAX_LINE_LENGTH = 10_000
+MAX_CHARACTERS = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,11 +350,11 @@ class Console:
         self.total = 0
 
     def add(self, run: int, source: str, text: str, case: CaseId | None) -> None:
-        line = PrintedLine(run, source, text[:LONGEST_LINE], case, max(0, len(text) - LONGEST_LINE))
+        line = PrintedLine(run, source, text[:MAX_LINE_LENGTH], case, max(0, len(text) - MAX_LINE_LENGTH))
         self._lines.append(line)
         self._characters += len(line.text)
         self.total += 1
-        while len(self._lines) > MOST_LINES or self._characters > MOST_CHARACTERS:
+        while len(self._lines) > MAX_LINES or self._characters > MAX_CHARACTERS:
             self._characters -= len(self._lines.popleft().text)
 
     def __len__(self) -> int:

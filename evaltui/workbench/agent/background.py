@@ -17,13 +17,13 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 # Seconds after which is said what is being done.
-_NOTICEABLE = 0.3
+_NOTICEABLE_SECONDS = 0.3
 
 # Values that are known at most.
-_MOST_KNOWN = 1000
+_MAX_VALUES = 1000
 
 # Cases whose objects take noticeably long to be looked through.
-_MANY = 500
+_MANY_CASES = 500
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Progress:
         self.done += 1
 
 
-async def in_thread(work: Callable[[], _T], progress: Progress) -> _T:
+async def run_in_thread(work: Callable[[], _T], progress: Progress) -> _T:
     """Runs long work in a thread and returns its result; it ends early when the caller is cancelled.
 
     The work sees the cancellation in `progress`. Garbage collection is off meanwhile: many objects are
@@ -65,7 +65,7 @@ async def in_thread(work: Callable[[], _T], progress: Progress) -> _T:
         raise
     finally:
         if collects:
-            if progress.done >= _MANY:
+            if progress.done >= _MANY_CASES:
                 gc.freeze()
             gc.enable()
 
@@ -132,7 +132,7 @@ class Lookups(Generic[Key, Value]):
                 self._pending.pop(key, None)
                 self._values.pop(key, None)
                 self._values[key] = version, value
-            while len(self._values) > _MOST_KNOWN:
+            while len(self._values) > _MAX_VALUES:
                 del self._values[next(iter(self._values))]
             self._messages.publish(self._message())
 
@@ -154,10 +154,10 @@ class Background:
         """Starts a task. The caller that awaits its result can be cancelled, the task cannot."""
         task = asyncio.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_end)
         return asyncio.shield(task)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _on_end(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self._messages.say(f"{type(error).__name__}: {error}")
@@ -177,7 +177,7 @@ class Background:
             shown = True
             self._messages.say(what)
 
-        timer = asyncio.get_running_loop().call_later(_NOTICEABLE, show)
+        timer = asyncio.get_running_loop().call_later(_NOTICEABLE_SECONDS, show)
         try:
             yield
         finally:

@@ -13,7 +13,7 @@ from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.project.folders import agent_folder
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.packages import install_command, package_of
-from evaltui.text.values import nearest
+from evaltui.text.values import nearest_word
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import AgentChanged, Messages, WorkbenchMessage
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from evaltui.project.watching import Changed
 
 # Cases of a starter.
-_FEW = 3
-_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_STARTER_CASES = 3
+_MISSING_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
 def is_first_minute(sets: OpenSets) -> bool:
@@ -36,7 +36,7 @@ def is_first_minute(sets: OpenSets) -> bool:
 
 def has_few_cases(sets: OpenSets) -> bool:
     """Whether there are no more cases than a starter has."""
-    return sum(len(eval_set.cases) for eval_set in sets.listed) <= _FEW
+    return sum(len(eval_set.cases) for eval_set in sets.listed) <= _STARTER_CASES
 
 
 def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
@@ -64,7 +64,7 @@ class Missing(NamedTuple):
 
 def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter) -> Missing | None:
     """The missing package because of which the agent cannot be imported; None for another reason."""
-    match = _NO_MODULE.search(error.message)
+    match = _MISSING_MODULE.search(error.message)
     if "needs google-adk" in error.message:
         module = "google.adk"
     elif error.type == "ModuleNotFoundError" and match:
@@ -75,7 +75,7 @@ def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter)
     folder = agent_folder(agent_dir).resolve()
     top = module.split(".")[0]
     own = [path.stem for path in folder.glob("*.py")]
-    nearest_module = nearest(module.split(".")[-1], own) or ""
+    nearest_module = nearest_word(module.split(".")[-1], own) or ""
     if nearest_module or top == folder.name:
         return Missing(module, "", nearest_module)
     package = package_of(module)

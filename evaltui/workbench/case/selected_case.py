@@ -38,7 +38,7 @@ from evaltui.workbench.case.fields import (
     RowId,
     RowSource,
     object_of,
-    remove_at,
+    remove_member,
     unknown_fields,
     value_of,
     with_problems,
@@ -47,7 +47,7 @@ from evaltui.workbench.case.rows.members import with_members
 from evaltui.workbench.case.rows.session import (
     add_to_states,
     final_state_rows,
-    folded,
+    fold_rows,
     session_rows,
 )
 from evaltui.workbench.case.rows.turn_source import add_row, add_rubric, add_turn, rubric_rows
@@ -133,7 +133,7 @@ def _texts(holder: dict[str, Any], name: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
-_KNOWN = (
+_KNOWN_KEYS = (
     "eval_id",
     "conversation",
     "conversation_scenario",
@@ -152,21 +152,21 @@ def case_rows(source: RowSource) -> list[Row]:
         *session_rows(source),
         *final_state_rows(source),
         *rubric_rows(source, None),
-        *_unknown(source),
+        *_unknown_rows(source),
         *_conversation(source),
         *add_row(source),
     ]
     below = additions(source)
-    rows = [replace(row, adds=(*row.adds, *_others(row, below))) for row in _folded(source, rows)]
+    rows = [replace(row, adds=(*row.adds, *_with_additions(row, below))) for row in _fold(source, rows)]
     of_case = [problem for problem in source.problems if problem.path[: len(path)] == path]
     return with_problems(rows, of_case)
 
 
-def _folded(source: RowSource, rows: list[Row]) -> Iterable[Row]:
+def _fold(source: RowSource, rows: list[Row]) -> Iterable[Row]:
     """The rows with members of values, without those in folded turns and calls."""
     if source.toggled is None:
         return rows
-    return folded(with_members(rows, source.toggled), source.toggled)
+    return fold_rows(with_members(rows, source.toggled), source.toggled)
 
 
 def additions(source: RowSource) -> tuple[Operation, ...]:
@@ -194,7 +194,7 @@ def additions(source: RowSource) -> tuple[Operation, ...]:
     return last_turn, *add_to_states(source), add_rubrics, to_scenario
 
 
-def _others(row: Row, more: tuple[Operation, ...]) -> tuple[Operation, ...]:
+def _with_additions(row: Row, more: tuple[Operation, ...]) -> tuple[Operation, ...]:
     labels = {operation.label for operation in row.adds}
     return tuple(operation for operation in more if operation.label not in labels)
 
@@ -242,14 +242,14 @@ def _moment(timestamp: float) -> str:
         return f"{timestamp}"
 
 
-def _unknown(source: RowSource) -> Iterator[Row]:
+def _unknown_rows(source: RowSource) -> Iterator[Row]:
     # A mark of the format, which the case shows as what is not checked.
     marks = () if source.editor.checks_unspecified else (OWN_KEY,)
-    for key, value in unknown_fields(source.editor.value, (*_KNOWN, *marks)):
+    for key, value in unknown_fields(source.editor.value, (*_KNOWN_KEYS, *marks)):
         path = (*source.editor.path, key)
         shown = json.dumps(value, ensure_ascii=False)
         row_id = ("extra", "unknown", key)
-        yield Row(row_id, "fact", key, "", value, shown, quiet=True, delete=remove_at(path), path=path)
+        yield Row(row_id, "fact", key, "", value, shown, quiet=True, delete=remove_member(path), path=path)
 
 
 def _conversation(source: RowSource) -> Iterator[Row]:
@@ -418,7 +418,7 @@ class SelectedCase:
         def change(text: str) -> EditBuilder:
             args = object_of(text)
             if alike(args, call.arguments or {}):
-                return _nothing
+                return _no_edit
             return self.source.build(lambda case: case.turn(turn).call(number).replace_arguments(args))
 
         shown = json.dumps(call.arguments or {}, ensure_ascii=False, indent=2)
@@ -429,7 +429,7 @@ class SelectedCase:
         editor = self.source.editor
         value = object_of(text)
         if _lines(text) == _lines(self.text()) or alike(value, editor.value):
-            return _nothing
+            return _no_edit
         new_id = field_value(value, (), "eval_id")
         if not isinstance(new_id, str):
             raise FieldError("eval_id must be a string")
@@ -438,13 +438,13 @@ class SelectedCase:
         written = self._written or ""
 
         def build(eval_set: SetEditor) -> None:
-            own = _indented(text, written) if "\n" in written else in_one_line(text, written)
+            own = _indent_like(text, written) if "\n" in written else in_one_line(text, written)
             eval_set.replace_case(editor.number, new_id, own)
 
         return build
 
 
-def _nothing(_: SetEditor) -> None:
+def _no_edit(_: SetEditor) -> None:
     pass
 
 
@@ -454,7 +454,7 @@ def _indent(written: str) -> str:
     return last[: len(last) - len(last.lstrip())]
 
 
-def _indented(text: str, written: str) -> str:
+def _indent_like(text: str, written: str) -> str:
     """A text indented like the value that it replaces, with the same line ends."""
     indent, newline = _indent(written), "\r\n" if "\r\n" in written else "\n"
     first, *others = _lines(text.strip())

@@ -75,14 +75,14 @@ def line_of(rows: Sequence[Row | None], selection: Selection) -> int | None:
 
 
 # What a word is worth by where it is found; within one kind, tighter and earlier is better.
-_WHOLE_ID = 500.0
-_START_OF_ID = 400.0
-_WORD_OF_ID = 350.0
-_IN_ID = 300.0
-_LETTERS_OF_ID = 200.0
-_IN_SET = 150.0
-_IN_TEXT = 100.0
-_WITHIN_KIND = 50.0
+_WHOLE_ID_SCORE = 500.0
+_ID_START_SCORE = 400.0
+_ID_WORD_SCORE = 350.0
+_ID_PART_SCORE = 300.0
+_ID_LETTERS_SCORE = 200.0
+_SET_SCORE = 150.0
+_TEXT_SCORE = 100.0
+_MAX_RANGE_IN_KIND = 50.0
 
 
 @dataclass(frozen=True)
@@ -146,12 +146,12 @@ def _match(words: Sequence[str], case: StoredCase, set_id: str) -> tuple[float, 
     eval_id = case.eval_id.casefold()
     total, marked = 0.0, set[int]()
     for word in words:
-        worth, places = _in_id(word, eval_id)
+        worth, places = _score_in_id(word, eval_id)
         if not worth:
             if word in set_id:
-                worth = _IN_SET + _WITHIN_KIND * len(word) / len(set_id)
+                worth = _SET_SCORE + _MAX_RANGE_IN_KIND * len(word) / len(set_id)
             elif any(word in text.casefold() for text in case.outline.texts):
-                worth = _IN_TEXT
+                worth = _TEXT_SCORE
             else:
                 return None
         total += worth
@@ -161,19 +161,19 @@ def _match(words: Sequence[str], case: StoredCase, set_id: str) -> tuple[float, 
     return total / len(words), shown
 
 
-def _in_id(word: str, eval_id: str) -> tuple[float, tuple[int, ...]]:
+def _score_in_id(word: str, eval_id: str) -> tuple[float, tuple[int, ...]]:
     at = eval_id.find(word)
     if at >= 0:
-        share = _WITHIN_KIND * len(word) / len(eval_id)
+        share = _MAX_RANGE_IN_KIND * len(word) / len(eval_id)
         word_start = re.search(rf"(?<![^\W_]){re.escape(word)}", eval_id)
         at = word_start.start() if word_start else at
         places = tuple(range(at, at + len(word)))
         if word == eval_id:
-            return _WHOLE_ID, places
+            return _WHOLE_ID_SCORE, places
         if at == 0:
-            return _START_OF_ID + share, places
-        return (_WORD_OF_ID if word_start else _IN_ID) + share, places
+            return _ID_START_SCORE + share, places
+        return (_ID_WORD_SCORE if word_start else _ID_PART_SCORE) + share, places
     places = _letters_in(word, eval_id)
     if not places:
         return 0.0, ()
-    return _LETTERS_OF_ID + _WITHIN_KIND * len(places) / (places[-1] - places[0] + 1), places
+    return _ID_LETTERS_SCORE + _MAX_RANGE_IN_KIND * len(places) / (places[-1] - places[0] + 1), places

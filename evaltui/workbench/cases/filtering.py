@@ -61,7 +61,7 @@ _TERM = re.compile(
     """,
     re.VERBOSE,
 )
-_WILD = re.compile("[*?]")
+_WILDCARD = re.compile("[*?]")
 _COMPARISON = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?P<sign><=|>=|<|>|=)(?P<number>.*)")
 
 
@@ -102,7 +102,7 @@ def scores_by_case(results: Mapping[CaseId, ResultRef]) -> dict[CaseId, Scores]:
     return scores
 
 
-def _folded(eval_set: EvalSetFile, field: str) -> list[tuple[str, ...]]:
+def _casefolded_texts(eval_set: EvalSetFile, field: str) -> list[tuple[str, ...]]:
     """The case-folded texts of the cases of a set in a field; those of id and messages for ""."""
     texts: Iterable[tuple[str, ...]]
     match field:
@@ -126,7 +126,7 @@ _Search = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class _Text:
+class _TextTerm:
     """A filter term: a text in a field, or in id and text where no field is named."""
 
     field: str
@@ -138,7 +138,7 @@ class _Text:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _ScoreTerm:
     """A filter term: compares the deciding score, or the scores of metrics whose name starts with `name`."""
 
     name: str
@@ -164,16 +164,16 @@ class Filter:
     `problems` are sentences on terms that cannot be read; these are ignored.
     """
 
-    texts: tuple[_Text, ...] = ()
-    scores: tuple[_Compared, ...] = ()
+    texts: tuple[_TextTerm, ...] = ()
+    scores: tuple[_ScoreTerm, ...] = ()
     statuses: frozenset[str] = frozenset()
     not_statuses: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Filter:
-        texts: list[_Text] = []
-        scores: list[_Compared] = []
+        texts: list[_TextTerm] = []
+        scores: list[_ScoreTerm] = []
         statuses: dict[bool, set[str]] = {False: set(), True: set()}
         problems: list[str] = []
         for term in _TERM.finditer(text):
@@ -189,7 +189,9 @@ class Filter:
                 name, word = "tag", word[1:]
             if term["quoted"] is not None and not word:
                 if quoted := term["quoted"].casefold():
-                    texts.append(_Text(name, _is(quoted) if name == "tag" else _contains(quoted), negated))
+                    texts.append(
+                        _TextTerm(name, _equals(quoted) if name == "tag" else _contains(quoted), negated)
+                    )
             elif not name and word.casefold() in _STATUSES:
                 statuses[negated].add(_STATUSES[word.casefold()])
             elif not name and word.casefold() in _FIELD_STARTS:
@@ -200,9 +202,9 @@ class Filter:
                     problems.append(f"{compared[0]} needs a number, e.g. {compared['name']}<0.8")
                 else:
                     sign = _COMPARE[compared["sign"]]
-                    scores.append(_Compared(compared["name"].casefold(), sign, number, negated))
+                    scores.append(_ScoreTerm(compared["name"].casefold(), sign, number, negated))
             else:
-                texts.append(_Text(name, _pattern(word.casefold(), whole=name == "tag"), negated))
+                texts.append(_TextTerm(name, _pattern(word.casefold(), whole=name == "tag"), negated))
         included, excluded = frozenset(statuses[False]), frozenset(statuses[True])
         return cls(tuple(texts), tuple(scores), included, excluded, tuple(problems))
 
@@ -214,7 +216,7 @@ def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"-?(\d+\.?\d*|\.\d+)", text) else None
 
 
-def _is(text: str) -> _Search:
+def _equals(text: str) -> _Search:
     return lambda value: value == text
 
 
@@ -225,8 +227,8 @@ def _contains(text: str) -> _Search:
 def _pattern(word: str, *, whole: bool = False) -> _Search:
     """A search for a word: anywhere in the value; with `*` or `?`, or as a `whole`, it must match the whole
     value."""
-    if not _WILD.search(word):
-        return _is(word) if whole else _contains(word)
+    if not _WILDCARD.search(word):
+        return _equals(word) if whole else _contains(word)
     return re.compile(translate(word.replace("[", "[[]"))).match
 
 
@@ -284,7 +286,7 @@ class Filtered:
     def _texts(self, eval_set: EvalSetFile, field: str) -> list[tuple[str, ...]]:
         key = eval_set.case_path, field
         if key not in self._folded:
-            self._folded[key] = _folded(eval_set, field)
+            self._folded[key] = _casefolded_texts(eval_set, field)
         return self._folded[key]
 
     def _keep(

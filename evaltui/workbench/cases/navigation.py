@@ -37,7 +37,7 @@ class CaseOrder(StrEnum):
 _OUTCOMES = ("FAILED", "ERROR", "FLAKY", "NOT_EVALUATED", "PASSED")
 
 
-def in_order(
+def sort_cases(
     eval_set: EvalSetFile,
     numbers: Sequence[int],
     order: CaseOrder,
@@ -107,7 +107,7 @@ class Marking:
     def clear(self) -> None:
         self._marked.clear()
 
-    def keep_only_in(self, sets: Iterable[EvalSetFile]) -> None:
+    def keep_existing(self, sets: Iterable[EvalSetFile]) -> None:
         """Unmarks cases that are deleted."""
         paths = {case.path for case in self._marked}
         ids = {
@@ -239,7 +239,7 @@ class Navigation:
 
     def in_order(self, eval_set: EvalSetFile, numbers: Sequence[int]) -> Sequence[int]:
         """The numbers of cases of a set in the order of the list."""
-        return in_order(eval_set, numbers, self.order, self._outcomes.get)
+        return sort_cases(eval_set, numbers, self.order, self._outcomes.get)
 
     def order_by(self, order: CaseOrder) -> None:
         self.order = order

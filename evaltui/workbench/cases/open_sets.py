@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 # As many cases are validated between two keys that are typed.
-_FEW = 20
+_FEW_CASES = 20
 
 
-class _Opened(NamedTuple):
+class _OpenedSet(NamedTuple):
     """A set that has been opened."""
 
     versions: tuple[object, object]
@@ -69,7 +69,7 @@ class OpenSets:
         """The agent's folder."""
         self._paths = paths
         self._messages = messages
-        self._opened: dict[Path, _Opened] = {}
+        self._opened: dict[Path, _OpenedSet] = {}
         # As they were before their sets were opened.
         self._configs: dict[Path, ConfigInUse | EvalSetError] = {}
         self._same_configs: dict[str, SameConfig] = {}
@@ -232,7 +232,7 @@ class OpenSets:
             config = last.config if last is not None and last.config == config else config
         if last is None or file is not last.file or config is not last.config:
             file = file.scored_by(config)
-        self._opened[path] = _Opened(versions, config, file)
+        self._opened[path] = _OpenedSet(versions, config, file)
         return file
 
     def _is_quick(self, path: Path) -> bool:
@@ -240,7 +240,7 @@ class OpenSets:
         file, open_file = self._read_already(path), self.files.get(path)
         if open_file is None or (file is not None and file.is_validated):
             return file is not None and file.is_validated
-        return sum(case.problems is None for case in open_file.document.cases) <= _FEW
+        return sum(case.problems is None for case in open_file.document.cases) <= _FEW_CASES
 
     def _versions(self, path: Path) -> tuple[object, object]:
         """The versions of a set and of its config; they change when the contents may have changed."""
@@ -253,7 +253,7 @@ class OpenSets:
 
     def _validated(self, path: Path) -> EvalSetFile:
         # It builds on pydantic, which the first frame does not wait for.
-        from evaltui.workbench.cases.validating_apart import validated_apart
+        from evaltui.workbench.cases.validating_apart import validate_apart
 
         file = self._read_already(path)
         open_file = self.files.get(path)
@@ -262,7 +262,7 @@ class OpenSets:
         if file is None:
             before = self._last_seen(path)
             file = read_eval_set_file(path, before.origin, self.agent_dir, before)
-        return file if file.is_validated else validated_apart(file)
+        return file if file.is_validated else validate_apart(file)
 
     def _edited(self, path: Path, open_file: OpenFile, *, validate: bool) -> EvalSetFile:
         return edited(self._last_seen(path), open_file.document, validate=validate)
@@ -400,7 +400,7 @@ class OpenSets:
         self._file_of_path.update((eval_set.case_path, eval_set.path) for eval_set in self.listed)
 
 
-OWN = "own"
+OWN_CONFIG = "own"
 
 
 @dataclass(frozen=True)
@@ -425,7 +425,7 @@ def choose_config(agent_dir: Path, option: str | None, *, remembers: bool = True
         if not last.is_file():
             return ChosenConfig(None, f"{name} not found; each set uses its own config")
         return ChosenConfig(last, f"All sets use {name}, as last time (--config own resets)")
-    path = None if option == OWN else Path(option)
+    path = None if option == OWN_CONFIG else Path(option)
     if path is not None and not path.is_file():
         raise ValueError(f"--config {option}: no such file")
     try:

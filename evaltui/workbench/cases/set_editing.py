@@ -21,18 +21,18 @@ from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import EditError
 from evaltui.project.eval_sets import migrated_text, read_eval_set, set_name
 from evaltui.project.folders import SET_SUFFIXES, agent_folder
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.text.keys import key_of
 from evaltui.workbench.case.case_plan import (
     Plan,
-    by_file,
-    gathered,
+    gathering_moves,
     ids_at,
+    ids_by_file,
     keys_at,
     moves,
     numbers_in_sets,
     numbers_of,
-    refusing,
+    show_errors,
 )
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.cases.navigation import CaseClipboard
@@ -79,7 +79,7 @@ def new_case(editing: Editing) -> bool:
     path, case = editing.navigation.file, editing.navigation.selection.case
     if path is None:
         return False
-    with refusing(editing.say):
+    with show_errors(editing.say):
         eval_set = SetEditor(editing.data(path))
         ids, eval_id = eval_set.eval_ids, eval_set.proposed_id
         index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else None
@@ -154,7 +154,7 @@ def rename_set(editing: Editing, path: Path, set_id: str) -> bool:
 
 def duplicate(editing: Editing) -> None:
     """Duplicates the chosen cases; in each set the copies come after its last chosen case."""
-    with refusing(editing.say):
+    with show_errors(editing.say):
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
         copies: list[CaseId] = []
@@ -167,14 +167,14 @@ def duplicate(editing: Editing) -> None:
         def done() -> None:
             editing.navigation.clear_marks()
             editing.navigation.show(Selection(*copies[0]))
-            editing.say(f"Duplicated {_named(cases)}")
+            editing.say(f"Duplicated {_name_cases(cases)}")
 
-        plan.do(f"duplicate {_named(cases)}", Selection(*copies[0]), done)
+        plan.do(f"duplicate {_name_cases(cases)}", Selection(*copies[0]), done)
 
 
 def delete(editing: Editing) -> None:
     """Deletes the chosen cases without a question: undo restores them."""
-    with refusing(editing.say):
+    with show_errors(editing.say):
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
         for path, numbers in numbers_in_sets(editing, cases).items():
@@ -182,15 +182,15 @@ def delete(editing: Editing) -> None:
 
         def done() -> None:
             editing.navigation.clear_marks()
-            editing.say(f"Deleted {_named(cases)}   {key_of('undo')} undo")
+            editing.say(f"Deleted {_name_cases(cases)}   {key_of('undo')} undo")
 
-        plan.do(f"delete {_named(cases)}", _beside(editing, cases), done)
+        plan.do(f"delete {_name_cases(cases)}", _selection_beside(editing, cases), done)
 
 
 def move(editing: Editing, step: int) -> None:
     """Moves each chosen case one place up (-1) or down (1) among the shown cases of its set."""
     filtered = editing.navigation.filtered.matching
-    with refusing(editing.say):
+    with show_errors(editing.say):
         cases = _chosen_and_seen(editing)
         plan = Plan(editing)
         for path, numbers in numbers_in_sets(editing, cases).items():
@@ -202,21 +202,21 @@ def move(editing: Editing, step: int) -> None:
             return
         direction = "up" if step < 0 else "down"
         plan.do(
-            f"move {_named(cases)} {direction}",
+            f"move {_name_cases(cases)} {direction}",
             editing.navigation.selection,
-            lambda: editing.say(f"Moved {_named(cases)} {direction}"),
+            lambda: editing.say(f"Moved {_name_cases(cases)} {direction}"),
         )
 
 
 def copy(editing: Editing, *, cut: bool = False) -> None:
     """Puts the chosen cases on the clipboard for `paste`, which moves them there if they are `cut`."""
-    with refusing(editing.say):
+    with show_errors(editing.say):
         cases = _chosen_and_seen(editing)
         paths = numbers_in_sets(editing, cases)
         sources = {path: SetEditor(editing.data(path), editing.config_for_edit(path)) for path in paths}
         editing.navigation.marking.clipboard = CaseClipboard(cases, cut, sources)
         editing.navigation.clear_marks()
-        editing.say(f"{'Cut' if cut else 'Copied'} {_named(cases)}   {key_of('paste_case')} paste")
+        editing.say(f"{'Cut' if cut else 'Copied'} {_name_cases(cases)}   {key_of('paste_case')} paste")
 
 
 def paste(editing: Editing) -> None:
@@ -224,7 +224,7 @@ def paste(editing: Editing) -> None:
     clipboard, path = editing.navigation.marking.clipboard, editing.navigation.file
     if clipboard is None or path is None:
         return
-    with refusing(editing.say):
+    with show_errors(editing.say):
         ids = SetEditor(editing.data(path)).eval_ids
         case = editing.navigation.selection.case
         index = ids.index(case.eval_id) + 1 if case and case.eval_id in ids else len(ids)
@@ -237,7 +237,7 @@ def paste(editing: Editing) -> None:
 def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index: int) -> None:
     plan = Plan(editing)
     at = index
-    for origin, eval_ids in by_file(editing, clipboard.cases).items():
+    for origin, eval_ids in ids_by_file(editing, clipboard.cases).items():
         source = clipboard.sources[origin]
         config_path = editing.sets.config_path
         if config_path(origin) == config_path(path):
@@ -245,7 +245,7 @@ def _paste_copied(editing: Editing, clipboard: CaseClipboard, path: Path, index:
         numbers = numbers_of(source, origin, eval_ids)
         source.copy_to(plan.of(path), numbers, at)
         at += len(numbers)
-    named = _named(clipboard.cases)
+    named = _name_cases(clipboard.cases)
     (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
 
     def done() -> None:
@@ -263,7 +263,7 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
     at = index
     if own := origins.pop(path, None):
         # Those that were above leave their places.
-        plan.of(path).move_cases(gathered(own, index))
+        plan.of(path).move_cases(gathering_moves(own, index))
         at = index + sum(number >= index for number in own)
     for origin, numbers in origins.items():
         if reason := editing.refuses_to_edit(origin):
@@ -276,7 +276,7 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
             zip(before, keys_at(plan.of(path), editing.sets.case_path(path), at, len(numbers)), strict=True)
         )
         at += len(numbers)
-    named = _named(clipboard.cases)
+    named = _name_cases(clipboard.cases)
     (last,) = keys_at(plan.of(path), editing.sets.case_path(path), at - 1, 1)
 
     def done() -> None:
@@ -295,12 +295,12 @@ def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
     return cases
 
 
-def _named(cases: Sequence[CaseId]) -> str:
+def _name_cases(cases: Sequence[CaseId]) -> str:
     """Cases in short: an id, or their number."""
     return cases[0].eval_id if len(cases) == 1 else counted(len(cases), "case")
 
 
-def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
+def _selection_beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
     """The selection after cases are deleted: the next shown case that stays, else the one before."""
     here = editing.navigation.selection
     eval_set = editing.sets.by_case_path(here.path)
@@ -320,7 +320,7 @@ def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:
     return Selection(eval_set.case_path, before)
 
 
-def converted(path: Path) -> tuple[EvalSet | None, tuple[Problem, ...]]:
+def convert_file(path: Path) -> tuple[EvalSet | None, tuple[Problem, ...]]:
     """The eval set in a file of an old format, None where it has errors, and its problems."""
     loaded = read_eval_set(path)
     return loaded.eval_set, loaded.problems
@@ -354,12 +354,12 @@ async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[
     return True
 
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 
 
-def chosen_named(editing: Editing) -> str:
+def name_chosen(editing: Editing) -> str:
     """The chosen cases in short: an id, or their number."""
-    return _named(editing.navigation.chosen)
+    return _name_cases(editing.navigation.chosen)
 
 
 def common_tags(editing: Editing) -> list[str]:
@@ -373,9 +373,9 @@ def tags_hint(editing: Editing) -> str:
     common = common_tags(editing)
     tags = dict.fromkeys(tag for case in editing.navigation.chosen for tag in editing.sets.tags(case))
     if some := [tag for tag in tags if tag not in common]:
-        return f"Some also have {some_of(some, _MOST_NAMED)}; these stay"
+        return f"Some also have {short_list(some, _MAX_NAMED)}; these stay"
     others = [tag for tag in editing.sets.known_tags() if tag not in common]
-    return f"Known: {some_of(others, _MOST_NAMED)}" if others else "Separated by spaces"
+    return f"Known: {short_list(others, _MAX_NAMED)}" if others else "Separated by spaces"
 
 
 def change_tags(editing: Editing, before: list[str], typed: str) -> None:
@@ -384,8 +384,8 @@ def change_tags(editing: Editing, before: list[str], typed: str) -> None:
     new_tags = typed_tags(typed)
     added = [tag for tag in new_tags if tag not in before]
     removed = {tag for tag in before if tag not in new_tags}
-    named = chosen_named(editing)
-    with refusing(editing.say):
+    named = name_chosen(editing)
+    with show_errors(editing.say):
         plan = Plan(editing)
         for path, numbers in numbers_in_sets(editing, editing.navigation.chosen).items():
             here = plan.of(path)

@@ -15,7 +15,7 @@ from pathlib import Path
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file, validated
 
 
-def give_back() -> None:
+def return_memory() -> None:
     """glibc keeps what is freed between things that stay, 50 MB of a set of 20; others give it back."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -24,19 +24,19 @@ def give_back() -> None:
 
 
 # Bytes. A smaller file is validated sooner than a process starts.
-_LARGE = 1_000_000
+_LARGE_FILE = 1_000_000
 
 
-def validated_apart(file: EvalSetFile) -> EvalSetFile:
+def validate_apart(file: EvalSetFile) -> EvalSetFile:
     """Validates a file: a large one in another process, unless that fails."""
-    if file.fingerprint is None or file.stamp is None or file.stamp[2] <= _LARGE:
+    if file.fingerprint is None or file.stamp is None or file.stamp[2] <= _LARGE_FILE:
         return validated(file)
-    result = _in_process(file) or validated(file)
-    give_back()
+    result = _validate_in_process(file) or validated(file)
+    return_memory()
     return result
 
 
-def _in_process(file: EvalSetFile) -> EvalSetFile | None:
+def _validate_in_process(file: EvalSetFile) -> EvalSetFile | None:
     """The validated set from another process; None where that fails, and where the file has changed."""
     command = [sys.executable, "-P", "-m", __name__, str(file.path)]
     try:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.conversation.waiting import WaitingCall
-from evaltui.core.cost.metering import spent_in
+from evaltui.core.cost.metering import spending_in
 from evaltui.core.cost.prices import Prices
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
@@ -26,14 +26,14 @@ from evaltui.workbench.messages import ChatProgressed, Messages
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY
 
-How = Literal["recorded", "live"]
+TurnOrigin = Literal["recorded", "live"]
 Source = Literal["result", "case"]
 
-NEW = "new chat"
+NEW_CHAT_TITLE = "new chat"
 # What the agent prints in a chat is of no run.
 NO_RUN = 0
-LOADING = "Chat is still loading"
-_OVER = (TurnStage.DONE, TurnStage.FAILED, TurnStage.CANCELLED)
+LOADING_NOTICE = "Chat is still loading"
+_ENDED_STAGES = (TurnStage.DONE, TurnStage.FAILED, TurnStage.CANCELLED)
 
 
 class ChatController:
@@ -121,12 +121,12 @@ class ChatController:
 
     def new(self, session: SessionStart | None = None, agent_name: str | None = None) -> None:
         """Starts a new conversation in the place of the shown one, and imports the agent."""
-        transcript = Transcript(NEW, session or SessionStart(), agent_name)
+        transcript = Transcript(NEW_CHAT_TITLE, session or SessionStart(), agent_name)
         self._show(transcript)
         self._go(transcript)
 
     def continue_from(
-        self, case: CaseId, turn: int | None, how: How = "recorded", source: Source = "result"
+        self, case: CaseId, turn: int | None, how: TurnOrigin = "recorded", source: Source = "result"
     ) -> None:
         """Starts a conversation at a turn of a case (from 0); None for the end of the case.
 
@@ -153,7 +153,7 @@ class ChatController:
             self._messages.say(reason)
             return
         if (transcript := self.transcript) is None:
-            transcript = Transcript(NEW)
+            transcript = Transcript(NEW_CHAT_TITLE)
             self._show(transcript)
         transcript.turns = [turn for turn in transcript.turns if turn.stage is not TurnStage.WAITING]
         self._send_next(transcript, content)
@@ -231,12 +231,12 @@ class ChatController:
         if self._agent.read_only:
             return READ_ONLY
         if self.loading:
-            return LOADING
+            return LOADING_NOTICE
         return f"Turn in progress ({key_of('cancel_turn')} cancels)" if self.answering else None
 
     def refuses_to_rewind(self) -> str | None:
         if self.loading:
-            return LOADING
+            return LOADING_NOTICE
         return None if self.transcript and self.transcript.turns else "No messages yet"
 
     def refuses_to_repeat(self) -> str | None:
@@ -262,7 +262,7 @@ class ChatController:
         nothing.
         """
         turns = self.transcript.turns if self.transcript else ()
-        over = [turn for turn in turns if turn.source == "said" and turn.stage in _OVER]
+        over = [turn for turn in turns if turn.source == "said" and turn.stage in _ENDED_STAGES]
         new = [turn for turn in over if turn not in self._priced]
         if new and (self._pricing is None or self._pricing.done()):
             self._pricing = asyncio.create_task(self._price(new))
@@ -272,7 +272,7 @@ class ChatController:
     async def _price(self, turns: list[ChatTurn]) -> None:
         prices = Prices(self._agent.settings.prices)
         for turn in turns:
-            self._priced[turn] = await spent_in(turn.events, (), prices)
+            self._priced[turn] = await spending_in(turn.events, (), prices)
         self._messages.publish(ChatProgressed())
 
     async def close(self) -> None:
@@ -336,7 +336,7 @@ class ChatController:
         self._agent.keep_host_warm()
 
     async def _continue(
-        self, loading: Transcript, case: CaseId, turn: int | None, how: How, source: Source
+        self, loading: Transcript, case: CaseId, turn: int | None, how: TurnOrigin, source: Source
     ) -> None:
         try:
             transcript = (await self.origin(case)).conversation(turn, source if how == "recorded" else None)

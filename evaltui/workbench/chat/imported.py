@@ -89,7 +89,7 @@ def save_all(agent: AgentState, editing: Editing, conversations: Iterable[Record
     for conversation in conversations:
         try:
             transcript, _ = transcript_of(conversation)
-            choices = saving.proposed(editing, transcript)
+            choices = saving.propose_choices(editing, transcript)
         except ValueError as error:
             problem = problem or f"; {conversation.id} not added: {error}"
             continue

@@ -181,7 +181,7 @@ def state_after(state: Json, events: Sequence[Event]) -> Json:
 
 
 # Comparing takes longer than anybody waits for.
-MOST_CALLS = 500
+MAX_CALLS = 500
 
 
 def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
@@ -191,7 +191,7 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
     Raises ValueError for events that cannot be converted.
     """
     calls = max(_calls(before), _calls(now))
-    if calls > MOST_CALLS:
+    if calls > MAX_CALLS:
         nothing = TurnResult("these calls", (), ResponseDiff(None, None))
         state = _states(before.state_after, now.state_after)
         return Difference(f"{counted(calls, 'call')}: too many to compare", nothing, state)

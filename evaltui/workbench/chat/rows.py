@@ -34,7 +34,7 @@ RowKind = Literal[
     "footer",  # the turn is over, and not with a text: duration, tokens
 ]
 
-YOU = "you"
+USER_NAME = "you"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class _TurnRows:
             self._add(Row("code", self._index, text=", ".join(self._new_code)))
         message = self.turn.content
         files = tuple(map(_file, filter(_is_file, message.get("parts") or [])))
-        self._user = self._add(Row("user", self._index, YOU, shown_text(message), files=files))
+        self._user = self._add(Row("user", self._index, USER_NAME, shown_text(message), files=files))
         self._first = 0
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ class _TurnRows:
             self._add_event(event)
         self._event_count = len(self.turn.events)
         if self.turn.stage is not TurnStage.RUNNING:
-            self._end_what_is_open()
+            self._end_open_rows()
             self._end_last_text()
         last = tuple(self._last_rows())
         as_before = self._first == len(self._rows) and last == self._last
@@ -240,7 +240,7 @@ class _TurnRows:
             self._replace(index, partial=False)
 
     def _take_call(self, row: Row, event: Event) -> None:
-        call = _first(event, "function_call")
+        call = _first_part(event, "function_call")
         name, args = str(call.get("name", "")), call.get("args")
         waits = event.id in self._long_running and not event.data.get("nested")
         request = request_of(WaitingCall(event.id, name, args or {}, self._index, 0)) if waits else None
@@ -256,7 +256,7 @@ class _TurnRows:
                 self._add(asks)
 
     def _take_result(self, row: Row, event: Event) -> None:
-        returned = _first(event, "function_response")
+        returned = _first_part(event, "function_response")
         response = returned.get("response")
         at = self._calls.get(event.parent)
         if at is None:
@@ -282,7 +282,7 @@ class _TurnRows:
 
     # How far it is
 
-    def _end_what_is_open(self) -> None:
+    def _end_open_rows(self) -> None:
         for source in list(self._streams):
             self._end_stream(source)
         for index in self._calls.values():
@@ -325,7 +325,7 @@ class _TurnRows:
 
     def _speaker(self) -> str:
         """The agent of the last row that has one."""
-        return next((row.who for row in reversed(self._rows) if row.who not in ("", YOU)), "")
+        return next((row.who for row in reversed(self._rows) if row.who not in ("", USER_NAME)), "")
 
 
 class _Tokens:
@@ -385,7 +385,7 @@ def _file(part: Mapping[str, Any]) -> FileShown:
     return FileShown(str(data.get("mime_type") or ""), None if inline is None else size, str(name))
 
 
-def _first(event: Event, name: str) -> Mapping[str, Any]:
+def _first_part(event: Event, name: str) -> Mapping[str, Any]:
     parts = (event.content or {}).get("parts") or []
     return next((part[name] for part in parts if part.get(name)), {})
 

@@ -27,7 +27,7 @@ from evaltui.project.configs import find_config, scores_outputs
 from evaltui.project.folders import app_name
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState
-from evaltui.workbench.case.case_plan import refusing
+from evaltui.workbench.case.case_plan import show_errors
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.chat.conversation import Transcript
@@ -78,7 +78,7 @@ class SaveChoices:
     final_state: bool = False
 
 
-def proposed(editing: Editing, transcript: Transcript) -> SaveChoices:
+def propose_choices(editing: Editing, transcript: Transcript) -> SaveChoices:
     """The default choices: all counting turns, the selected set, and an id from the first message.
 
     Raises ValueError for a conversation that cannot become a case.
@@ -156,7 +156,7 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
     if reason := problem(editing, choices):
         editing.say(reason)
         return False
-    with refusing(editing.say):
+    with show_errors(editing.say):
         draft = _draft(agent, transcript, choices)
         path = choices.target
         if path is None:

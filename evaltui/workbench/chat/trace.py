@@ -14,8 +14,8 @@ from evaltui.workbench.chat.rows import Row
 from evaltui.workbench.state import RunRef
 from evaltui.workbench.trace.traces import Trace
 
-_CHAT = RunRef(title="chat")
-_NOT_OVER = (TurnStage.WAITING, TurnStage.RUNNING)
+_CHAT_RUN = RunRef(title="chat")
+_OPEN_STAGES = (TurnStage.WAITING, TurnStage.RUNNING)
 
 
 class ChatPlace(NamedTuple):
@@ -62,11 +62,11 @@ class ChatTrace:
         if self._turns:
             self._add_new(self._turns[-1])
         for turn in turns[len(self._turns) :]:
-            if self._turns and self._turns[-1].stage in _NOT_OVER:
+            if self._turns and self._turns[-1].stage in _OPEN_STAGES:
                 break
             self._begin_turn(turn)
             self._add_new(turn)
-        return Trace(_CHAT, events=self._events, live=live, chat=self._version)
+        return Trace(_CHAT_RUN, events=self._events, live=live, chat=self._version)
 
     def _begin_turn(self, turn: ChatTurn) -> None:
         self._turns.append(turn)

@@ -21,9 +21,9 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.project.config_references import ScoredSets
-from evaltui.project.configs import choice_problems, refuses_to_edit_config
+from evaltui.project.configs import choice_problems
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.workbench.case.case_plan import change_config, config_after
+from evaltui.workbench.case.case_plan import change_config, preview_config
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.case.steps import Step
 from evaltui.workbench.criteria.rows import (
@@ -55,7 +55,7 @@ def config_problems(data: Any) -> list[Problem]:
     editor = ConfigEditor(data)
     named = {problem.path[: len(path)] for problem in problems for path in _paths(editor)}
     for path in _paths(editor):
-        if path not in named and (why := _of_criterion(editor, path, model)):
+        if path not in named and (why := _criterion_problem(editor, path, model)):
             problems.append(Problem.error(path, why))
     return problems
 
@@ -64,7 +64,7 @@ def _paths(editor: ConfigEditor) -> list[JsonPath]:
     return [path for name in editor.metrics if (path := editor.criterion_path(name)) is not None]
 
 
-def _of_criterion(editor: ConfigEditor, path: JsonPath, model: EvalConfig | None) -> str:
+def _criterion_problem(editor: ConfigEditor, path: JsonPath, model: EvalConfig | None) -> str:
     """Why a metric cannot be computed by its criterion, and how to mend that; "" where it can."""
     name = str(path[-1])
     if model is None:
@@ -130,7 +130,7 @@ class Criteria:
 
         if not self.exists and (errors := errors_in(choice_problems(self._set_path))):
             return str(errors[0])
-        return refuses_to_edit_config(self.path) if self.exists else None
+        return None
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""
@@ -267,7 +267,9 @@ class Criteria:
     def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
         """The lines of the file that adding a metric changes; none where it is in use."""
         try:
-            before, after = config_after(self._editing, self._set_path, lambda config: _add(config, row, "…"))
+            before, after = preview_config(
+                self._editing, self._set_path, lambda config: _add(config, row, "…")
+            )
         except EditError:
             return ()
         return changed_lines(before, after)

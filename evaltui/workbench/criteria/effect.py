@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.core.thresholds import judged_by
+from evaltui.core.thresholds import rejudge
 from evaltui.documents.line_changes import LineChange
 from evaltui.text.outcomes import STALE
-from evaltui.views.cause import why
+from evaltui.views.cause import cause_text
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.rows import MetricRow, Row
 
 # Cases of which it is said why they fail: more than there are on a screen.
-_MOST_CASES = 60
+_MAX_CASES = 60
 
 
 class Flip(NamedTuple):
@@ -116,8 +116,8 @@ def effect_of(criteria: Criteria, flips: Flips, row: Row | None) -> Effect:
     cases = Counter(case.eval_id for eval_set in several for case in eval_set.cases)
     now_pass = metric.trial.now_pass if metric else ()
     still_failing = tuple((case, flips.failing[case]) for case in now_pass if case in flips.failing)
-    failing = [flip.case for flip in flips.cases if not flip.passes][:_MOST_CASES]
-    failing += [case for case, _ in still_failing[:_MOST_CASES]]
+    failing = [flip.case for flip in flips.cases if not flip.passes][:_MAX_CASES]
+    failing += [case for case, _ in still_failing[:_MAX_CASES]]
     return Effect(
         name=criteria.path.name,
         flips=flips,
@@ -142,4 +142,4 @@ def _why(criteria: Criteria, cases: list[CaseId]) -> Iterator[tuple[CaseId, str]
     for case in cases:
         scored = criteria.outcomes.get(case)
         if scored is not None and config is not None:
-            yield case, why(judged_by(scored.result, scored.config, config, scored.pass_if))
+            yield case, cause_text(rejudge(scored.result, scored.config, config, scored.pass_if))

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from evaltui.core.matching.rules import match_in_words
 from evaltui.core.metrics.answer_rules import check_in_words
-from evaltui.core.metrics.declaration import Option, Subject, options_of_own
-from evaltui.core.metrics.metric import MISPLACED
+from evaltui.core.metrics.declaration import Option, Subject, own_metric_options
+from evaltui.core.metrics.metric import MISPLACED_FUNCTION
 from evaltui.core.metrics.registry import METRICS, info_of
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import value_at
@@ -19,7 +19,7 @@ from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.references import BlockList
-from evaltui.runs.score_table import Trial, TrialOf
+from evaltui.runs.score_table import Trial, TriedThreshold
 from evaltui.text.values import did_you_mean
 
 Interval = tuple[float, float]
@@ -100,18 +100,18 @@ class ReferenceRow:
 Row = MetricRow | OptionRow | RubricRow | SettingRow | ReferenceRow
 
 # Source: google-adk 2.13, the range of a custom metric without metric_info.
-_ASSUMED: Interval = (0.0, 1.0)
+_DEFAULT_INTERVAL: Interval = (0.0, 1.0)
 
 
 # Metrics
 
 
 def metric_row(
-    config: ConfigEditor, saved: ConfigEditor, name: str, trial: Callable[[TrialOf], Trial]
+    config: ConfigEditor, saved: ConfigEditor, name: str, trial: Callable[[TriedThreshold], Trial]
 ) -> MetricRow:
     """The row of a metric; `saved` is the config on disk; `trial` tries a threshold on the last results."""
     row = _row(config, saved, name)
-    tried = TrialOf(
+    tried = TriedThreshold(
         name, row.threshold, row.saved, _pass_if(config), row.interval, lower_is_better=row.lower_is_better
     )
     return replace(row, trial=trial(tried))
@@ -119,20 +119,26 @@ def metric_row(
 
 def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
     own = OwnMetric(config, name)
-    in_use = config.criterion_path(name) is not None
+    definition = config.definition(name)
+    in_use = definition is not None or config.criterion_path(name) is not None
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
     info = METRICS.get(name)
     lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
     row = MetricRow(name, "", in_use, threshold, saved_threshold, lower_is_better=lower)
     if own.exists:
-        fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]
-        interval = own.interval or (_ASSUMED if fits else None)
+        fits = threshold is None or _DEFAULT_INTERVAL[0] <= threshold <= _DEFAULT_INTERVAL[1]
+        interval = own.interval or (_DEFAULT_INTERVAL if fits else None)
         ours, assumed = own.function is not None, own.interval is None
         return replace(row, meaning=own.meaning, interval=interval, ours=ours, assumed=assumed)
+    if definition is not None and (info is None or definition.get("not_evaluated")):
+        meaning = _meaning_of(definition)
+        return replace(
+            row, meaning=meaning, why_not=definition.get("not_evaluated"), interval=None, ours=True
+        )
     if info is None:
         unknown = f"Unknown metric{did_you_mean(name, METRICS)}"
         if value_at(config.config, ("criteria", name, "function")) is not None:
-            unknown = MISPLACED
+            unknown = MISPLACED_FUNCTION
         return replace(row, why_not=unknown)
     ours = info.source == "evaltui"
     return replace(
@@ -144,6 +150,15 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
         ours=ours,
         subject=info.subject,
     )
+
+
+def _meaning_of(definition: Mapping[str, Any]) -> str:
+    """A metric that a config of agents-cli defines, in a sentence."""
+    if definition.get("prompt_template"):
+        return "Judge of agents-cli, with its own prompt."
+    if place := definition.get("place"):
+        return f"Function of agents-cli: {place}."
+    return "Metric of Google's evaluation service."
 
 
 def custom_metrics(config: ConfigEditor) -> Mapping[str, Any]:
@@ -204,7 +219,9 @@ class OwnMetric:
 def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | RubricRow]:
     criterion = config.criterion(metric)
     own = OwnMetric(config, metric)
-    options = options_of_own(scores_turns=own.function is not None) if own.exists else info_of(metric).options
+    options = (
+        own_metric_options(scores_turns=own.function is not None) if own.exists else info_of(metric).options
+    )
     for option in options:
         value = _option_value(criterion, option)
         is_set = value is not None
@@ -343,11 +360,11 @@ def value_of(row: Row, text: str) -> Any:
                 raise ValueError("must be at least 0")
             return number
         case OptionRow(option=Option(kind="whole number", least=least)):
-            return _whole(text, least or 0)
+            return _whole_number(text, least or 0)
         case OptionRow(option=Option(path=("function",))) if not text.rpartition(".")[0]:
             raise ValueError("must be the path of a function, such as my_agent.metrics.my_metric")
         case SettingRow(name="runs"):
-            return _whole(text, 1)
+            return _whole_number(text, 1)
         case SettingRow(name="pass_if"):
             if text in row.choices:
                 return text
@@ -370,7 +387,7 @@ def _number(text: str, otherwise: str = "must be a number") -> float:
     return number
 
 
-def _whole(text: str, least: int) -> int:
+def _whole_number(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise ValueError(f"must be an integer, at least {least}")
     return int(text)

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from evaltui.documents.recovery import Recovered
     from evaltui.documents.saving import Fingerprint
 
-RESTORED = "restore unsaved changes"
+RESTORE_LABEL = "restore unsaved changes"
 
 # Seconds in which another program finishes a file that it has begun to write.
 _SECONDS_TO_FINISH = 0.3
-_MOST_TRIES = 50
+_MAX_ATTEMPTS = 50
 
 _T = TypeVar("_T")
 
@@ -142,11 +142,11 @@ class OpenFiles:
             self._done.push(step)
         else:
             self._done.pop()
-            self._done.push(self._as_one(extends, step, documents))
+            self._done.push(self._join_steps(extends, step, documents))
         self._record(step.label, documents)
         return step
 
-    def _as_one(self, last: Step, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
+    def _join_steps(self, last: Step, step: Step, documents: Mapping[Path, CaseFile]) -> Step:
         """Joins two steps; the documents are those after the later step, which is not applied yet."""
 
         changes = dict(last.changes)
@@ -250,7 +250,7 @@ class OpenFiles:
         is written then.
         """
         async with self._lock:
-            for _ in range(_MOST_TRIES):
+            for _ in range(_MAX_ATTEMPTS):
                 files = [self._files[saved].snapshot() for saved in self.saved_with(path)]
                 if not files:
                     return None
@@ -289,10 +289,10 @@ class OpenFiles:
     async def _merge(self, file: OpenFile, outside: Outside) -> FileConflict | None:
         """Merges changes on disk; returns a conflict that the user has to settle."""
 
-        conflict = await self._merge_as(file, outside, Choices())
+        conflict = await self._merge_with_choices(file, outside, Choices())
         return FileConflict(file.path, conflict, file.document.text, outside) if conflict else None
 
-    async def _merge_as(
+    async def _merge_with_choices(
         self, file: OpenFile, outside: Outside, choices: Choices, whole: Side | None = None
     ) -> Conflict | None:
 
@@ -326,7 +326,7 @@ class OpenFiles:
                 elif whole == "mine":
                     file.keep_deleted_outside()
                 return None if whole else conflict.conflict
-            return await self._merge_as(file, conflict.outside, choices, whole)
+            return await self._merge_with_choices(file, conflict.outside, choices, whole)
 
     async def refresh(self, path: Path, pending: FileConflict | None = None) -> FileConflict | None:
         """Merges changes on disk; returns a conflict with unsaved edits.
@@ -392,7 +392,7 @@ class OpenFiles:
                 self._files[path] = OpenFile(path, began, recovered.fingerprint, self._folder)
             if new.has_text_of(self._files[path].document):
                 return None, conflict
-            step = Step(RESTORED, self._changes({path: new}), here, here, {})
+            step = Step(RESTORE_LABEL, self._changes({path: new}), here, here, {})
             return self._push(step, {path: new}), conflict
 
     def discard(self) -> None:

@@ -10,12 +10,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.model.case_id import CaseId, given_fingerprint
+from evaltui.core.model.case_id import CaseId, input_fingerprint
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, short_list
 from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.result.outcomes import Outcomes
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Seconds in which a file that cannot be read may be finished: many editors empty it before they write it.
-MOMENT = 0.3
+MOMENT_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SavedSets:
     async def take_over(self, files: Sequence[Path]) -> TakenOver:
         """Reads the changes of other programs."""
         if any([await asyncio.to_thread(_may_be_unfinished, path) for path in files]):
-            await asyncio.sleep(MOMENT)
+            await asyncio.sleep(MOMENT_SECONDS)
         paths = {eval_set.case_path for eval_set in self._sets.listed}
         outside = [path for path in files if not await self._is_own(path)]
         if outside:
@@ -93,7 +93,7 @@ class SavedSets:
 
 def _fingerprints(cases: Sequence[StoredCase]) -> dict[str, str]:
     """In a thread: fingerprints of the agent's input, for every case that has an id."""
-    return {case.eval_id: given_fingerprint(case.data()) for case in cases if case.eval_id}
+    return {case.eval_id: input_fingerprint(case.data()) for case in cases if case.eval_id}
 
 
 def _may_be_unfinished(path: Path) -> bool:
@@ -219,14 +219,14 @@ class Waiting:
     """The model calls that they made in their runs."""
 
 
-def in_short(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Joins names: `agent.py`, `agent.py and tools.py`, `agent.py and 3 more`."""
     if len(names) > 2:
-        return some_of(names, 1)
+        return short_list(names, 1)
     return " and ".join(names)
 
 
-def in_a_line(error: ErrorInfo) -> str:
+def error_line(error: ErrorInfo) -> str:
     """An error in one line: `agent.py:12: NameError: name 'tols' is not defined`."""
     where = error.where.partition(" ")[0]
     message = error.message.strip().splitlines()

@@ -48,13 +48,15 @@ def rows_of(
     """The listed rows. Sorted by pass rate, that of a column; by difference, the rows that differ most from
     the base come first."""
     if order == "set":
-        return list(_by_set(matrix, differing=differing, folded=folded))
+        return list(_rows_by_set(matrix, differing=differing, folded=folded))
     rows = [row for row in matrix.rows if row.differs or not differing]
-    key: Callable[[Row], float] = _spread if order == "difference" else lambda row: _rate_in(row, column)
+    key: Callable[[Row], float] = (
+        _spread if order == "difference" else lambda row: _pass_rate_key(row, column)
+    )
     return [*sorted(rows, key=key)]
 
 
-def _by_set(matrix: Matrix, *, differing: bool, folded: Collection[str]) -> Iterator[MatrixRow]:
+def _rows_by_set(matrix: Matrix, *, differing: bool, folded: Collection[str]) -> Iterator[MatrixRow]:
     is_first = True
     for path, rows in matrix.sets.items():
         shown = [row for row in rows if row.differs or not differing]
@@ -80,7 +82,7 @@ def _spread(row: Row) -> float:
     return min(rates, default=0.0) - max(rates, default=0.0)
 
 
-def _rate_in(row: Row, column: int) -> float:
+def _pass_rate_key(row: Row, column: int) -> float:
     """The pass rate in a column, as a sort key; a case without a result comes last."""
     rate = row.cells[column].rate
     return 2.0 if rate is None else rate
@@ -129,10 +131,10 @@ def read_matrix(
         return None, extent_of(store, None)
     extent = _extent(store, stored)
     opened = open_matrix(stored)
-    return (_with_base_of(shown, opened) if shown and matrix_id else opened), extent
+    return (_keep_base(shown, opened) if shown and matrix_id else opened), extent
 
 
-def _with_base_of(before: OpenMatrix, opened: OpenMatrix) -> OpenMatrix:
+def _keep_base(before: OpenMatrix, opened: OpenMatrix) -> OpenMatrix:
     """The matrix with the same base variant as before."""
     base = before.stored.logs[before.matrix.base].name
     place = next((place for place, log in enumerate(opened.stored.logs) if log.name == base), None)
@@ -157,7 +159,7 @@ def title_of(stored: StoredMatrix) -> str:
     return ", ".join(log.name for log in stored.logs)
 
 
-NONE_YET: Line = [
+EMPTY_NOTE: Line = [
     ("No matrix yet. A run of several variants in a terminal makes one:\n\n", "muted"),
     ("evaltui run --variant base --variant flash:model=gemini-2.5-flash", "key"),
 ]
@@ -191,7 +193,7 @@ class MatrixView:
     def refusal(self, *, besides_base: bool = False) -> str | None:
         """Why no action on the current variant is possible, as a sentence; None where one is."""
         if self.opened is None:
-            return "No matrix yet" if self.note is NONE_YET else "".join(text for text, _ in self.note)
+            return "No matrix yet" if self.note is EMPTY_NOTE else "".join(text for text, _ in self.note)
         if besides_base and self.column == self.opened.matrix.base:
             return "This is the base; select another variant"
         return None

@@ -47,10 +47,10 @@ def choices_in_result(editing: Editing) -> list[Choice]:
         return []
     at, turn = editing.navigation.difference, editing.navigation.selection.turn
     return [
-        *(_of_difference(case, scored.shown, at) if at else ()),
-        *_of_turn(case, scored.shown, at.turn if at else turn, at),
-        _whole(case),
-        *_several(editing),
+        *(_difference_choices(case, scored.shown, at) if at else ()),
+        *_turn_choices(case, scored.shown, at.turn if at else turn, at),
+        _case_choice(case),
+        *_several_choices(editing),
     ]
 
 
@@ -58,11 +58,11 @@ def choices_in_list(editing: Editing) -> list[Choice]:
     """The choices of whole cases: the marked ones, else the selected one, and every failed case."""
     case = editing.navigation.selection.case
     if case is None or editing.navigation.marking or refuses_case(editing, case):
-        return list(_several(editing))
-    return [_whole(case), *_several(editing)]
+        return list(_several_choices(editing))
+    return [_case_choice(case), *_several_choices(editing)]
 
 
-def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
+def _difference_choices(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterator[Choice]:
     from evaltui.core.compare.explain import call_name
 
     path = at.path or ""
@@ -70,7 +70,7 @@ def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterat
         label = f"accept {path} of final state"
         yield Choice("state", "This value", label, (case,), path=path)
     elif at.kind == "answer" and at.turn is not None:
-        yield _answer(case, at.turn, "This response")
+        yield _answer_choice(case, at.turn, "This response")
     elif at.turn is not None and at.text is not None:
         label = f"accept intermediate response of turn {at.turn + 1}"
         yield Choice("text", "This text", label, (case,), at.turn, at.text)
@@ -82,7 +82,9 @@ def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterat
         yield Choice("call", "This call", f"accept {name}", (case,), at.turn, at.row)
 
 
-def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt | None) -> Iterator[Choice]:
+def _turn_choices(
+    case: CaseId, result: CaseResult, turn: int | None, at: DifferenceAt | None
+) -> Iterator[Choice]:
     """The choices for the rest of a turn, besides the selected difference."""
     if turn is None or turn >= len(result.turns):
         return
@@ -97,20 +99,20 @@ def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceA
         label = f"accept intermediate responses of turn {turn + 1}"
         yield Choice("texts", "Texts of this turn", label, (case,), turn)
     if answer and (at is None or at.kind != "answer"):
-        yield _answer(case, turn, "Response of this turn")
+        yield _answer_choice(case, turn, "Response of this turn")
     if sum(map(bool, (rows, texts, answer))) > 1:
         yield Choice("turn", "This turn", f"accept turn {turn + 1}", (case,), turn)
 
 
-def _answer(case: CaseId, turn: int, title: str) -> Choice:
+def _answer_choice(case: CaseId, turn: int, title: str) -> Choice:
     return Choice("answer", title, f"accept response of turn {turn + 1}", (case,), turn)
 
 
-def _whole(case: CaseId) -> Choice:
+def _case_choice(case: CaseId) -> Choice:
     return Choice("case", "Whole case", f"accept {case.eval_id}", (case,))
 
 
-def _several(editing: Editing) -> Iterator[Choice]:
+def _several_choices(editing: Editing) -> Iterator[Choice]:
     marked = tuple(editing.navigation.marking.marked)
     if len(marked) == 1:
         yield Choice("case", "Marked case", f"accept {marked[0].eval_id}", marked)

@@ -25,9 +25,9 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.values import all_or_nothing, edits_of
-from evaltui.text.figures import counted, show_number, some_of
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.keys import key_of
-from evaltui.workbench.agent.background import Progress, in_thread
+from evaltui.workbench.agent.background import Progress, run_in_thread
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.acceptable import Choice, refuses_outcome, refuses_unread
 from evaltui.workbench.result.freshness import State
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evaltui.documents.case_file import CaseFile
     from evaltui.workbench.workbench import Workbench
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
             left_out.append(f"{case.eval_id} is no longer in {file.name}")
     progress = progress or Progress()
     progress.total = len(cases)
-    return await in_thread(lambda: _propose(editing, choice, cases, left_out, progress), progress)
+    return await run_in_thread(lambda: _propose(editing, choice, cases, left_out, progress), progress)
 
 
 async def effects(
@@ -189,7 +189,7 @@ def _propose(
                 left_out.append(reason)
                 continue
             try:
-                actual = _actual(editing, case)
+                actual = _actual_turns(editing, case)
                 with all_or_nothing(eval_set.data, (*eval_set.path, case.number)):
                     _accept(choice, case, editor := eval_set.case(case.number), actual)
             except ValueError as error:
@@ -219,7 +219,7 @@ def _propose(
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
 
 
-def _actual(editing: Editing, case: _Case) -> list[Invocation]:
+def _actual_turns(editing: Editing, case: _Case) -> list[Invocation]:
     """The actual turns of the shown repeat of a case."""
 
     events = editing.outcomes.events_of(case.id)
@@ -272,7 +272,7 @@ def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[I
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
     changed = [reason for reason in case.changed if reason != "case"]
     if changed:
-        yield f"{some_of(changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
+        yield f"{short_list(changed, _MAX_NAMES)} changed after {run}   {key_of('run')}  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"

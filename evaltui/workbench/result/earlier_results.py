@@ -35,10 +35,11 @@ from evaltui.runs.adk_results import AdkRun, read_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
 from evaltui.runs.resuming import files_changed_since
-from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
+from evaltui.text.figures import counted, show_number
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress
 from evaltui.workbench.cases.open_sets import OpenSets
@@ -64,6 +65,8 @@ class PastRun:
     traces: Traces
     gone: int = 0
     unclear: int = 0
+    extent: str = ""
+    """How many of the selected cases had a result when it was opened; "" where all had."""
 
     @property
     def id(self) -> str:
@@ -90,8 +93,8 @@ def open_past_run(
         past = PastRun(path, run.title, adk.started, results, traces)
         return _open_adk_run(past, adk, run, sets, workspace, progress)
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
-    read = _Reading(sets, workspace, agent, RunFile(path), run.title)
-    gone = 0
+    read = _RunReader(sets, workspace, agent, RunFile(path), run.title)
+    gone, goes_on = 0, read.file.ending is None and is_being_written(path)
     for row in read.file.cases:
         progress.step()
         case = read.find(row.id)
@@ -99,7 +102,17 @@ def open_past_run(
         gone += outcome is None
         outcomes += [outcome] if outcome is not None else []
     results.put_all(outcomes)
-    return PastRun(path, run.title, read.header.started, results, traces, gone)
+    extent = _extent(read, len(outcomes) + gone, goes_on=goes_on)
+    return PastRun(path, run.title, read.header.started, results, traces, gone, extent=extent)
+
+
+def _extent(read: _RunReader, done: int, *, goes_on: bool) -> str:
+    selected = sum(1 for _ in read.header.selected())
+    if done == selected:
+        return ""
+    return (
+        f"{show_number(done)} of {counted(selected, 'case')}{', in progress when opened' if goes_on else ''}"
+    )
 
 
 def _open_adk_run(
@@ -145,12 +158,12 @@ def _events_of(result: CaseResult) -> Mapping[int, Sequence[Event]]:
 
 
 # Cases that none of the newest runs had stay `not run`.
-MOST_RUNS = 50
+MAX_RUNS = 50
 # Keys wait for no more than these.
-_AT_ONCE = 1000
+_BATCH_SIZE = 1000
 
 # Nobody has counted the calls of an earlier sitting: nothing may be run again because it was free.
-_UNKNOWN = ModelCalls(is_known=False)
+_UNKNOWN_CALLS = ModelCalls(is_known=False)
 
 
 class AgentNow(NamedTuple):
@@ -179,7 +192,7 @@ def last_outcomes(
     kind = RunKind.of(agent.address)
     written: frozenset[str] = frozenset()
     names = {run: name for name, run in store.names().items()}
-    for of_traces, log in product((False, True), store.files()[: -MOST_RUNS - 1 : -1]):
+    for of_traces, log in product((False, True), store.files()[: -MAX_RUNS - 1 : -1]):
         if len(done) == count:
             return
         shown: set[CaseId] = set()
@@ -189,18 +202,18 @@ def last_outcomes(
             if header.of_traces != of_traces or not header.is_of(kind):
                 continue
             title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
-            read = _Reading(sets, workspace, agent, file, title, written)
+            read = _RunReader(sets, workspace, agent, file, title, written)
             written |= {*header.written}
             selected = (read.find(case) for case, _ in header.selected())
             if any(case is not None and case not in done for case in selected):
                 outcomes = read.outcomes(done, shown)
-                while some := list(islice(outcomes, _AT_ONCE)):
+                while some := list(islice(outcomes, _BATCH_SIZE)):
                     yield some
         done.update(shown)
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _RunReader:
     """A run whose results are being read."""
 
     sets: OpenSets
@@ -220,11 +233,11 @@ class _Reading:
         is deleted."""
         if (match := self.workspace.find(case, "", by_label=False)) is not None:
             return match
-        moved = self._by_eval_id.get(case.eval_id, ())
+        moved = self._cases_by_id.get(case.eval_id, ())
         return moved[0] if len(moved) == 1 else None
 
     @cached_property
-    def _by_eval_id(self) -> Mapping[str, Sequence[CaseId]]:
+    def _cases_by_id(self) -> Mapping[str, Sequence[CaseId]]:
         by_id: dict[str, list[CaseId]] = {}
         for eval_set in self.workspace.sets:
             for case in eval_set.cases:
@@ -263,15 +276,15 @@ class _Reading:
             ref,
             self._ref,
             stored,
-            calls=_UNKNOWN,
+            calls=_UNKNOWN_CALLS,
             code=self._version,
             pass_if=pass_if,
             logged=ref,
-            changed_files=self._changed,
+            changed_files=self._changed_files,
             modes=self._modes,
             recorded=row.summary.recorded if self._modes is not None else "",
             of_traces=self.header.of_traces,
-            **_ran_as(self.header, row, eval_set, stored, config),
+            **_run_fields(self.header, row, eval_set, stored, config),
         )
         # The id as the set has it: ten thousand more take megabytes.
         return CaseId(self.workspace.by_case_path[case.path].case_path, stored.eval_id), scored
@@ -296,7 +309,7 @@ class _Reading:
         return modes_of(header.settings.record, header.settings.tools, {})
 
     @cached_property
-    def _changed(self) -> tuple[str, ...]:
+    def _changed_files(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent, self.written) if self._is_known else ()
@@ -306,7 +319,7 @@ class _Reading:
     @cached_property
     def _version(self) -> int:
         """The version of the agent's code in the run."""
-        is_same = self._is_known and not self._changed
+        is_same = self._is_known and not self._changed_files
         return self.agent.code if is_same and self.header.url == self.agent.address.url else -1
 
     @property
@@ -315,7 +328,7 @@ class _Reading:
         return bool(self.header.files or self.header.url)
 
 
-def _ran_as(
+def _run_fields(
     header: RunHeader, row: CaseInRun, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
 ) -> dict[str, Any]:
     """The fields of `CaseOutcome` for the case and config of the run, compared with the current ones."""

@@ -49,9 +49,9 @@ class Freshness(NamedTuple):
 
 EXPECTATIONS = ("case", "config", "set")
 """The reasons that concern eval data, not the agent."""
-OF_TRACES = "traces"
+TRACES_REASON = "traces"
 FRESH = Freshness(State.FRESH)
-_THEN = Freshness(State.THEN)
+_OPENED = Freshness(State.THEN)
 
 
 def freshness(
@@ -74,24 +74,26 @@ def freshness(
     since. `is_opened` tells whether the result is that of an opened earlier run.
     """
     if result.of_traces and not is_opened:
-        return Freshness(State.STALE, (OF_TRACES,))
+        return Freshness(State.STALE, (TRACES_REASON,))
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
     is_set = eval_set_id == result.figures.eval_set_id
-    is_same = is_case and is_config and is_set and not has_other_recording and not _other_mode(result, agent)
+    is_same = (
+        is_case and is_config and is_set and not has_other_recording and not _different_mode(result, agent)
+    )
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
-        return _THEN if is_opened else FRESH
+        return _OPENED if is_opened else FRESH
     reasons = [*files_changed(result, agent), *broken]
     if case is not None and has_other_input(result, case, config, agent):
         reasons.append("case")
     if config is not None and _changes_the_run(result, case, config.config):
         reasons.append("config")
     tools = (result.config if config is None else config.config).evaltui.tools
-    if (mode := _other_mode(result, agent)) or (has_other_recording and _modes_now(agent, tools).uses):
+    if (mode := _different_mode(result, agent)) or (has_other_recording and _modes_now(agent, tools).uses):
         reasons.append(mode or "recording")
     is_then = is_opened and (result.unscored or not any(_scoring_changes(result)))
     if is_then or (not reasons and (result.unscored or not is_rescored)):
-        reasons += _unscored(result, case, config)
+        reasons += _unscored_changes(result, case, config)
         # Its rules and marks name the set.
         reasons += [] if is_set else ["set"]
     if is_then or reasons:
@@ -134,7 +136,7 @@ def _modes_now(agent: AgentState, by_tool: Mapping[str, ToolMode]) -> Modes:
     return modes_of(record, agent.settings.tools, by_tool)
 
 
-def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
+def _different_mode(result: CaseOutcome, agent: AgentState) -> str:
     """The mode that makes models or tools answer differently than in the run; "" for none.
 
     The next run replays what a run has recorded.
@@ -153,9 +155,9 @@ def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
 def _input_fingerprint(case: StoredCase, stubs: bool) -> str:
     """The fingerprint of the agent's input for a case. Raises ValueError for an invalid case."""
 
-    from evaltui.core.recordings.given import given_to_agent
+    from evaltui.core.recordings.given import agent_input_fingerprint
 
-    return given_to_agent(case.model(), Modes(tools="stub" if stubs else "live"))
+    return agent_input_fingerprint(case.model(), Modes(tools="stub" if stubs else "live"))
 
 
 def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
@@ -168,7 +170,9 @@ def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalC
     return before.evaltui.tools != config.evaltui.tools or (is_simulated and simulators[0] != simulators[1])
 
 
-def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig | None) -> Iterator[str]:
+def _unscored_changes(
+    result: CaseOutcome, case: StoredCase | None, config: SameConfig | None
+) -> Iterator[str]:
     """The changes that the result is not scored by yet."""
     ran_case, ran_config = result.ran if result.unscored and result.ran else (result.stored, result.config)
     is_case = case is None or case is result.stored or case.says_the_same(result.stored)

@@ -12,9 +12,9 @@ from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.core.thresholds import limits_of, scores_tell
+from evaltui.core.thresholds import limits_of, scores_decide
 from evaltui.project.eval_set_file import EvalSetFile
-from evaltui.runs.score_table import CaseRow, ScoreTable, Side, Trial, TrialOf, Verdict
+from evaltui.runs.score_table import CaseRow, ScoreTable, Side, Trial, TriedThreshold, Verdict
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.results import Results
 from evaltui.workbench.result.stored_results import ResultRef, StoredResult
@@ -66,7 +66,7 @@ class LatestScores:
         self._configs: tuple[EvalConfig | None, EvalConfig | None] = None, None
         self._state: tuple[int, frozenset[CaseId], int] = -1, frozenset(), -1
         self._decides_cache: dict[tuple[int, int, bool], tuple[EvalConfig, bool]] = {}
-        self._trials: dict[TrialOf, Trial] = {}
+        self._trials: dict[TriedThreshold, Trial] = {}
         self._verdicts: tuple[dict[CaseId, Verdict], dict[CaseId, Verdict]] | None = None
         self.waiting: set[CaseId] = set()
         """Cases that have to be scored before they can be compared."""
@@ -83,10 +83,10 @@ class LatestScores:
     ) -> None:
         """Updates the table with the results of the cases of these sets; a config with errors is None."""
         results, configs = self._outcomes.results, (saved, edited)
-        if results is not self._results or not _are_alike(sets, self._sets):
+        if results is not self._results or not _are_same_sets(sets, self._sets):
             self._start(sets, results)
         state = results.version, self._outcomes.stale(), self._outcomes.rescorings
-        is_same = state == self._state and all(map(_decide_alike, self._configs, configs))
+        is_same = state == self._state and all(map(_have_same_limits, self._configs, configs))
         if self._configs != configs:
             is_same = is_same and not self._decided
             self._configs, self._decides_cache, self._verdicts = configs, {}, None
@@ -164,8 +164,8 @@ class LatestScores:
         """Whether the scores of a result decide the case's outcome by a config."""
         if source.config is None or config is None:
             return False
-        compare = score_alike if source.id in self._decided else scores_tell
-        key = id(source.config), id(config), compare is scores_tell
+        compare = score_alike if source.id in self._decided else scores_decide
+        key = id(source.config), id(config), compare is scores_decide
         if key not in self._decides_cache:
             # With the config, so that no other one gets its number.
             self._decides_cache[key] = source.config, compare(source.config, config)
@@ -192,7 +192,7 @@ class LatestScores:
 
     # Questions
 
-    def trial(self, tried: TrialOf) -> Trial:
+    def trial(self, tried: TriedThreshold) -> Trial:
         """The effect of a threshold on the scores of a metric."""
         if tried not in self._trials:
             self._trials[tried] = self._table.trial(tried)
@@ -213,14 +213,14 @@ class LatestScores:
         return self._verdicts
 
 
-def _decide_alike(config: EvalConfig | None, other: EvalConfig | None) -> bool:
+def _have_same_limits(config: EvalConfig | None, other: EvalConfig | None) -> bool:
     """Whether the same results decide the outcomes by two configs."""
     if config is None or other is None:
         return config is other
-    return scores_tell(config, other) and scores_tell(other, config)
+    return scores_decide(config, other) and scores_decide(other, config)
 
 
-def _are_alike(sets: Sequence[EvalSetFile], others: Sequence[EvalSetFile]) -> bool:
+def _are_same_sets(sets: Sequence[EvalSetFile], others: Sequence[EvalSetFile]) -> bool:
     """Whether these are the same sets with the same cases."""
     return len(sets) == len(others) and all(
         eval_set.case_path == other.case_path

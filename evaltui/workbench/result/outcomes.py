@@ -17,7 +17,7 @@ from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent.agent_state import AgentState
-from evaltui.workbench.agent.background import Lookups, Progress, in_thread
+from evaltui.workbench.agent.background import Lookups, Progress, run_in_thread
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 # Seconds.
-_PAUSE = 0.3
+_PAUSE_SECONDS = 0.3
 # Results that leave memory to be given back when they have been read.
-_MANY = 1000
+_MANY_CASES = 1000
 
 
 class Outcomes:
@@ -88,7 +88,9 @@ class Outcomes:
         # Sets whose results are scored again when what is typed is applied.
         self._scored_later: set[Path] = set()
         # Who goes through a list looks at no case for longer than the pause.
-        self._histories = Lookups(self._read_history, messages, ResultsChanged, at_once=1, pause=_PAUSE)
+        self._histories = Lookups(
+            self._read_history, messages, ResultsChanged, at_once=1, pause=_PAUSE_SECONDS
+        )
 
     @cached_property
     def _rescoring(self) -> Rescoring:
@@ -315,6 +317,10 @@ class Outcomes:
                 self.newly_failing.add(case)
         self.results.pending.discard(case)
         self.results.put(case, scored)
+        eval_set = self._sets.by_case_path(case.path)
+        if eval_set and eval_set.format is not None and eval_set.number(case.eval_id) is None:
+            # Renamed or deleted while it ran: it has no row, and counts for none.
+            self.results.follow_cases(case.path, eval_set.number)
         self.version += 1
         self._score_draft()
 
@@ -494,7 +500,7 @@ class Outcomes:
         await asyncio.to_thread(sets.read_configs)
         stored = last_outcomes(sets, sets.workspace, self._agent_now())
         shown, progress, unscored = 0, Progress(), set[str]()
-        while (outcomes := await in_thread(lambda: next(stored, None), progress)) is not None:
+        while (outcomes := await run_in_thread(lambda: next(stored, None), progress)) is not None:
             progress.done += len(outcomes)
             unscored |= {case.path for case, scored in outcomes if scored.unscored}
             results, _ = self._latest or (self.results, self.traces)
@@ -521,11 +527,11 @@ class Outcomes:
         kind = RunKind.of(self._agent.address)
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)
         self._messages.publish(ResultsChanged())
-        if len(self.results) >= _MANY:
-            from evaltui.workbench.cases.validating_apart import give_back
+        if len(self.results) >= _MANY_CASES:
+            from evaltui.workbench.cases.validating_apart import return_memory
 
             # What was read of logs.
-            await asyncio.to_thread(give_back)
+            await asyncio.to_thread(return_memory)
 
     def _agent_now(self) -> AgentNow:
         from evaltui.workbench.result.earlier_results import AgentNow
@@ -552,7 +558,7 @@ class Outcomes:
             return False
         run, agent, progress = RunRef(log=path, title=title), self._agent_now(), Progress()
         try:
-            past = await in_thread(
+            past = await run_in_thread(
                 lambda: open_past_run(run, path, sets, workspace, agent, self._messages, progress), progress
             )
         except (OSError, ValueError) as error:

@@ -29,7 +29,7 @@ from evaltui.documents.formats import WholeText
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.agent.agent_state import AgentState
-from evaltui.workbench.case.case_plan import change_config, config_after
+from evaltui.workbench.case.case_plan import change_config, preview_config
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.rescoring import actual_of, score_again
@@ -37,9 +37,9 @@ from evaltui.workbench.state import CaseOutcome
 
 RuleScope = Literal["case", "set", "all"]
 # Seconds between two looks at an effect that is still being counted.
-_PAUSE = 0.1
+_PAUSE_SECONDS = 0.1
 # Cases that are looked at between two keys, where a look takes next to nothing.
-_SLICE = 200
+_CASES_PER_SLICE = 200
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class RuleTrial(ABC):
             if new is not None and new.result.status != scored.result.status:
                 change = Change(case, scored.result.status, new.result.status)
                 effect = replace(effect, changes=(*effect.changes, change))
-            if time.monotonic() - shown > _PAUSE and not effect.is_complete:
+            if time.monotonic() - shown > _PAUSE_SECONDS and not effect.is_complete:
                 shown = time.monotonic()
                 yield effect
         if others:
@@ -147,7 +147,7 @@ class RuleTrial(ABC):
         ]
         results = [result for path in paths for result in self._outcomes.results.of(path)]
         for number, (case, scored) in enumerate(results):
-            if number % _SLICE == 0:
+            if number % _CASES_PER_SLICE == 0:
                 await asyncio.sleep(0)
             if rule.get("set") not in (None, scored.figures.eval_set_id) or case == self.case:
                 continue
@@ -174,7 +174,7 @@ class RuleTrial(ABC):
         )
 
     def _after(self, change: Callable[[ConfigEditor], None]) -> tuple[CaseFile, CaseFile]:
-        return config_after(self._editing, self._set_path, change)
+        return preview_config(self._editing, self._set_path, change)
 
     def _config(self, document: CaseFile) -> EvalConfig:
         config, problems = validate_config(document.value)

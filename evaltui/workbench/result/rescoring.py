@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.metrics.custom import held_against
+from evaltui.core.metrics.custom import rejudge
 from evaltui.core.metrics.metric import MetricInput, effective_threshold
 from evaltui.core.metrics.registry import run_metric
 from evaltui.core.model.case_id import CaseId
@@ -33,10 +33,10 @@ Events = Mapping[int, Sequence[Event]]
 Actual = Mapping[int, tuple[Invocation, ...]]
 
 # Of many cases, results are shown in about so many steps: what shows them may go through all cases.
-_STEPS = 50
+_BATCH_SIZE = 50
 
 
-class _Wish(NamedTuple):
+class _Scoring(NamedTuple):
     """A scheduled scoring: the result, and the case, the config and the set id to score it by."""
 
     scored: CaseOutcome
@@ -62,7 +62,7 @@ class Rescoring:
         self._events_of = events_of
         self._secrets = secrets
         self._done = done
-        self._waiting: dict[CaseId, _Wish] = {}
+        self._waiting: dict[CaseId, _Scoring] = {}
         # The case that is being scored, None where its result is not wanted any more.
         self._scoring: CaseId | None = None
         # New results that are not shown yet; None where nobody knows what happened.
@@ -88,7 +88,7 @@ class Rescoring:
             stored = draft or opened.case(case.eval_id)
             is_scored = not scored.unscored and is_same(scored.config)
             if stored is not None and not (is_scored and _is_case_of(scored, stored, eval_set_id)):
-                self._waiting[case] = _Wish(scored, stored, config, eval_set_id)
+                self._waiting[case] = _Scoring(scored, stored, config, eval_set_id)
         if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._work())
 
@@ -118,7 +118,7 @@ class Rescoring:
             is_wanted, self._scoring = self._scoring == case, None
             if is_wanted:
                 self._scored[case] = new
-            if self._scored and len(self._scored) * _STEPS >= len(self._waiting):
+            if self._scored and len(self._scored) * _BATCH_SIZE >= len(self._waiting):
                 outcomes, self._scored = [*self._scored.items()], {}
                 self._done(outcomes)
             # Keys come first.
@@ -201,7 +201,7 @@ def actual_of(events: Events) -> Actual:
     return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
 
 
-_STALE = "stale score; run again"
+_STALE_REMARK = "stale score; run again"
 
 
 async def score_again(
@@ -227,11 +227,11 @@ async def score_again(
         """The expectation in the run; None where the log does not have all of it."""
         if case_then is None or config_then is None:
             return None
-        return _expected(set_id_then, case_then, config_then, secrets)
+        return _make_expectation(set_id_then, case_then, config_then, secrets)
 
     masked = secrets if needs_masking(stored, secrets) else None
-    expected = _expected(eval_set_id, stored, config, secrets)
-    result = await _scored_by(scored, actual, before, expected, masked)
+    expected = _make_expectation(eval_set_id, stored, config, secrets)
+    result = await _score_by(scored, actual, before, expected, masked)
     new = replace(
         scored,
         ref=ResultInMemory.of(result),
@@ -241,10 +241,10 @@ async def score_again(
         unscored=False,
         undecided=_has_stale_scores(result),
     )
-    if not secrets.may_be_in(stored.text) or _is_known(new, scored, secrets):
+    if not secrets.may_hold_secret(stored.text) or _is_known(new, scored, secrets):
         return new
     unmasked = Expected(eval_set_id, stored.model(), config)
-    by_secrets = await _scored_by(scored, actual, before, unmasked, masked)
+    by_secrets = await _score_by(scored, actual, before, unmasked, masked)
     if by_secrets.status is result.status:
         return new
     # Without them, one key is like another: it may have been the wrong one.
@@ -254,7 +254,7 @@ async def score_again(
 def _has_stale_scores(result: CaseResult) -> bool:
     """Whether a deciding metric would get another input than in the run."""
     return any(
-        metric.reason.startswith(_STALE) and metric.status is not Status.INFORMATIONAL
+        metric.reason.startswith(_STALE_REMARK) and metric.status is not Status.INFORMATIONAL
         for repeat in result.repeats
         for metric in repeat.metrics
     )
@@ -265,10 +265,10 @@ def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
     secrets."""
     if last.undecided or last.unscored or new.result.status is not last.result.status:
         return False
-    return secrets.hidden_in(new.stored.text) == secrets.hidden_in(last.stored.text)
+    return secrets.secrets_in(new.stored.text) == secrets.secrets_in(last.stored.text)
 
 
-async def _scored_by(
+async def _score_by(
     scored: CaseOutcome,
     actual: Actual,
     before: Callable[[], Expected | None],
@@ -310,10 +310,10 @@ async def _scored_by(
 def needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
     """Whether a case has secrets, which a log has not, or was stored with masked secrets itself."""
     text = stored.text
-    return secrets.may_be_in(text) or secrets.has_marks(text)
+    return secrets.may_hold_secret(text) or secrets.has_marks(text)
 
 
-def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:
+def _make_expectation(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:
     if not needs_masking(stored, secrets):
         return Expected(eval_set_id, stored.model(), config)
     return Expected(eval_set_id, secrets.masked(stored.model()), secrets.masked(config))
@@ -336,17 +336,23 @@ class _LastScores(NamedTuple):
         if last is None:
             why = "computed when the case runs"
             return MetricResult(metric.metric_name, None, metric.threshold, Status.NOT_EVALUATED, reason=why)
-        if metric.scores_turns:
-            last = held_against(last, metric)
-        is_same = last.threshold == metric.threshold and _is_same_input(scored, self.before())
+        gives_score = metric.scores_turns or metric.definition is not None
+        last = rejudge(last, metric) if gives_score else last
+        is_same_verdict = gives_score or last.threshold == metric.threshold
+        is_same = is_same_verdict and _is_same_input(scored, self.before())
         return _with_remark(last, is_same=is_same)
 
     def judged(self, scored: MetricInput) -> MetricResult:
         last = self._last(scored)
         if last is None:
             return run_metric(scored)
-        if last.score is not None and last.threshold != effective_threshold(scored.metric) is not None:
-            last = held_against(last, scored.metric)
+        threshold = effective_threshold(scored.metric)
+        if last.score is not None and last.threshold != threshold is not None:
+            last = rejudge(last, scored.metric)
+        elif last.status is Status.FAILED and threshold is not None and last.threshold is not None:
+            # It fails whatever its open judgements are; by a lower threshold they may decide.
+            status = Status.NOT_EVALUATED if threshold < last.threshold else Status.FAILED
+            last = replace(last, threshold=threshold, status=status)
         is_same = _is_same_input(scored, self.before())
         if last.judge is None and not is_same:
             return run_metric(scored)
@@ -355,8 +361,8 @@ class _LastScores(NamedTuple):
 
 def _with_remark(result: MetricResult, *, is_same: bool) -> MetricResult:
     """A result from before, with a remark at its reason unless its input is the same."""
-    reason = result.reason.removeprefix(_STALE).removeprefix("; ")
-    return replace(result, reason=reason if is_same else "; ".join(filter(None, (_STALE, reason))))
+    reason = result.reason.removeprefix(_STALE_REMARK).removeprefix("; ")
+    return replace(result, reason=reason if is_same else "; ".join(filter(None, (_STALE_REMARK, reason))))
 
 
 def _is_same_input(scored: MetricInput, before: Expected | None) -> bool:
@@ -372,5 +378,11 @@ def _visible_input(scored: MetricInput) -> MetricInput:
     metric = scored.metric
     without: dict[str, object] = {"threshold": None, "lower_is_better": False}
     criterion = metric.criterion and metric.criterion.model_copy(update=without)
-    plain = metric.model_copy(update={"threshold": None, "criterion": criterion})
+    changes: dict[str, object] = {"threshold": None, "criterion": criterion}
+    if metric.definition is not None:
+        # With a threshold or without, the options are what a judge sees.
+        options = (metric.criterion.model_extra if metric.criterion else None) or None
+        changes |= {"criterion": options, "definition": metric.definition.meaning}
+        changes["custom_function_path"] = None
+    plain = metric.model_copy(update=changes)
     return replace(scored, metric=plain, rules={}, skip_calls=frozenset(), spent=None)

@@ -16,10 +16,10 @@ from evaltui.runs.run_file import MetricTotal
 from evaltui.workbench.result.stored_results import RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, EarlierResult
 
-MOST_SLOW = 3
+MAX_SLOW = 3
 
 
-class Moved(NamedTuple):
+class ChangedCase(NamedTuple):
     """A case with another status than before, by the same expectation."""
 
     case: CaseId
@@ -45,7 +45,7 @@ class SetResults:
     """The totals of the metrics that decide cases, by name, in the order of the config."""
     slowest: list[tuple[float, CaseId]] = field(default_factory=list)
     """The seconds of the slowest cases, the slowest first."""
-    changes: list[Moved] = field(default_factory=list)
+    changes: list[ChangedCase] = field(default_factory=list)
 
 
 def results_of_set(
@@ -76,9 +76,9 @@ def results_of_set(
             times.append((figures.seconds * figures.runs, case))
         before = earlier(case)
         if before is not None and before.differs(scored):
-            summary.changes.append(Moved(case, before, scored.status))
+            summary.changes.append(ChangedCase(case, before, scored.status))
     summary.totals = totals_of(scored.figures for scored in results)
-    summary.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
+    summary.slowest = heapq.nsmallest(MAX_SLOW, times, key=lambda pair: -pair[0])
     summary.metrics = _metrics(results)
     return summary
 

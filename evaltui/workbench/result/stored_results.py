@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from evaltui.runs.run_file import MetricTotal, RunFile
 
 # Characters of events that are read and parsed in a few milliseconds.
-_SHORT = 50_000
+_MAX_SHORT = 50_000
 # More results than are seen at once.
-_MOST_READ = 500
+_MAX_CACHED = 500
 
 
 class RunResults:
@@ -34,7 +34,7 @@ class RunResults:
 
     def result(self, number: int) -> CaseResult | str:
         """A result without the invocations of its repeats, or a sentence on why it is unreadable."""
-        return _last_read(self, number)
+        return _cached_result(self, number)
 
     def read(self, number: int) -> CaseResult | str:
         """The same as `result`, always read from the file."""
@@ -70,7 +70,7 @@ class RunResults:
     def is_short(self, number: int) -> bool:
         """Whether the events of a case can be read without a noticeable delay."""
         try:
-            return self._open().size_of_events(number) <= _SHORT
+            return self._open().size_of_events(number) <= _MAX_SHORT
         except (OSError, ValueError):
             return True
 
@@ -80,8 +80,8 @@ class RunResults:
         return f"Run log of {self._run} is unreadable: {error}"
 
 
-@lru_cache(_MOST_READ)
-def _last_read(file: RunResults, number: int) -> CaseResult | str:
+@lru_cache(_MAX_CACHED)
+def _cached_result(file: RunResults, number: int) -> CaseResult | str:
     return file.read(number)
 
 

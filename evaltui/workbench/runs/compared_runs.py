@@ -9,32 +9,44 @@ from pathlib import Path
 
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import summary
-from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
+from evaltui.core.compare.run_comparison import (
+    KINDS,
+    CaseChange,
+    Comparison,
+    Kind,
+    circumstance_changes,
+    compare,
+)
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, scored_text, user_text
 from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.values import show_value
 from evaltui.workbench.agent.background import Lookups
 from evaltui.workbench.messages import Messages, RunsRead
 from evaltui.workbench.state import deciding_repeat
 
 # Of what did not change there is the most, and the least to see.
-FOLDED_AT_FIRST: frozenset[Kind] = frozenset({"unchanged", "not run"})
+FOLDED_KINDS: frozenset[Kind] = frozenset({"unchanged", "not run"})
 
 
 @dataclass(frozen=True)
-class Compared:
-    base: KeptRun
-    candidate: KeptRun
+class ComparedRuns:
+    base: StoredRun
+    candidate: StoredRun
     comparison: Comparison
 
     @property
     def between(self) -> tuple[str, ...]:
         """The differences of the two runs besides the agent's behaviour, in words."""
-        return what_changed(self.base.summary, self.candidate.summary)
+        return circumstance_changes(self.base.summary, self.candidate.summary)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether one of the runs did not come to its end, and may still go on."""
+        return None in (self.base.status, self.candidate.status)
 
 
 @dataclass(frozen=True)
@@ -47,10 +59,10 @@ class KindTitle:
 ComparedRow = KindTitle | CaseChange
 
 
-def compare_runs(base: Path, candidate: Path) -> Compared:
+def compare_runs(base: Path, candidate: Path) -> ComparedRuns:
     """In a thread: compares two runs. Raises OSError, and ValueError for unreadable runs."""
     before, after = open_run(base), open_run(candidate)
-    return Compared(before, after, compare(before.summary, after.summary))
+    return ComparedRuns(before, after, compare(before.summary, after.summary))
 
 
 def comparison_rows(comparison: Comparison, folded: Collection[Kind]) -> Iterator[ComparedRow]:
@@ -96,7 +108,7 @@ class Trajectories:
     """The repeat of the base and of the candidate: `repeat 2 of 3`; "" for a single one."""
 
 
-def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
+def trajectories(compared: ComparedRuns, change: CaseChange) -> Trajectories:
     """In a thread: the turns of a case in both runs."""
     base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
     candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
@@ -119,7 +131,7 @@ def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
     return TurnOfBoth(result, user_text(turn.user_content) if turn else "")
 
 
-def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
+def _repeat(run: StoredRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
     """The deciding repeat of a case with its turns, and its label among several; None and the reason where it
     is missing."""
     if summed is None:
@@ -139,7 +151,7 @@ def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[Rep
     return repeat, which, ""
 
 
-def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:
+def _result(run: StoredRun, case: CaseId, summed: CaseSummary) -> CaseResult:
     # A run that knows set ids only has the case by its set id.
     return run.case(case if case in run.summary.cases else CaseId(summed.eval_set_id, case.eval_id))
 
@@ -147,7 +159,7 @@ def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:
 class Reasons:
     """Why cases did not pass in one of two runs, read on demand."""
 
-    def __init__(self, compared: Compared, messages: Messages) -> None:
+    def __init__(self, compared: ComparedRuns, messages: Messages) -> None:
         self._compared = compared
         self._changes: dict[CaseId, CaseChange] = {}
         self._reasons = Lookups(self._why, messages, RunsRead)

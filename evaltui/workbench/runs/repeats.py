@@ -9,24 +9,24 @@ from evaltui.core.model.config import PassIf
 from evaltui.text.figures import counted
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.result.outcomes import Outcomes
-from evaltui.workbench.state import Repeated, Run, Selection
+from evaltui.workbench.state import RepeatChoice, Run, Selection
 
-_USUAL = "5 all"
-_CONFIDENT = "50 all 0.95"
+_DEFAULT_REPEATS = "5 all"
+_CONFIDENT_REPEATS = "50 all 0.95"
 # Whoever wants more has a script.
-_MOST = 1000
+_MAX_RUNS = 1000
 
 
-def parse_repeated(text: str) -> Repeated:
+def parse_repeated(text: str) -> RepeatChoice:
     """Parses `5`, `5 majority`, `5 0.6`, or with a confidence `50 all 0.95`. Raises ValueError with a
     sentence for anything else."""
     number, *others = text.split() or [""]
-    if not number.isdecimal() or not 1 <= int(number) <= _MOST:
-        raise ValueError(f"Start with a number from 1 to {_MOST}, e.g. {_USUAL}")
+    if not number.isdecimal() or not 1 <= int(number) <= _MAX_RUNS:
+        raise ValueError(f"Start with a number from 1 to {_MAX_RUNS}, e.g. {_DEFAULT_REPEATS}")
     if len(others) > 2:
-        raise ValueError(f"Give a number, a pass rule and a confidence, e.g. {_CONFIDENT}")
-    repeated = Repeated(int(number), _policy(others[0]) if others else "all")
-    return _confident(repeated, others[1]) if len(others) > 1 else repeated
+        raise ValueError(f"Give a number, a pass rule and a confidence, e.g. {_CONFIDENT_REPEATS}")
+    repeated = RepeatChoice(int(number), _policy(others[0]) if others else "all")
+    return _with_confidence(repeated, others[1]) if len(others) > 1 else repeated
 
 
 def _policy(text: str) -> PassIf:
@@ -39,7 +39,7 @@ def _policy(text: str) -> PassIf:
             return _share(share)
 
 
-def _confident(repeated: Repeated, text: str) -> Repeated:
+def _with_confidence(repeated: RepeatChoice, text: str) -> RepeatChoice:
     try:
         confident = repeated._replace(confidence=float(text))
         confidence = confidence_of(confident)
@@ -53,7 +53,7 @@ def _confident(repeated: Repeated, text: str) -> Repeated:
     return confident
 
 
-def confidence_of(repeated: Repeated) -> Confidence | None:
+def confidence_of(repeated: RepeatChoice) -> Confidence | None:
     """The confidence; None for a fixed number of runs. Raises ValueError for an invalid confidence."""
     return None if repeated.confidence is None else Confidence(repeated.confidence, repeated.runs)
 
@@ -79,7 +79,7 @@ def repeat_problem(text: str) -> str | None:
 
 def more_problem(text: str) -> str | None:
     """Why a text is no valid number of more repeats, as a sentence."""
-    return None if text.isdecimal() and 1 <= int(text) <= _MOST else f"A number from 1 to {_MOST}"
+    return None if text.isdecimal() and 1 <= int(text) <= _MAX_RUNS else f"A number from 1 to {_MAX_RUNS}"
 
 
 def repeat_title(sets: OpenSets, selection: Selection) -> str:
@@ -92,7 +92,7 @@ def repeat_title(sets: OpenSets, selection: Selection) -> str:
     return f"{name}, {counted(count, 'case')}"
 
 
-def repeat_cost(sets: OpenSets, outcomes: Outcomes, selection: Selection, repeated: Repeated) -> str:
+def repeat_cost(sets: OpenSets, outcomes: Outcomes, selection: Selection, repeated: RepeatChoice) -> str:
     """The cost: `15 executions, 30 live model calls`, as in the last run; unknown for cases that were never
     run."""
     runs, most = repeated.runs, "at most " if repeated.confidence else ""
@@ -124,4 +124,4 @@ def usual_repeat(sets: OpenSets, selection: Selection, last: Run | None) -> str:
     if opened is not None and opened.config is not None and opened.config.config.evaltui.repeats.runs > 1:
         repeats = opened.config.config.evaltui.repeats
         return f"{repeats.runs} {repeats.pass_if}"
-    return _USUAL
+    return _DEFAULT_REPEATS

@@ -18,7 +18,7 @@ from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.messages import Messages, RunProgressed
-from evaltui.workbench.state import CANCELLING, READ_ONLY, Repeated, Run, Stage, nothing_to_cancel
+from evaltui.workbench.state import CANCELLING, READ_ONLY, RepeatChoice, Run, Stage, nothing_to_cancel
 
 if TYPE_CHECKING:
     from evaltui.runner.starting import StartedHost
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 # What fewer cases leave behind when they have been run is not worth looking for.
-_MANY = 1_000
+_MANY_CASES = 1_000
 # Of each file the cases that are meant, None for all of them.
-Chosen = Mapping[Path, tuple[str, ...] | None]
+ChosenCases = Mapping[Path, tuple[str, ...] | None]
 
 
 @dataclass
@@ -80,7 +80,7 @@ class RunController:
         self._forcing: asyncio.Task[None] | None = None
         self._reloading: asyncio.Future[None] | None = None
         self._started = 0
-        self._last: tuple[str, Chosen, Repeated | None] | None = None
+        self._last: tuple[str, ChosenCases, RepeatChoice | None] | None = None
 
     async def warm_up(self) -> None:
         """Loads in a thread the modules for showing, running and editing the first case."""
@@ -115,7 +115,7 @@ class RunController:
 
     # Starting
 
-    def run_case(self, repeated: Repeated | None = None) -> None:
+    def run_case(self, repeated: RepeatChoice | None = None) -> None:
         """Runs the selected case, `repeated` times; with a set selected, all of its cases."""
         case = self._navigation.selection.case
         if case is None:
@@ -130,7 +130,7 @@ class RunController:
         else:
             self.run_case()
 
-    def run_set(self, repeated: Repeated | None = None) -> None:
+    def run_set(self, repeated: RepeatChoice | None = None) -> None:
         """Runs every case of the selected set."""
         if eval_set := self._sets.by_case_path(self._navigation.selection.path):
             self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
@@ -142,7 +142,7 @@ class RunController:
         """Runs every case whose last result needs attention."""
         self.run_cases("failed cases", self._outcomes.results.attention)
 
-    def run_cases(self, title: str, cases: Collection[CaseId], repeated: Repeated | None = None) -> None:
+    def run_cases(self, title: str, cases: Collection[CaseId], repeated: RepeatChoice | None = None) -> None:
         """Runs the existing ones of these cases."""
         self._start(title, self.chosen(cases), repeated)
 
@@ -154,7 +154,7 @@ class RunController:
             there = {path: eval_ids for path, eval_ids in chosen.items() if path in paths}
             self._start(title, there, repeated)
 
-    def chosen(self, cases: Collection[CaseId]) -> Chosen:
+    def chosen(self, cases: Collection[CaseId]) -> ChosenCases:
         """The existing ones of the cases, by file and in file order."""
         by_path: dict[str, list[str]] = {}
         for case in self._sets.every_case():
@@ -169,7 +169,7 @@ class RunController:
             self._messages.say(reason)
         return bool(reason)
 
-    def _start(self, title: str, chosen: Chosen, repeated: Repeated | None = None) -> None:
+    def _start(self, title: str, chosen: ChosenCases, repeated: RepeatChoice | None = None) -> None:
         if self._is_refused():
             return
         self._last = title, chosen, repeated
@@ -178,11 +178,11 @@ class RunController:
 
     async def resume(self, path: Path) -> bool:
         """Resumes an interrupted run, in a new run that has all results; False where that is impossible."""
-        from evaltui.workbench.runs.running import read_rest
+        from evaltui.workbench.runs.running import read_remaining
 
         if self._is_refused():
             return False
-        resumption = await read_rest(self._agent.address, self._sets, path)
+        resumption = await read_remaining(self._agent.address, self._sets, path)
         reason = resumption if isinstance(resumption, str) else self.refuses_to_run()
         if isinstance(resumption, str) or reason:
             self._messages.say(reason or "")
@@ -196,9 +196,9 @@ class RunController:
     def start(
         self,
         title: str,
-        chosen: Chosen,
+        chosen: ChosenCases,
         first: StartedHost | None = None,
-        repeated: Repeated | None = None,
+        repeated: RepeatChoice | None = None,
         resumes: Resumption | None = None,
     ) -> Run:
         """Starts a run; no other may be in progress. `first` is a host that has imported the agent
@@ -230,7 +230,7 @@ class RunController:
         except OSError:
             return 1
 
-    def _keys_of(self, chosen: Chosen) -> frozenset[CaseId]:
+    def _keys_of(self, chosen: ChosenCases) -> frozenset[CaseId]:
         """The chosen cases in the list."""
         of_set = {
             self._sets.case_path(file): None if some is None else frozenset(some)
@@ -243,7 +243,7 @@ class RunController:
 
     # At work
 
-    async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
+    async def _work(self, run: Run, chosen: ChosenCases, first: StartedHost | None) -> None:
         try:
             await self._editing.merge_outside_changes()
             await self._agent.compare_files()
@@ -270,10 +270,10 @@ class RunController:
             # What was expected may have been changed while it ran, also of cases that it did not finish.
             self._outcomes.rescore(map(self._sets.file_of, run.paths))
             self._outcomes.runs_changed()
-            if len(run.done) >= _MANY:
-                from evaltui.workbench.cases.validating_apart import give_back
+            if len(run.done) >= _MANY_CASES:
+                from evaltui.workbench.cases.validating_apart import return_memory
 
-                await asyncio.to_thread(give_back)
+                await asyncio.to_thread(return_memory)
 
     def _tell_failure(self, run: Run, error: Exception) -> None:
         # Of what ran side by side, what failed by itself.
@@ -282,7 +282,7 @@ class RunController:
         for line in "".join(traceback.format_exception(own)).splitlines():
             self._console.add(run.number, "stderr", line, None)
 
-    async def _execute(self, run: Run, chosen: Chosen, first: StartedHost | None) -> Stage:
+    async def _execute(self, run: Run, chosen: ChosenCases, first: StartedHost | None) -> Stage:
         """Executes the run and returns how it ended."""
         if run.remarks:
             # The settings cannot be used.
@@ -363,7 +363,7 @@ class RunController:
             self.more = self._host = None
             self._messages.publish(RunProgressed())
 
-    def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
+    def _reload_if_stale(self, run: Run, chosen: ChosenCases) -> None:
         """Lists the sets again where the files differ from the list."""
         existing = set(self._sets.every_case())
         whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}

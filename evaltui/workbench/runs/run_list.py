@@ -14,11 +14,11 @@ from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
     FailedCase,
     RunRow,
-    changed_between,
     failures,
     names_by_run,
     newest_first,
     read_row,
+    run_differences,
     stored_runs,
 )
 from evaltui.runs.store import RunStore
@@ -27,7 +27,7 @@ from evaltui.workbench.agent.background import Lookups
 from evaltui.workbench.messages import Messages, RunsRead
 
 # Nobody reads further.
-_MOST_FAILURES = 40
+_MAX_FAILURES = 40
 
 
 class Side(NamedTuple):
@@ -71,7 +71,7 @@ class RunList:
         self._rows = Lookups(self._read_row, messages, RunsRead)
         # By run and how many of its cases were done.
         self._failures = Lookups[tuple[Path, int], tuple[FailedCase, ...]](
-            lambda key: failures(key[0], _MOST_FAILURES), messages, RunsRead, at_once=1
+            lambda key: failures(key[0], _MAX_FAILURES), messages, RunsRead, at_once=1
         )
 
     async def load(self) -> None:
@@ -95,7 +95,7 @@ class RunList:
         """The differences of a run from the previous one, as far as they are known."""
         row, before = self.row(path), self._before.get(path)
         row_before = self.row(before) if before else None
-        return changed_between(row_before, row) if row and row_before else ()
+        return run_differences(row_before, row) if row and row_before else ()
 
     def sides_of(self, path: Path, marked: Path | None) -> Sides | str:
         """A run and the run to compare it with: the marked base, else the previous run; or why there is

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
-from evaltui.core.metrics.preflight import in_short
+from evaltui.core.metrics.preflight import problems_text
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.events import SIMULATED_USER, Event
@@ -43,11 +43,11 @@ from evaltui.runner.plan import (
 )
 from evaltui.runner.starting import HostSettings, StartedHost, start_host
 from evaltui.runs import execution
-from evaltui.runs.execution import ExecutedRun, LogGrew, RunService, RunUpdate, Selected
-from evaltui.runs.resuming import ResumeError, Resumption, begun_with, read_resumption
+from evaltui.runs.execution import ExecutedRun, LogGrew, RunSelected, RunService, RunUpdate
+from evaltui.runs.resuming import ResumeError, Resumption, read_resumption, resumable_header
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_kind import RunKind
-from evaltui.runs.selection import RunRequest, SelectedRun, resuming
+from evaltui.runs.selection import RunRequest, SelectedRun, resume_request
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import FilesRead, Messages, RunProgressed
@@ -57,7 +57,7 @@ from evaltui.workbench.runs.repeats import confidence_of
 from evaltui.workbench.state import CaseOutcome, Run, Stage
 
 # Results that are read before keys are looked at again.
-_AT_ONCE = 1000
+_BATCH_SIZE = 1000
 
 
 class EditedSets:
@@ -96,7 +96,7 @@ class EditedSets:
         return by_id[0] if case_path_in_log == eval_set_id and len(by_id) == 1 else None
 
 
-async def read_rest(agent: AgentAddress, sets: OpenSets, path: Path) -> Resumption | str:
+async def read_remaining(agent: AgentAddress, sets: OpenSets, path: Path) -> Resumption | str:
     """The rest of an interrupted run; or why it cannot be resumed, as a sentence."""
     try:
         resumption = await asyncio.to_thread(read_resumption, agent, path, EditedSets(sets))
@@ -123,7 +123,7 @@ def request_of(
     """The request for a run of the chosen cases."""
     request = RunRequest(agent.address, settings=agent.settings, number=run.number, logs_in_use=logs_in_use)
     if run.resumes:
-        return resuming(request, run.resumes)
+        return resume_request(request, run.resumes)
     settings = agent.settings
     if repeated := run.repeated:
         settings = replace(
@@ -154,7 +154,7 @@ async def run_more(
             on_done()
 
     try:
-        variant, edited = (await asyncio.to_thread(begun_with, log)).variant, EditedSets(sets)
+        variant, edited = (await asyncio.to_thread(resumable_header, log)).variant, EditedSets(sets)
         if variant is None:
             raise ResumeError("the run is of no variant")
         if name := hidden_in(variant):
@@ -164,7 +164,7 @@ async def run_more(
             as_it_runs = as_variant(agent.address, variant, None)
             address = await asyncio.to_thread(ready.enter_context, as_it_runs)
             rest = await asyncio.to_thread(read_resumption, address, log, edited, frozenset(), more=repeats)
-            request = resuming(RunRequest(address, settings=agent.settings), rest)
+            request = resume_request(RunRequest(address, settings=agent.settings), rest)
             settings = HostSettings(address, agent.settings.timeout)
             run = service or execution.run
             return await run(request, edited, on_update, lambda: use(start_host(settings)))
@@ -177,7 +177,7 @@ async def run_more(
 
 
 @lru_cache(1024)
-def _same_calls(calls: ModelCalls) -> ModelCalls:
+def _shared_calls(calls: ModelCalls) -> ModelCalls:
     """Returns one shared object for equal counts, to save memory for many cases."""
     return calls
 
@@ -214,7 +214,7 @@ class RunFollower:
     def on_update(self, update: RunUpdate) -> None:
         run = self._run
         match update:
-            case Selected(selected):
+            case RunSelected(selected):
                 self._on_selected(selected)
             case AgentLoaded(info):
                 self._agent.imported(info)
@@ -273,7 +273,7 @@ class RunFollower:
         self._modes = modes_of(settings.record, settings.tools, {})
         self._run.checks = selected.plan.checks
         self._run.parallel = settings.parallel
-        self._run.unready = in_short(selected.plan.checks)
+        self._run.unready = problems_text(selected.plan.checks)
         self._run.selected = frozenset(cases)
         self._outcomes.run_begins(self._run)
         if cases:
@@ -282,7 +282,7 @@ class RunFollower:
 
     def _done(self, result: CaseResult) -> None:
         run, case = self._run, result.id
-        calls = _same_calls(sum(map(judge_calls, result.repeats), self._model_calls(case)))
+        calls = _shared_calls(sum(map(judge_calls, result.repeats), self._model_calls(case)))
         run.running.discard(case)
         figures, logged = summarize(result), None
         if self._file is not None and self._logged is not None:
@@ -334,6 +334,6 @@ class RunFollower:
         """
         file = self._file or RunResults(log, self._run.ref.name)
         cases = (await asyncio.to_thread(RunFile, log)).cases
-        while some := await asyncio.to_thread(list, islice(cases, _AT_ONCE)):
+        while some := await asyncio.to_thread(list, islice(cases, _BATCH_SIZE)):
             for case in some:
                 self._outcomes.moved_to(case.id, StoredResult(case.summary, file, case.number))

@@ -16,7 +16,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.project.packages import MissingExtraError
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import Address, Pattern, ScoredSession, expected_patterns, listening
+from evaltui.runs.sessions import Address, Pattern, ScoredSession, expected_patterns, open_listener
 from evaltui.traces.drafting import not_expected, unusable
 from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
@@ -61,7 +61,7 @@ def _gaps(session: ScoredSession) -> tuple[int, int]:
 
 
 # Of those that came first, the run logs stay.
-_MOST = 500
+_MAX_SESSIONS = 500
 
 
 class ReceivedSessions:
@@ -151,13 +151,13 @@ class ReceivedSessions:
     async def _listen(self, port: int) -> None:
         request = RunRequest(self._agent.address, settings=self._agent.settings)
         try:
-            async with listening(request, Address(port=port)) as listener:
+            async with open_listener(request, Address(port=port)) as listener:
                 self.url = listener.url
                 self._messages.publish(SessionsReceived())
                 async for session in listener.sessions():
                     self._by_id.pop(session.id, None)
                     self._by_id[session.id] = session
-                    while len(self._by_id) > _MOST:
+                    while len(self._by_id) > _MAX_SESSIONS:
                         del self._by_id[next(iter(self._by_id))]
                     self._received()
         except (SpoolInUseError, SpoolError, MissingExtraError) as error:

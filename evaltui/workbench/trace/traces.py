@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from evaltui.core.trace.spans import Span
 
 # A case that loops may print without end.
-MOST_EVENTS = 100_000
+MAX_EVENTS = 100_000
 # Without a log, the events of this many cases are kept: they may be large.
-_KEPT_WITHOUT_LOG = 50
+_MAX_WITHOUT_LOG = 50
 
 _ByRepeat = dict[int, list["Event"]]
 
@@ -52,7 +52,7 @@ class Trace:
 
 
 @dataclass
-class _Live:
+class _LiveCase:
     """A case that is running."""
 
     run: RunRef
@@ -70,7 +70,7 @@ class Traces:
     def __init__(self, outcome: Callable[[CaseId], CaseOutcome | None], messages: Messages) -> None:
         self._outcome = outcome
         self._messages = messages
-        self._live: dict[CaseId, _Live] = {}
+        self._live: dict[CaseId, _LiveCase] = {}
         # Of cases that are in no log.
         self._unlogged: dict[CaseId, tuple[RunRef, _ByRepeat]] = {}
         self._read: tuple[CaseId, StoredResult, _ByRepeat | str] | None = None
@@ -80,7 +80,7 @@ class Traces:
 
     def started(self, case: CaseId, run: RunRef, repeat: int) -> None:
         """Notes that a repeat of a case starts, or starts again."""
-        live = self._live.setdefault(case, _Live(run))
+        live = self._live.setdefault(case, _LiveCase(run))
         live.repeat = repeat
         live.events[repeat] = []
 
@@ -88,7 +88,7 @@ class Traces:
         live = self._live.get(case)
         if live is None:
             return
-        if sum(map(len, live.events.values())) < MOST_EVENTS:
+        if sum(map(len, live.events.values())) < MAX_EVENTS:
             live.events.setdefault(event.repeat, []).append(event)
         else:
             live.left_out += 1
@@ -99,7 +99,7 @@ class Traces:
         self._unlogged.pop(case, None)
         if live is not None and not is_logged:
             self._unlogged[case] = live.run, live.events
-            if len(self._unlogged) > _KEPT_WITHOUT_LOG:
+            if len(self._unlogged) > _MAX_WITHOUT_LOG:
                 del self._unlogged[next(iter(self._unlogged))]
 
     def keep(self, case: CaseId, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
@@ -159,8 +159,8 @@ class Traces:
         if isinstance(events_by_repeat, str):
             return Trace(scored.run, repeat, problem=events_by_repeat)
         events = events_by_repeat.get(repeat, [])
-        left_out = max(0, len(events) - MOST_EVENTS)
-        return Trace(scored.run, repeat, len(events_by_repeat), events[:MOST_EVENTS], left_out)
+        left_out = max(0, len(events) - MAX_EVENTS)
+        return Trace(scored.run, repeat, len(events_by_repeat), events[:MAX_EVENTS], left_out)
 
     def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
         """All events of an ended case, by repeat; None where it has no log."""
@@ -188,7 +188,7 @@ _TERM = re.compile(r'(?P<not>-?)(?:(?P<field>kind|agent):)?(?:"(?P<quoted>[^"]*)
 
 def problem_of(search: str) -> str:
     """Why a search cannot be parsed, as a sentence; "" where it can."""
-    return next(filter(None, map(_misunderstood, _TERM.finditer(search))), "")
+    return next(filter(None, map(_term_problem, _TERM.finditer(search))), "")
 
 
 class Outline:
@@ -285,7 +285,7 @@ class Outline:
         return cached[1]
 
 
-def _misunderstood(term: re.Match[str]) -> str:
+def _term_problem(term: re.Match[str]) -> str:
 
     word = term["word"] or term["quoted"] or ""
     if term["field"] != "kind" or word.lower() in SPAN_KINDS:

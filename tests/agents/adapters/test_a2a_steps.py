@@ -14,7 +14,7 @@ from evaltui.agents.adapters.remote.a2a_steps import (
 from evaltui.core.conversation.drafting import TurnDraft, draft_case
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls, tool_responses
-from evaltui.core.model.events import CALLS, Event, split
+from evaltui.core.model.events import CALLS, Event, split_step
 
 PLACE = {"taskId": "t1", "contextId": "c1"}
 
@@ -63,7 +63,7 @@ def texts(steps):
 def invocation(steps):
     events = [Event("user", {"role": "user", "parts": [{"text": "hello"}]}, turn=0)]
     for step in steps:
-        events += [] if step.partial else [replace(one, turn=0) for one in split(step)]
+        events += [] if step.partial else [replace(one, turn=0) for one in split_step(step)]
     return invocations_from_events(events)[0]
 
 
@@ -196,7 +196,7 @@ def test_a_call_that_waits_for_a_person_is_long_running_and_keeps_its_task():
     assert calls[0].final
     assert turn.state == "input_required"
     assert steps[-1].framework["a2a"]["task_id"] == "t1"
-    assert [event.kind for event in split(calls[0])] == ["tool_call"]
+    assert [event.kind for event in split_step(calls[0])] == ["tool_call"]
 
 
 def test_a_task_that_failed_says_why_and_is_no_answer():
@@ -211,7 +211,7 @@ def test_calls_that_are_not_sent_are_unknown_and_none_are_expected_of_them():
     assert steps[-1].untold == (CALLS,)
     assert invocation(steps).intermediate_data is None
     events = [Event("user", {"role": "user", "parts": [{"text": "hello"}]}, turn=0)]
-    events += [event for step in steps for event in split(step)]
+    events += [event for step in steps for event in split_step(step)]
     drafted = draft_case("one", [TurnDraft(events)], app_name="", user_id="", state={})
     assert "intermediate_data" not in drafted.case["conversation"][0]
     assert drafted.marks == {0: "skip"}

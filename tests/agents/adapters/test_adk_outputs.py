@@ -18,7 +18,7 @@ from evaltui.core.conversation.adk_steps import step_from_adk
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, full_text
-from evaltui.core.model.events import split
+from evaltui.core.model.events import split_step
 from evaltui.core.scoring import score_case
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
@@ -101,7 +101,7 @@ async def test_outputs_of_nodes_are_seen_and_the_response_stays_that_of_adk(node
     assert full_text(ours.with_output.final_response) == (returned or text)
     # A server of ADK sends the same events as JSON.
     sent = [step_from_adk(event.model_dump(mode="json", by_alias=True)) for event in witness.events]
-    assert [one.output for one in invocations_from_events(e for step in sent for e in split(step))] == [
+    assert [one.output for one in invocations_from_events(e for step in sent for e in split_step(step))] == [
         returned
     ]
 

@@ -35,6 +35,15 @@ def test_model_calls_are_not_known_of_turns_that_were_not_recorded():
     assert result.score == 2.0
 
 
+@pytest.mark.parametrize(("seconds", "calls"), [(None, None), (0.5, None), (0.0, 0.0)])
+def test_no_model_calls_are_told_where_models_took_time_and_events_name_none(seconds, calls):
+    events = [{"author": "agent", "content": {"parts": [{"text": "x"}]}}]
+    actual = turn(intermediate_data={"invocation_events": events}, model_duration=seconds)
+
+    assert report(inference_call_count_v1, actual).score == calls
+    assert report(inference_call_count_v1, actual, as_adk=True).score == 0.0
+
+
 def test_mean_of_tokens_counts_turns_without_a_kind_as_zero():
     result = report(
         token_usage_v1, used({"prompt_token_count": 4, "thoughts_token_count": 2}), used({}), turn()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_cases import invocations, turn
 
-from evaltui.core.metrics.custom import held_against, result_of_evaluation, result_of_turns
+from evaltui.core.metrics.custom import rejudge, result_of_evaluation, result_of_turns
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.model.config import EvalConfig, Interval
 from evaltui.core.model.outcome import ErrorInfo, Status
@@ -50,7 +50,7 @@ def test_the_verdict_is_that_of_the_threshold_on_the_mean(found, threshold, lowe
 
 @given(scores, st.floats(-10, 10), st.floats(-10, 10))
 def test_another_threshold_gives_what_it_would_have_given(found, before, after):
-    assert held_against(result(short(before), *found), short(after)) == result(short(after), *found)
+    assert rejudge(result(short(before), *found), short(after)) == result(short(after), *found)
 
 
 def test_a_turn_that_raised_makes_it_an_error_whatever_the_others_are():
@@ -64,7 +64,7 @@ def test_a_turn_that_raised_makes_it_an_error_whatever_the_others_are():
     assert [one.score for one in out.per_invocation] == [1.0, None, None]
     context = result_of_turns(given_turns(short(), 3, context=frozenset([1])), turns)
     assert (context.status, context.score) == (Status.PASSED, 1.0)
-    assert held_against(out, short(0.1)).status is Status.ERROR
+    assert rejudge(out, short(0.1)).status is Status.ERROR
 
 
 @pytest.mark.parametrize("wrong", [{"score": "1"}, {"score": True}, {"error": "what"}])

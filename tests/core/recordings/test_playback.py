@@ -19,9 +19,9 @@ from evaltui.core.recordings.entry import (
     entry_from_json,
     entry_to_json,
     fingerprints,
+    line_text,
     new_contents,
-    shared_of,
-    written,
+    shared_lines,
 )
 from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.recordings.playback import Playback
@@ -55,7 +55,7 @@ def recorded(request, answer="hi", **fields):
         responses=[{"parts": [{"text": answer}]}],
         **given,
     )
-    return entry, shared_of(prints)
+    return entry, shared_lines(prints)
 
 
 def playback(*requests):
@@ -148,7 +148,7 @@ ENTRIES = [
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_entries_survive_being_written(entry):
-    line = written(entry)
+    line = line_text(entry)
     assert "\n" not in line
     line.encode("utf-8")
     assert line.splitlines() == [line]

@@ -143,6 +143,7 @@ _LISTED = (
     "base64",
     "its threshold, ",
     "must be a finite number",
+    "at most 1, is the string",  # bounds of numbers in quotes
     "is not the path of",
     "must begin with the name",
     "must be the name of a tool",

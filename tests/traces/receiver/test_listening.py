@@ -26,7 +26,7 @@ from evaltui.runs import sessions
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import Address, listening
+from evaltui.runs.sessions import Address, open_listener
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
 from tests.traces.adk_spans import BARE, EVENTS_ONLY, SPANS, run
@@ -46,7 +46,7 @@ def export(url, told, token=""):
 async def received(folder, *told):
     """What is said of the sessions that were sent, by their ids."""
     request = RunRequest(AgentAddress(folder, interpreter=OWN))
-    async with listening(request, Address(port=0, token="a-token")) as listener:
+    async with open_listener(request, Address(port=0, token="a-token")) as listener:
         for one in told:
             await asyncio.to_thread(export, listener.url, one, "a-token")
         return {one.id: one async for one in listener.last_sessions()}
@@ -97,7 +97,7 @@ async def test_a_session_that_goes_on_is_scored_anew_by_the_sets_as_they_are_now
     ]
     request = RunRequest(AgentAddress(tmp_path, interpreter=OWN))
     seen = []
-    async with listening(request, Address(port=0)) as listener:
+    async with open_listener(request, Address(port=0)) as listener:
         for spans in turns:
             exporter = OTLPSpanExporter(f"{listener.url}/v1/traces", timeout=60)
             await asyncio.to_thread(exporter.export, spans)
@@ -118,7 +118,7 @@ async def test_a_session_whose_scoring_is_cancelled_comes_again(tmp_path, monkey
     async def follow(listener):
         return [one.id async for one in listener.last_sessions()]
 
-    async with listening(request, Address(port=0)) as listener:
+    async with open_listener(request, Address(port=0)) as listener:
         await asyncio.to_thread(export, listener.url, told)
 
         async def cancelled(request, sets, on_update, host):

@@ -53,6 +53,7 @@ class Turn:
         self._speaker = name
         self._last_text = ""
         self._answer: Any = None
+        self._is_answer_written = False
         self._is_input = False
         # The nodes, from the outermost in, of the last update with values that are no messages yet.
         self._adder: list[str] = []
@@ -75,6 +76,7 @@ class Turn:
                 continue
             nodes = [*(outer.partition(":")[0] for outer in place), node]
             for part in update if isinstance(update, list) else [update]:
+                self._is_answer_written |= not place and isinstance(part, dict) and _STRUCTURED in part
                 if isinstance(part, dict) and part.get(MESSAGES):
                     self._on_messages(part[MESSAGES], nodes, self._call_around(place))
 
@@ -151,7 +153,9 @@ class Turn:
 
     def end(self) -> None:
         """Ends the turn: reports a structured response that is in no message."""
-        is_new = self._answer != self._structured
+        # An equal response to another message is one, too; a node may also pass the state on as it is.
+        is_repeated = self._is_answer_written and self._answer is not self._structured
+        is_new = is_repeated or self._answer != self._structured
         if is_new and (returned := output_fields(self._answer, self._last_text)) is not None:
             self._steps.report(self._speaker, **returned)
 

@@ -37,7 +37,7 @@ from ..values import output_fields, result_of
 from .messages import messages_of, prompt_of
 from .runs import Turn, current_run, current_turn, watch_agents
 
-_LONGEST_ARGS = 200
+_MAX_ARGS = 200
 
 
 class PydanticAIAdapter(AgentAdapter):
@@ -186,7 +186,7 @@ class PydanticAISession(AgentSession):
             if call.tool_call_id in turn.long_running:
                 waiting[call.tool_call_id] = _Request("calls", call.tool_call_id)
                 continue
-            shown = show_value(call.args_as_dict(), _LONGEST_ARGS)
+            shown = show_value(call.args_as_dict(), _MAX_ARGS)
             args: Json = {"message": f"Result of {call.tool_name} {shown}", "callId": call.tool_call_id}
             request_id = f"result-{call.tool_call_id}"
             request = {"id": request_id, "name": INPUT, "args": args}

@@ -58,7 +58,7 @@ _TIMEOUTS = httpx.Timeout(None, connect=10.0, pool=None)
 _ANSWERING = 60.0
 _CANCELLING = 1.0
 _NOTE = "A2A sends no session state, tools or model requests; tool calls are sent by google-adk agents only"
-_FIRST_POLL, _LONGEST_POLL = 0.1, 2.0
+_FIRST_POLL, _MAX_POLL_LENGTH = 0.1, 2.0
 
 
 class TaskFailedError(RemoteError):
@@ -275,7 +275,7 @@ class A2ASession(AgentSession):
         delay = _FIRST_POLL
         while turn.state == "working":
             await asyncio.sleep(delay)
-            delay = min(2 * delay, _LONGEST_POLL)
+            delay = min(2 * delay, _MAX_POLL_LENGTH)
             self._report(turn.steps_of(await self._agent.task(turn.task_id, self._reporter)))
 
     def _message(self, content: Json) -> Json:

@@ -16,7 +16,7 @@ from google.genai import types
 from ....core.conversation.adk_steps import is_internal, node_name, step_from_adk
 from ....core.conversation.waiting import REQUESTS
 from ....core.model.events import Json, Step
-from ....text.figures import some_of
+from ....text.figures import short_list
 from ....text.values import did_you_mean
 from ..adk.past import past_events
 from ..base import (
@@ -46,7 +46,7 @@ from .requests import (
 # the server responds, if that is before the host ends.
 _DELETING = 0.5
 _DELETING_LAST = 3.0
-_MOST_APPS = 8
+_MAX_APPS = 8
 
 
 class AdkApiAdapter(AgentAdapter):
@@ -97,12 +97,12 @@ class AdkApiAdapter(AgentAdapter):
             else:
                 if last in apps:
                     return server, last
-                hint = did_you_mean(last, apps) or f". Apps: {some_of(apps, _MOST_APPS)}"
+                hint = did_you_mean(last, apps) or f". Apps: {short_list(apps, _MAX_APPS)}"
                 raise AgentLoadError(f"{above} has no app {last}{hint}")
         server = Server(self._url, self._headers)
         apps = await _apps(server)
         if len(apps) != 1:
-            addresses = some_of([f"{self._url}/{app}" for app in apps], _MOST_APPS) or "none"
+            addresses = short_list([f"{self._url}/{app}" for app in apps], _MAX_APPS) or "none"
             raise AgentLoadError(f"{self._url} has {len(apps)} apps. Use one of these addresses: {addresses}")
         return server, apps[0]
 

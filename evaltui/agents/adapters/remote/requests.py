@@ -32,7 +32,7 @@ from ..base import AgentLoadError, Reporter
 ATTEMPTS = 4
 # Seconds. If a server asks for a longer wait, the request fails and the user decides.
 LONGEST_WAIT = 60.0
-_MOST_OF_AN_ANSWER = 200
+_MAX_OF_AN_ANSWER = 200
 _BUSY = frozenset((429, 502, 503, 504))
 
 
@@ -186,7 +186,7 @@ def _detail(response: httpx.Response) -> str:
 
 def excerpt(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _MOST_OF_AN_ANSWER else f"{line[:_MOST_OF_AN_ANSWER]}…"
+    return line if len(line) <= _MAX_OF_AN_ANSWER else f"{line[:_MAX_OF_AN_ANSWER]}…"
 
 
 UNRECORDED = "the agent is behind a network and calls its models and tools there"
@@ -199,7 +199,7 @@ _ANSWERING = 60.0
 # Servers close idle connections, uvicorn after five seconds. A turn must not use a connection that is being
 # closed: it would be unknown whether the server read it.
 _IDLE = 2.0
-_LONGEST_LINE = 64_000_000
+_MAX_LINE_LENGTH = 64_000_000
 
 
 T = TypeVar("T")
@@ -393,8 +393,8 @@ async def _events(response: httpx.Response, where: str) -> AsyncIterator[bytes]:
             elif not name and data:
                 yield b"\n".join(data)
                 data = []
-        if lines.rest > _LONGEST_LINE:
-            raise MalformedResponseError(f"an event of more than {show_size(_LONGEST_LINE)}", where)
+        if lines.rest > _MAX_LINE_LENGTH:
+            raise MalformedResponseError(f"an event of more than {show_size(_MAX_LINE_LENGTH)}", where)
     if data or lines.rest:
         raise connection_lost(where)
 

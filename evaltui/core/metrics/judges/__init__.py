@@ -1,2 +1,1 @@
-"""The metrics that a judge decides: prompts, what its answers mean, and the vote. Who is asked comes from
-outside."""
+"""Metrics that a judge decides: prompts, reading of answers, and votes; the caller provides the judge."""

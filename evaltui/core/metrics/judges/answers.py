@@ -1,7 +1,7 @@
-"""A judge's answer taken apart: the verdicts in it, where it is nothing but verdicts in the requested form.
+"""Reading a judge's answer: its verdicts, if it has nothing else.
 
-A judge may quote the agent, correct itself or refuse beside a verdict, and no pattern recognizes all of that.
-So an answer with any text beside the JSON, but for a preamble, is no verdict.
+A judge may quote the agent, correct itself or refuse beside a verdict, which no pattern recognizes reliably.
+So an answer with other text than JSON and a preamble has no verdict.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from evaltui.core.model.judgement import Vote
 from evaltui.text.values import cut, visible
 
 Schema = dict[str, Any]
-"""A form of answers, as Gemini's `response_schema` has it."""
+"""The format of answers, as Gemini's `response_schema`."""
 
 REASON_KEYS = ("reasoning", "rationale", "reason", "explanation")
 FIELD = re.compile(
     r"^[ \t*_#•-]*(ID|Property|Rubric|Evidence|Rationale|Verdict)[*_ ]*:[*_]*(.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A line such as `Verdict: yes`."""
+"""Pattern of a line such as `Verdict: yes`."""
 
-_LONGEST_QUOTE = 80
+_MAX_QUOTE_LENGTH = 80
 _QUOTATION = "(quotes its prompt)"
 # Names that models use in place of those in the form, and that decide nothing.
 _OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text"))
@@ -39,47 +39,48 @@ _PHRASES = re.compile(
     r"(?:(?:agent|ai agent|assistant|simulated user) s )?(?:final )?(?:answer|conversation|message|response)"
     r"|i hope this helps|let me know if you need anything else)\b"
 )
-_WORDS = (
+_PREAMBLE_WORDS = (
     "a am analysis as assessment below certainly course decision each evaluation evaluations final following "
     "for format here i in is it json judgement judgment m my object of ok okay overall rating requested "
     "result results rubric rubrics s score sentence sentences structured sure the this verdict verdicts your"
 )
-_PREAMBLE = frozenset(_WORDS.split())
+_PREAMBLE = frozenset(_PREAMBLE_WORDS.split())
 
 
 class NoVerdictError(Exception):
-    """An answer without a verdict; `vote` says why."""
+    """An answer has no verdict; `vote` has the reason."""
 
     def __init__(self, vote: Vote) -> None:
         super().__init__(vote.problem)
         self.vote = vote
 
 
-def unreadable(text: str) -> Vote:
-    """An answer without a verdict, with its beginning."""
+def unreadable_vote(text: str) -> Vote:
+    """The vote for an unreadable answer, with its beginning."""
     beginning = quote(text) if text.strip() else "empty"
     return Vote(None, problem=f"unreadable judge response: {beginning}")
 
 
-def contradiction(labels: Iterable[str], rationale: str = "") -> Vote:
-    """An answer that says two things at once, which is no verdict."""
+def contradiction_vote(labels: Iterable[str], rationale: str = "") -> Vote:
+    """The vote for an answer with contradictory labels."""
     both = " and ".join(dict.fromkeys(labels))
     return Vote(None, rationale, both, f"the judge contradicts itself: {both}")
 
 
 def quote(value: Any) -> str:
-    """The beginning of what a judge says, in quotes."""
-    return repr(cut(visible(str(value).strip()), _LONGEST_QUOTE))
+    """The beginning of a judge's text, in quotes."""
+    return repr(cut(visible(str(value).strip()), _MAX_QUOTE_LENGTH))
 
 
 def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]:
-    """The objects of an answer that have a verdict under `key`, in order; `schema` is the form of an answer.
+    """The objects of an answer with a verdict under `key`, in order; `schema` is the format of an answer.
 
-    An answer may be several such objects, or a list of them. Raises NoVerdictError for every other one.
+    An answer may be one or several such objects, or a list of them. Raises NoVerdictError for any other
+    answer.
     """
     answer = read_json(text)
     if not answer.values:
-        raise NoVerdictError(unreadable(text))
+        raise NoVerdictError(unreadable_vote(text))
     if not is_preamble(answer.prose):
         raise NoVerdictError(Vote(None, problem=f"text beside the verdict: {quote(answer.prose)}"))
     members = schema["properties"]
@@ -97,30 +98,31 @@ def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]
                         Vote(None, problem=f"unexpected key {quote(others[0])} beside {key}")
                     )
                 if _has_key(key, list(entry.values())):
-                    raise NoVerdictError(contradiction([f"{key} is there twice"]))
+                    raise NoVerdictError(contradiction_vote([f"{key} is there twice"]))
                 accepted.append(entry)
             case dict() as wrapper if wrapper and wrapper.keys() <= lists.keys():
                 values = [*wrapper.values(), *values]
             case _:
-                raise NoVerdictError(unreadable(text))
+                raise NoVerdictError(unreadable_vote(text))
     return accepted
 
 
 def is_preamble(prose: str) -> bool:
-    """Whether a text decides nothing and quotes nobody: `Here is my evaluation:`, the fence of a block."""
+    """Whether a text is only a preamble without verdict or quotation: `Here is my evaluation:`, the fence of
+    a block."""
     plain = _PUNCTUATION.sub(" ", _APOSTROPHE.sub(" ", prose)).casefold()
     return _PREAMBLE.issuperset(_PHRASES.sub(" ", plain).split())
 
 
 def without_quotations(text: str, prompt: str) -> str:
-    """An answer in which JSON, and lines up to a verdict, that stand in the prompt are marked as quoted."""
-    squeezed_prompt, text = _squeezed(prompt), _without_thoughts(text)
+    """The answer with marks in JSON, and in lines up to a verdict, that are also in the prompt."""
+    squeezed_prompt, text = _squeeze(prompt), _without_thoughts(text)
     try:
         values = [(start, end) for _, start, end in _values(text)]
-    except (ValueError, _TwiceError):
+    except (ValueError, _DuplicateKeyError):
         return text
     for places in (values, list(_line_blocks(text))):
-        quoted = [(start, end) for start, end in places if _squeezed(text[start:end]) in squeezed_prompt]
+        quoted = [(start, end) for start, end in places if _squeeze(text[start:end]) in squeezed_prompt]
         for start, end in reversed(quoted):
             text = text[:start] + _QUOTATION + text[end:]
         if quoted:
@@ -134,7 +136,8 @@ def _without_thoughts(text: str) -> str:
 
 
 def _line_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """The places of lines that end in a verdict, from the first field after the verdict before."""
+    """The places of line blocks that end with a verdict, each from the first field after the previous
+    verdict."""
     start: int | None = None
     for field in FIELD.finditer(text):
         start = field.start() if start is None else start
@@ -143,8 +146,8 @@ def _line_blocks(text: str) -> Iterator[tuple[int, int]]:
             start = None
 
 
-def _squeezed(text: str) -> str:
-    """A text without what differs between JSON in a text and the same text in JSON: blanks and escapes."""
+def _squeeze(text: str) -> str:
+    """A text without blanks and escapes, to compare plain text with the same text inside JSON."""
     return re.sub(r"\\+[nrt]|[\s\\]+", "", text).casefold()
 
 
@@ -159,24 +162,23 @@ _STRING_OR_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DO
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """The JSON of a judge's answer, and the text around it."""
+    """The JSON values of a judge's answer, and the text around them."""
 
     values: tuple[Any, ...] = ()
-    """The objects and lists in order; none where one of all does not parse."""
+    """The objects and lists in order; empty if any of them is invalid."""
     prose: str = ""
 
 
 def read_json(text: str) -> JudgeAnswer:
-    """Takes an answer apart, but for the thoughts before it.
+    """Reads the JSON values of an answer, without the thoughts at its start.
 
-    Nothing in it counts where something that begins as JSON does not parse. Raises NoVerdictError where an
-    object has a key twice.
+    There are no values if any of them is invalid. Raises NoVerdictError for an object with a duplicate key.
     """
     text = _without_thoughts(text)
     try:
         placed = list(_values(text))
-    except _TwiceError as twice:
-        raise NoVerdictError(contradiction([f"{twice} is there twice in one object"])) from None
+    except _DuplicateKeyError as twice:
+        raise NoVerdictError(contradiction_vote([f"{twice} is there twice in one object"])) from None
     except ValueError:
         return JudgeAnswer()
     pieces, position = [], 0
@@ -201,27 +203,27 @@ def _has_key(key: str, value: Any) -> bool:
     return False
 
 
-class _TwiceError(Exception):
-    """A key that one object has twice."""
+class _DuplicateKeyError(Exception):
+    """An object has a key twice."""
 
 
-def _unambiguous(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(members)
     if len(made) < len(members):
         names = [name for name, _ in members]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+        raise _DuplicateKeyError(next(name for name in names if names.count(name) > 1))
     return made
 
 
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unambiguous)
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unique_members)
 
 _Placed = tuple[Any, int, int]
 
 
 def _values(text: str) -> Iterator[_Placed]:
-    """Every object and list that is not part of another one, with its place.
+    """The outermost objects and lists with their places.
 
-    Raises ValueError where one does not parse, _TwiceError where one has a key twice.
+    Raises ValueError for an invalid one, _DuplicateKeyError for a duplicate key.
     """
     # Each comma gives way to a blank, so places in both texts are the same.
     repaired = _STRING_OR_LAST_COMMA.sub(lambda match: match.group(1) or " ", text)

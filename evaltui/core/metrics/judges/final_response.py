@@ -1,7 +1,7 @@
 """`final_response_match_v2`: does the answer agree with the expected one?
 
-What google-adk 2.13 makes of a judge's answer, its quirks included, is here too, for `--adk-verdicts`.
-Source: `_parse_critique` of its final_response_match_v2 and the parser of its rubric_based_evaluator.
+Also has google-adk 2.13's reading of judges' answers for `--adk-verdicts`. Source: `_parse_critique` of its
+final_response_match_v2 and the parser of its rubric_based_evaluator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evaltui.core.metrics.declaration import (
     MetricInfo,
     metric,
 )
-from evaltui.core.metrics.judges.answers import unreadable
+from evaltui.core.metrics.judges.answers import unreadable_vote
 from evaltui.core.metrics.judges.judge import (
     VALIDITY,
     Judge,
@@ -34,18 +34,18 @@ from evaltui.core.metrics.judges.transcript import entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
     VALIDITY_KEY,
     read_validity,
+    require_judged,
     result_over_turns,
     turn_without_verdict,
-    unless_open,
-    voided_as_adk,
+    void_as_adk,
 )
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
     MetricInput,
-    left_out,
+    left_out_turns,
     not_evaluated,
     required_threshold,
-    unpaired,
+    unpaired_reason,
     unscored_turn,
     verdict,
 )
@@ -53,13 +53,13 @@ from evaltui.core.model.eval_set import Invocation, scored_text, unscored_texts
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.core.model.text_diff import THOUGHT
-from evaltui.core.prompts import fenced, prompt
+from evaltui.core.prompts import fence, prompt
 from evaltui.text.values import cut
 
-_AFTER_KEY = r'":\s*\[*\s*"*([^"^\]\s]*)"*\s*\]*\s*[,\n}]'
-_VALID = re.compile(f'"{VALIDITY_KEY}{_AFTER_KEY}')
-_INVALID = re.compile('"is_the_agent_response_invalid' + _AFTER_KEY)
-_NEGATIVE = ("invalid", "almost", "false", "partially_valid", "partially")
+_LABEL_AFTER_KEY = r'":\s*\[*\s*"*([^"^\]\s]*)"*\s*\]*\s*[,\n}]'
+_VALID = re.compile(f'"{VALIDITY_KEY}{_LABEL_AFTER_KEY}')
+_INVALID = re.compile('"is_the_agent_response_invalid' + _LABEL_AFTER_KEY)
+_NEGATIVE_LABELS = ("invalid", "almost", "false", "partially_valid", "partially")
 
 # google-adk's own begin at empty lines before, which takes forever where there are thousands.
 _ID = re.compile(r"^[^\S\n]*ID: (.*)$", re.MULTILINE)
@@ -71,24 +71,27 @@ _ASCII_LOOKALIKES = str.maketrans("‘’“”–—", "''\"\"--")
 
 
 def read_validity_as_adk(text: str) -> Vote:
-    """The first label behind the key decides; under the key `…_invalid`, everything but `true` and `invalid`
-    is a yes."""
+    """The vote of an answer as google-adk reads it.
+
+    The first label after the key decides; under the key `…_invalid`, every label except `true` and `invalid`
+    is a yes.
+    """
     if match := _VALID.search(text):
         label = match[1].rstrip(",}")
         if label in ("valid", "true"):
             return Vote(1.0, label=label)
-        return Vote(0.0, label=label) if label in _NEGATIVE else unreadable(text)
+        return Vote(0.0, label=label) if label in _NEGATIVE_LABELS else unreadable_vote(text)
     if match := _INVALID.search(text):
         label = match[1].rstrip(",}")
         return Vote(float(label not in ("true", "invalid")), label=label)
-    return unreadable(text)
+    return unreadable_vote(text)
 
 
 def read_fulfilment_as_adk(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str, Vote]]:
-    """The verdicts in lines, in their order, by the id of the rubric; one may come more than once.
+    """Verdicts in lines as google-adk reads them, in order, by rubric id, perhaps several for one.
 
-    Nothing where there are not as many rationales and verdicts as properties. A verdict that holds `yes` is
-    one, else one that holds `no` is none, `unknown` among them.
+    None if the numbers of properties, rationales and verdicts differ. A verdict with `yes` in it is positive,
+    another one with `no` in it is negative, `unknown` included.
     """
     properties = list(_PROPERTY.finditer(text))
     rationales = _RATIONALE.findall(text)
@@ -96,14 +99,14 @@ def read_fulfilment_as_adk(text: str, rubrics: Sequence[HeldRubric]) -> list[tup
     if not len(properties) == len(rationales) == len(verdicts):
         return []
     by_id = {rubric.id: rubric.id for rubric in rubrics}
-    by_text = {_normalised(rubric.text): rubric.id for rubric in rubrics}
+    by_text = {_normalise(rubric.text): rubric.id for rubric in rubrics}
     votes = []
     after = -1
     for stated, rationale, answer in zip(properties, rationales, verdicts, strict=True):
         ids = [match[1].strip() for match in _ID.finditer(text) if after < match.start() < stated.start()]
         subject = by_id.get(ids[-1]) if ids and ids[-1] else None
         if subject is None:
-            subject = by_text.get(_normalised(stated[1]))
+            subject = by_text.get(_normalise(stated[1]))
         if subject is not None:
             votes.append((subject, Vote(_score(answer), rationale.strip(), answer.strip())))
         after = stated.start()
@@ -116,15 +119,15 @@ def _score(verdict: str) -> float | None:
     return 0.0 if "no" in verdict.lower() else None
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).translate(_ASCII_LOOKALIKES)
     return re.sub(r"\s+", " ", plain).strip(" *_`#>-•\"'").lower()
 
 
 _PROMPT = "final_response_match"
-_LONGEST_SUBJECT = 300
-_LONGEST_REASON = 160
-_DISAGREES = "response does not match the expected one"
+_MAX_SUBJECT_LENGTH = 300
+_MAX_REASON_LENGTH = 160
+_DISAGREES_REASON = "response does not match the expected one"
 _NOTHING_EXPECTED = "no expected response for this turn; add a final_response or mark the turn as context"
 
 
@@ -139,7 +142,7 @@ _NOTHING_EXPECTED = "no expected response for this turn; add a final_response or
     )
 )
 async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """Share of turns whose answer the majority of the judge's answers finds to agree with the expected one.
+    """Share of turns whose answer agrees with the expected one by the majority of the judge's answers.
 
     Raises CriterionError for an unusable criterion.
     """
@@ -147,9 +150,9 @@ async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricRe
     options = judge_options(inputs.metric)
     if inputs.expected is None:
         return not_evaluated(inputs.metric, NO_EXPECTED_TURNS)
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
-    unscored = left_out(inputs, compares="responses")
+    unscored = left_out_turns(inputs, compares="responses")
     turns = {number: unscored_turn(reason) for number, reason in unscored.items()}
     without_expectation: set[int] = set()
     prompts: dict[int, str] = {}
@@ -164,14 +167,14 @@ async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricRe
     samples = await ask_samples(
         judge, inputs.metric.metric_name, prompts, options, VALIDITY, as_adk=inputs.as_adk
     )
-    turns |= {number: _judged(inputs, number, turn_samples) for number, turn_samples in samples.items()}
+    turns |= {number: _judged_turn(inputs, number, turn_samples) for number, turn_samples in samples.items()}
     shown = [turns[number] for number in sorted(turns)]
     result = result_over_turns(inputs, shown, samples, options, prompt(_PROMPT))
-    return result if inputs.as_adk else unless_open(result, without_expectation)
+    return result if inputs.as_adk else require_judged(result, without_expectation)
 
 
 def answer_of(invocation: Invocation, inputs: MetricInput) -> str:
-    """The text of a turn that is judged, with what was said before it if the criterion asks for that."""
+    """The judged text of a turn, with earlier texts if the criterion says so."""
     answer = scored_text(invocation, thoughts=inputs.thoughts)
     if not (inputs.metric.criterion and inputs.metric.criterion.include_intermediate_responses_in_final):
         return answer
@@ -188,16 +191,16 @@ def _question(inputs: MetricInput, expected: Invocation, number: int) -> str:
         if entry.turn < number or entry.kind == "user"
     ]
     return prompt(_PROMPT).fill(
-        conversation=fenced(transcript(before)),
-        expected=fenced(answer_of(expected, inputs)),
-        answer=fenced(answer_of(actual, inputs)),
+        conversation=fence(transcript(before)),
+        expected=fence(answer_of(expected, inputs)),
+        answer=fence(answer_of(actual, inputs)),
     )
 
 
-def _judged(inputs: MetricInput, number: int, samples: Sequence[Sample]) -> InvocationScore:
+def _judged_turn(inputs: MetricInput, number: int, samples: Sequence[Sample]) -> InvocationScore:
     votes = votes_of(samples, read_validity_as_adk if inputs.as_adk else read_validity)
-    judged = judgement("", cut(answer_of(inputs.actual[number], inputs), _LONGEST_SUBJECT), votes)
-    if inputs.as_adk and (voided := voided_as_adk(samples, (judged,), is_decided=judged.score is not None)):
+    judged = judgement("", cut(answer_of(inputs.actual[number], inputs), _MAX_SUBJECT_LENGTH), votes)
+    if inputs.as_adk and (voided := void_as_adk(samples, (judged,), is_decided=judged.score is not None)):
         return voided
     if judged.score is None:
         return turn_without_verdict(votes, (judged,))
@@ -208,6 +211,6 @@ def _judged(inputs: MetricInput, number: int, samples: Sequence[Sample]) -> Invo
 def _reason(judged: Judgement) -> str:
     parts = [votes_counted(judged.votes)]
     if judged.score == 0.0:
-        why = cut(" ".join(judged.rationale.split()), _LONGEST_REASON)
-        parts = [": ".join(filter(None, (_DISAGREES, why))), *parts]
+        why = cut(" ".join(judged.rationale.split()), _MAX_REASON_LENGTH)
+        parts = [": ".join(filter(None, (_DISAGREES_REASON, why))), *parts]
     return "; ".join(filter(None, parts))

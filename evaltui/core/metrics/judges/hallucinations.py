@@ -1,7 +1,7 @@
-"""`hallucinations_v1`: every sentence of an answer held against what the agent had before it.
+"""`hallucinations_v1`: every sentence of an answer, compared with the agent's information.
 
-google-adk asks twice about each text, once to cut it into sentences and once to judge them; here the text is
-cut by rules, and the judge is asked once.
+google-adk asks a judge to split a text into sentences and then to judge them; here rules split it, and the
+judge is asked once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, Option, metric
-from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, unreadable, verdict_objects
+from evaltui.core.metrics.judges.answers import (
+    NoVerdictError,
+    contradiction_vote,
+    unreadable_vote,
+    verdict_objects,
+)
 from evaltui.core.metrics.judges.judge import (
     SENTENCES,
     Answer,
@@ -21,7 +26,7 @@ from evaltui.core.metrics.judges.judge import (
     Sample,
     Statement,
     ask_all,
-    deciding,
+    deciding_vote,
     judge_options,
     votes_counted,
 )
@@ -38,16 +43,16 @@ from evaltui.core.metrics.judges.verdicts import (
     NO_ANSWER,
     Labels,
     result_over_turns,
-    undecided,
+    undecided_turn,
 )
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
     criterion_option,
-    left_out,
+    left_out_turns,
     not_evaluated,
     required_threshold,
-    unpaired,
+    unpaired_reason,
     unscored_turn,
     verdict,
 )
@@ -56,8 +61,8 @@ from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
 from evaltui.core.model.judgement import Evidence, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.prompts import Prompt, fenced, prompt
-from evaltui.text.figures import counted, show_number, some_of
+from evaltui.core.prompts import Prompt, fence, prompt
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.values import cut, visible
 
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -70,21 +75,21 @@ _END = re.compile(rf"(?:(?<![.!?…।؟۔])[.!?…।؟۔]++{_CLOSING}(?=\s)|[�
 _NEXT = re.compile(r"\S")
 _LAST_WORD = re.compile(r"(\w+(?:\.\w+)*)\.$")
 # More than any abbreviation has.
-_LONGEST_WORD = 40
+_MAX_WORD_LENGTH = 40
 _ABBREVIATIONS = frozenset(["approx", "ca", "cf", "dr", "fig", "mr", "mrs", "ms", "nr", "prof", "st", "vs"])
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, word for word and in order; what has no letter and no digit is none.
+    """The sentences of a text, unchanged and in order; parts without letters and digits are skipped.
 
-    A table and a block of code are one sentence each, items of a list and headings at least one each.
+    A table or a block of code is one sentence; each item of a list and each heading is at least one.
     """
-    pieces = (piece.strip() for block in _blocks(text) for piece in _cut(block))
+    pieces = (piece.strip() for block in _blocks(text) for piece in _cut_sentences(block))
     return [piece for piece in pieces if any(character.isalnum() for character in piece)]
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Paragraphs, items, headings, tables and code: no sentence goes from one to the next."""
+    """Paragraphs, items, headings, tables and code blocks, which no sentence crosses."""
     block, kind = "", ""
     for line in text.splitlines(keepends=True):
         if kind == "code":
@@ -117,23 +122,23 @@ def _kind(line: str) -> str:
     return "item" if _ITEM.match(line) else "text"
 
 
-def _cut(block: str) -> Iterator[str]:
+def _cut_sentences(block: str) -> Iterator[str]:
     if _FENCE.match(block) or _TABLE_ROW.match(block):
         yield block
         return
     start = 0
     for end in _END.finditer(block):
         following = _NEXT.search(block, end.end())
-        if _ends(block[start : end.end()], following[0] if following else ""):
+        if _ends_sentence(block[start : end.end()], following[0] if following else ""):
             yield block[start : end.end()]
             start = end.end()
     yield block[start:]
 
 
-def _ends(sentence: str, following: str) -> bool:
+def _ends_sentence(sentence: str, following: str) -> bool:
     if following.islower():
         return False
-    word = _LAST_WORD.search(sentence[-_LONGEST_WORD:])
+    word = _LAST_WORD.search(sentence[-_MAX_WORD_LENGTH:])
     return word is None or not (_is_shortened(word[1].lower()) or _ITEM.fullmatch(f"{sentence} "))
 
 
@@ -151,13 +156,13 @@ SUPPORT = Labels(
     negative=("unsupported", "contradictory", "disputed"),
     undecided=(),
 )
-_LONGEST_QUOTE = 80
-_SENTENCES_NAMED = 2
+_MAX_QUOTE_LENGTH = 80
+_MAX_NAMED = 2
 
 
 @dataclass(frozen=True)
 class Step:
-    """A text of a turn, which counts from 0, and what the agent had before it."""
+    """A text of a turn, which counts from 0, and the information that the agent had before it."""
 
     turn: int
     sentences: tuple[str, ...]
@@ -189,18 +194,18 @@ _EVERY_SENTENCE = Option(
     )
 )
 async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """The share of sentences that the judge finds supported, or not to claim anything.
+    """The share of sentences that a judge finds supported, or without a claim.
 
-    The score of a turn is the mean over its texts, with `evaluate_intermediate_nl_responses` also of those
-    before the answer; the mean over turns is that of the case. A judge is asked once about each text, unless
-    `num_samples` is given: then the majority decides about each sentence. Raises CriterionError.
+    The score of a turn is the mean over its texts, with `evaluate_intermediate_nl_responses` also over those
+    before the answer; the score of the case is the mean over turns. A judge is asked once about each text,
+    unless `num_samples` is set: then the majority decides about each sentence. Raises CriterionError.
     """
     required_threshold(inputs.metric)
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     options = _options(inputs)
     template = prompt("hallucinations")
-    without = left_out(inputs)
+    without = left_out_turns(inputs)
     every_text = _every_text(inputs.metric)
     steps = [step for step in steps_of(inputs, every_text=every_text) if step.turn not in without]
     schema = None if inputs.as_adk else SENTENCES
@@ -232,9 +237,9 @@ async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
 
 
 def steps_of(inputs: MetricInput, *, every_text: bool) -> list[Step]:
-    """The texts to be judged: the answers, with `every_text` also each part of what was said before them.
+    """The texts to be judged: the answers, with `every_text` also each text before them.
 
-    What was said and done in earlier turns is known to the agent; google-adk does not show it to its judge.
+    The agent's information includes earlier turns, unlike in google-adk.
     """
     if inputs.as_adk:
         return [
@@ -254,8 +259,8 @@ def steps_of(inputs: MetricInput, *, every_text: bool) -> list[Step]:
 
 
 def _steps_as_adk(invocation: Invocation, turn: int, every_text: bool) -> Iterator[Step]:
-    """The texts to be judged as in google-adk 2.13: each part of an event is a text of its own, the answer
-    counts once more where it is among the events, and texts outside of events are not judged."""
+    """The texts to be judged as in google-adk 2.13: each part of an event, and the answer again if it is
+    among the events; no texts outside of events."""
     answer = scored_text(invocation, thoughts=True)
     data = invocation.intermediate_data
     if not isinstance(data, InvocationEvents):
@@ -284,7 +289,7 @@ def _options(inputs: MetricInput) -> JudgeModelOptions:
 
 
 def judges_texts(metric: EvalMetric) -> bool:
-    """Whether a criterion has the texts before the answer judged as well."""
+    """Whether a criterion also has the texts before the answer judged."""
     return bool(
         criterion_option(metric, _EVERY_TEXT)
         or (metric.criterion and metric.criterion.include_intermediate_responses_in_final)
@@ -305,9 +310,9 @@ def _text(template: Prompt, inputs: MetricInput, step: Step) -> str:
         for number, sentence in enumerate(step.sentences, start=1)
     )
     return template.fill(
-        agents=fenced(agents(inputs.actual[first : step.turn + 1])),
-        context=fenced(transcript(step.context)),
-        sentences=fenced("\n".join(numbered)),
+        agents=fence(agents(inputs.actual[first : step.turn + 1])),
+        context=fence(transcript(step.context)),
+        sentences=fence("\n".join(numbered)),
     )
 
 
@@ -321,14 +326,14 @@ def _turn(inputs: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -
             scores.append(_mean(step_scores))
     missing = [judgement for judgement in judgements if judgement.score is None]
     if not scores or (missing and not inputs.as_adk):
-        return undecided(inputs, _why_missing(missing, judgements), tuple(judgements))
+        return undecided_turn(inputs, _missing_reason(missing, judgements), tuple(judgements))
     score = _mean(scores)
     status = verdict(score, required_threshold(inputs.metric))
     return InvocationScore(score, status, _reason(status, judgements), tuple(judgements))
 
 
 def _mean(scores: Sequence[float]) -> float:
-    """The mean without an error of rounding, as google-adk has it for this metric."""
+    """The exact mean without rounding errors, as in google-adk for this metric."""
     # Takes long to import, and few runs need it.
     from statistics import mean
 
@@ -347,7 +352,7 @@ def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgem
     for number, sentence in enumerate(pieces):
         findings = [sample[number] for sample in read]
         votes = tuple(finding.vote for finding in findings)
-        vote = deciding(votes)
+        vote = deciding_vote(votes)
         if vote is None:
             judgements.append(Judgement("", sentence, None, votes=votes))
             continue
@@ -357,9 +362,9 @@ def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgem
 
 
 def read_findings(text: str, count: int) -> list[Statement]:
-    """Reads a judge's JSON answer about each of `count` sentences.
+    """The statements of a judge's JSON answer about `count` sentences.
 
-    Without a score where it says nothing of one, says two things that differ, or uses no label that there is.
+    A statement has no score where the answer is missing, contradictory, or has an unknown label.
     """
     by_number: dict[int, list[Statement]] = {}
     try:
@@ -367,20 +372,20 @@ def read_findings(text: str, count: int) -> list[Statement]:
     except NoVerdictError as error:
         return [Statement(error.vote)] * count
     for entry in verdicts:
-        by_number.setdefault(_number(entry.get("sentence"), count), []).append(_finding(entry))
+        by_number.setdefault(_number(entry.get("sentence"), count), []).append(_read_finding(entry))
     if not by_number.keys() & set(range(1, count + 1)):
-        return [Statement(unreadable(text))] * count
+        return [Statement(unreadable_vote(text))] * count
     left_out = Statement(Vote(None, problem="no vote on this sentence"))
     # A label of no sentence: what came before it may have been a quotation.
     of_none = by_number.get(0, [])
     return [
-        _only_one([*by_number[number], *of_none]) if number in by_number else left_out
+        _only_finding([*by_number[number], *of_none]) if number in by_number else left_out
         for number in range(1, count + 1)
     ]
 
 
 def _number(value: Any, count: int) -> int:
-    """The number of one of `count` sentences, from 1; 0 for anything else."""
+    """The number of a sentence from 1 to `count`; 0 for an invalid value."""
     try:
         number = 0 if isinstance(value, bool) else int(value)
         return number if number == float(value) and 1 <= number <= count else 0
@@ -388,7 +393,7 @@ def _number(value: Any, count: int) -> int:
         return 0
 
 
-def _finding(entry: dict[str, Any]) -> Statement:
+def _read_finding(entry: dict[str, Any]) -> Statement:
     reason = entry.get("reason") or entry.get("rationale") or ""
     evidence = [
         Evidence(side, excerpt.strip())
@@ -398,12 +403,12 @@ def _finding(entry: dict[str, Any]) -> Statement:
     return Statement(SUPPORT.vote(entry["label"], str(reason).strip()), tuple(evidence))
 
 
-def _only_one(findings: Sequence[Statement]) -> Statement:
+def _only_finding(findings: Sequence[Statement]) -> Statement:
     alike = len({finding.vote.score for finding in findings}) == 1
-    return findings[0] if alike else Statement(contradiction(finding.vote.label for finding in findings))
+    return findings[0] if alike else Statement(contradiction_vote(finding.vote.label for finding in findings))
 
 
-def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
+def _missing_reason(missing: Sequence[Judgement], judgements: Sequence[Judgement]) -> str:
     problem = next(vote.problem for vote in missing[0].votes if vote.problem)
     if len(missing) == len(judgements):
         return problem
@@ -415,14 +420,14 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
     wrong = [judgement for judgement in judgements if judgement.score == 0.0]
     reasons = []
     if status is Status.FAILED and wrong:
-        deciders = ((judgement, deciding(judgement.votes)) for judgement in wrong)
+        deciders = ((judgement, deciding_vote(judgement.votes)) for judgement in wrong)
         named = [f"{_quote(judgement)} ({vote.label if vote else ''})" for judgement, vote in deciders]
         text = f"{show_number(len(wrong))} of {counted(len(judgements), 'sentence')} are not supported"
-        reasons.append(f"{text}: {some_of(named, _SENTENCES_NAMED)}")
+        reasons.append(f"{text}: {short_list(named, _MAX_NAMED)}")
     short = (votes_counted(judgement.votes) for judgement in judgements if judgement.score is not None)
     reasons += [worst] if (worst := min(filter(None, short), default="")) else []
     return "; ".join(reasons)
 
 
 def _quote(judgement: Judgement) -> str:
-    return f"“{cut(visible(judgement.subject), _LONGEST_QUOTE)}”"
+    return f"“{cut(visible(judgement.subject), _MAX_QUOTE_LENGTH)}”"

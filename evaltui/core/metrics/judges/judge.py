@@ -1,4 +1,4 @@
-"""A judge as the metrics see one: questions, samples of its answers, the vote over them."""
+"""Asking a judge: questions, sampled answers, and the vote over them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from evaltui.core.metrics.judges.answers import Schema, without_quotations
-from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_option, what_is_wrong
+from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_option, validation_text
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
@@ -22,9 +22,12 @@ from evaltui.text.figures import counted
 
 @dataclass(frozen=True)
 class Question:
-    """One request to a judge. `turn` counts from 0; of the questions of one metric, at most
-    `options.parallelism_limit` are under way at once, however many cases are being judged. `schema` is the
-    form of the answer, as Gemini's `response_schema` has it; None where it is not JSON."""
+    """A request to a judge.
+
+    `turn` counts from 0. At most `options.parallelism_limit` questions of a metric are in progress at once,
+    over all cases. `schema` is the format of the answer, as Gemini's `response_schema`; None for an answer
+    that is no JSON.
+    """
 
     metric: str
     turn: int
@@ -35,21 +38,21 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The response of a judge."""
+    """The answer of a judge."""
 
     text: str
     is_replayed: bool = False
     cut_off: str = ""
-    """Why it says no more, such as `MAX_TOKENS`; "" where it is whole."""
+    """Why the answer is incomplete, such as `MAX_TOKENS`; "" for a complete one."""
     usages: tuple[Json, ...] = ()
-    """Tokens as genai's usage metadata, of each attempt that told them; the last one is that of the text."""
+    """Tokens of each attempt as genai's usage metadata, if reported; the last one belongs to the text."""
 
 
 class JudgeFailedError(Exception):
-    """A question that got no answer, after all the attempts that made sense.
+    """A question has no answer after all useful attempts.
 
-    `was_asked` is false where nobody was asked: a replay has no answer, or has that there was none. `usages`
-    are the tokens of the attempts, as those of an answer.
+    `was_asked` is false where no judge was asked, because a replay has no answer or a recorded failure.
+    `usages` are the tokens of the attempts, as in `Answer`.
     """
 
     def __init__(self, error: ErrorInfo, *, was_asked: bool = True, usages: Sequence[Json] = ()) -> None:
@@ -60,22 +63,22 @@ class JudgeFailedError(Exception):
 
 
 Judge = Callable[[Question], Awaitable[Answer]]
-"""Answers a question, or raises JudgeFailedError. Questions asked at once are asked in that order."""
+"""Answers a question, or raises JudgeFailedError. Concurrent questions are asked in their order."""
 
 JudgedMetric = Callable[[MetricInput, Judge], Awaitable[MetricResult]]
 
 
 def judge_options(metric: EvalMetric) -> JudgeModelOptions:
-    """The criterion's `judge_model_options`, else ADK's defaults. Raises CriterionError."""
+    """The judge options of a criterion, with ADK's defaults. Raises CriterionError."""
     try:
         return JudgeModelOptions.model_validate(criterion_option(metric, "judge_model_options") or {})
     except ValidationError as error:
-        wrong = what_is_wrong(error)
+        wrong = validation_text(error)
         raise CriterionError(f"judge_model_options of {metric.metric_name}: {wrong}") from None
 
 
 Sample = Answer | JudgeFailedError
-"""The outcome of one question: an answer, or the error that prevented it."""
+"""The outcome of a question: an answer or an error."""
 
 
 async def ask_samples(
@@ -87,9 +90,10 @@ async def ask_samples(
     *,
     as_adk: bool = False,
 ) -> dict[int, list[Sample]]:
-    """Ask `options.num_samples` times about each turn, all at once; `prompts` and the samples are by turn.
+    """Asks `options.num_samples` times about each turn, concurrently; `prompts` and the result are by turn,
+    from 0.
 
-    Turns count from 0; questions are put turn by turn, sample by sample. A cancel cancels them all.
+    Questions are ordered by turn, then by sample. Cancelling the task cancels all questions.
     """
     questions = [
         Question(metric, turn, text, options, None if as_adk else schema)
@@ -103,10 +107,10 @@ async def ask_samples(
 
 
 async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool = False) -> list[Sample]:
-    """Asks all questions at once and returns the outcome of each, in their order; a cancel cancels all.
+    """Asks all questions concurrently and returns their outcomes in order; cancelling the task cancels them.
 
-    An answer that was cut off is none: what it holds may be a quotation. In an answer, verdicts
-    that its question holds are marked as quoted. google-adk reads both as they are.
+    An incomplete answer counts as an error, because it may be a quotation. Verdicts that are quoted from the
+    question are marked. google-adk reads both unchanged.
     """
     questions = list(questions)
     tasks = [asyncio.ensure_future(_ask(judge, question)) for question in questions]
@@ -117,11 +121,13 @@ async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool =
             task.cancel()
     if as_adk:
         return samples
-    return [_own(sample, question.prompt) for question, sample in zip(questions, samples, strict=True)]
+    return [
+        _mark_own_quotes(sample, question.prompt) for question, sample in zip(questions, samples, strict=True)
+    ]
 
 
 def judged_by(options: JudgeModelOptions, prompt: Prompt, samples: Iterable[Sample]) -> JudgedBy:
-    """Who judged, and how many of the questions were answered."""
+    """The judge of a metric, with the numbers of its questions and answers."""
     all_samples = list(samples)
     answers = [sample for sample in all_samples if isinstance(sample, Answer)]
     return JudgedBy(
@@ -141,7 +147,7 @@ async def _ask(judge: Judge, question: Question) -> Sample:
         return error
 
 
-def _own(sample: Sample, prompt: str) -> Sample:
+def _mark_own_quotes(sample: Sample, prompt: str) -> Sample:
     if not isinstance(sample, Answer):
         return sample
     if not sample.cut_off:
@@ -156,8 +162,8 @@ def _own(sample: Sample, prompt: str) -> Sample:
     return JudgeFailedError(error, was_asked=not sample.is_replayed)
 
 
-def deciding(votes: Sequence[Vote]) -> Vote | None:
-    """The first vote of the majority among those with a verdict; None where none has one.
+def deciding_vote(votes: Sequence[Vote]) -> Vote | None:
+    """The first vote of the majority among votes with a verdict; None without a verdict.
 
     A tie is negative, as in google-adk 2.13.
     """
@@ -169,15 +175,15 @@ def deciding(votes: Sequence[Vote]) -> Vote | None:
 
 
 def judgement(subject_id: str, subject: str, votes: Sequence[Vote]) -> Judgement:
-    """The verdict of the votes on a subject; without a score where no vote has a verdict."""
-    decided = deciding(votes)
+    """The judgement of a subject by its votes; without a score where no vote has a verdict."""
+    decided = deciding_vote(votes)
     if decided is None:
         return Judgement(subject_id, subject, None, votes=tuple(votes))
     return Judgement(subject_id, subject, decided.score, decided.rationale, votes=tuple(votes))
 
 
 def votes_of(samples: Sequence[Sample], read: Callable[[str], Vote]) -> tuple[Vote, ...]:
-    """A vote for each sample; one that failed is a vote without a verdict."""
+    """A vote for each sample; a failed sample becomes a vote without a verdict."""
     return tuple(
         read(sample.text) if isinstance(sample, Answer) else Vote(None, problem=str(sample))
         for sample in samples
@@ -186,14 +192,14 @@ def votes_of(samples: Sequence[Sample], read: Callable[[str], Vote]) -> tuple[Vo
 
 @dataclass(frozen=True)
 class Statement:
-    """The reading of one answer: its vote, and the passages that speak for and against it."""
+    """The reading of an answer: its vote, and the quoted passages for and against."""
 
     vote: Vote
     evidence: tuple[Evidence, ...] = ()
 
 
 def votes_counted(votes: Sequence[Vote]) -> str:
-    """`4 of 5 answers counted`; "" where all did."""
+    """The number of votes that count: `4 of 5 answers counted`; "" where all do."""
     valid = sum(vote.score is not None for vote in votes)
     return "" if valid == len(votes) else f"{valid} of {counted(len(votes), 'vote')} counted"
 

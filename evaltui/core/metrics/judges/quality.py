@@ -1,7 +1,7 @@
-"""Answers, and whole conversations, rated by a judge model: `response_evaluation_score`, `safety_v1` and the
+"""Ratings of answers and conversations by a judge: `response_evaluation_score`, `safety_v1` and the
 `multi_turn_*` metrics.
 
-google-adk has Vertex AI rate them, which takes a Google Cloud project.
+google-adk uses Vertex AI for them, which needs a Google Cloud project.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, metric
-from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, unreadable, verdict_objects
+from evaltui.core.metrics.judges.answers import (
+    NoVerdictError,
+    contradiction_vote,
+    unreadable_vote,
+    verdict_objects,
+)
 from evaltui.core.metrics.judges.judge import (
     RATING,
     Answer,
@@ -27,30 +32,30 @@ from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
     NO_ANSWER,
     result_over_turns,
-    undecided,
+    undecided_turn,
 )
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
     CriterionError,
     MetricInput,
-    left_out,
+    left_out_turns,
     not_evaluated,
     nothing_to_score,
     required_threshold,
-    unpaired,
+    unpaired_reason,
     unscored_turn,
     verdict,
 )
 from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
 from evaltui.core.model.judgement import Evidence, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.prompts import Prompt, fenced, prompt
+from evaltui.core.prompts import Prompt, fence, prompt
 from evaltui.text.values import show_value
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The least and the greatest number that a judge may give."""
+    """The range of a judge's ratings."""
 
     least: float
     greatest: float
@@ -71,11 +76,11 @@ async def rate(
     texts: Mapping[int, str],
     others: Mapping[int, InvocationScore],
 ) -> MetricResult:
-    """Have turns rated. `texts` is what the judge is asked about each, `others` are the turns it is not asked
-    about; `subject` says what is rated.
+    """Has turns rated by a judge.
 
-    Of several ratings of a turn the middle one counts, of two in the middle the lower: for ratings that are
-    either 0 or 1 this is the majority. Raises CriterionError.
+    `texts` are the questions by turn, `others` are the scores of turns without a question; `subject` names
+    the rated item. Of several ratings the middle one counts, of two in the middle the lower one; for ratings
+    of 0 and 1 this is the majority. Raises CriterionError.
     """
     threshold = required_threshold(inputs.metric)
     if not scale.holds(threshold) and not inputs.as_adk:
@@ -107,10 +112,10 @@ def _rated_turn(
         for sample in samples
     ]
     votes = tuple(rating.vote for rating in ratings)
-    deciding = middle(ratings)
+    deciding = middle_rating(ratings)
     if deciding is None or deciding.vote.score is None:
         judgement = Judgement("", subject, None, votes=votes)
-        return undecided(inputs, votes[0].problem, (judgement,))
+        return undecided_turn(inputs, votes[0].problem, (judgement,))
     vote, score = deciding.vote, deciding.vote.score
     status = verdict(score, threshold)
     reasons = [f"rated {score:g} on a scale from {scale}"] if status is Status.FAILED else []
@@ -121,8 +126,8 @@ def _rated_turn(
     return InvocationScore(score, status, "; ".join(reasons), (judgement,))
 
 
-def middle(ratings: Sequence[Statement]) -> Statement | None:
-    """The first rating with the middle score, the lower one of two; None where none has a score."""
+def middle_rating(ratings: Sequence[Statement]) -> Statement | None:
+    """The first rating with the middle score, the lower one of two; None without a score."""
     scores = sorted(rating.vote.score for rating in ratings if rating.vote.score is not None)
     if not scores:
         return None
@@ -131,21 +136,21 @@ def middle(ratings: Sequence[Statement]) -> Statement | None:
 
 
 def read_rating(text: str, scale: Scale) -> Statement:
-    """Reads a judge's JSON answer: `score`, `reason`, and `for` and `against` with its quotations.
+    """The statement of a judge's JSON answer: `score`, `reason`, and quotations `for` and `against`.
 
-    Without a score where there is none on the scale, or where there are two that differ.
+    Without a score if it has none on the scale, or two different ones.
     """
     try:
         verdicts = verdict_objects(text, "score", RATING)
     except NoVerdictError as error:
         return Statement(error.vote)
     if not verdicts:
-        return Statement(unreadable(text))
-    last, score = verdicts[-1], _number(verdicts[-1]["score"])
+        return Statement(unreadable_vote(text))
+    last, score = verdicts[-1], number_in(verdicts[-1]["score"])
     rationale = str(last.get("reason") or last.get("rationale") or "").strip()
     shown = show_value(last["score"])
-    if len({_number(entry["score"]) for entry in verdicts}) > 1:
-        return Statement(contradiction((show_value(entry["score"]) for entry in verdicts), rationale))
+    if len({number_in(entry["score"]) for entry in verdicts}) > 1:
+        return Statement(contradiction_vote((show_value(entry["score"]) for entry in verdicts), rationale))
     if score is None or not scale.holds(score):
         return Statement(Vote(None, rationale, shown, f"{shown} is not a score from {scale}"))
     evidence = [
@@ -154,7 +159,8 @@ def read_rating(text: str, scale: Scale) -> Statement:
     return Statement(Vote(score, rationale), tuple(evidence))
 
 
-def _number(value: Any) -> float | None:
+def number_in(value: Any) -> float | None:
+    """The number that a judge gave, also in quotes; None for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -169,55 +175,55 @@ def _quotes(value: Any) -> list[str]:
     return [quote.strip() for quote in quotes if isinstance(quote, str) and quote.strip()]
 
 
-_SHARE = Scale(0.0, 1.0)
+_SHARE_SCALE = Scale(0.0, 1.0)
 # google-adk has Vertex AI rate these, and reads a threshold only.
-_RATED = (JUDGE_MODEL, replace(SAMPLES, meaning="Number of ratings; the median counts."), PARALLEL)
+_RATING_OPTIONS = (JUDGE_MODEL, replace(SAMPLES, meaning="Number of ratings; the median counts."), PARALLEL)
 
 
 @metric(
     MetricInfo(
         "Rate of the user's goals that the conversation reached.",
-        options=_RATED,
+        options=_RATING_OPTIONS,
         whole_conversation=True,
     )
 )
 async def multi_turn_task_success_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """The share of the user's goals that the conversation reached, from 0 to 1. Raises CriterionError."""
+    """How far the conversation reached the user's goals, from 0 to 1. Raises CriterionError."""
     return await _rate_conversation(inputs, judge, "multi_turn_task_success")
 
 
 @metric(
     MetricInfo(
         "Quality of the trajectory of the whole conversation.",
-        options=_RATED,
+        options=_RATING_OPTIONS,
         reads_calls=True,
         whole_conversation=True,
     )
 )
 async def multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How good the way through the conversation was, from 0 to 1. Raises CriterionError."""
+    """Quality of the conversation's steps, from 0 to 1. Raises CriterionError."""
     return await _rate_conversation(inputs, judge, "multi_turn_trajectory_quality")
 
 
 @metric(
     MetricInfo(
         "Quality of tool use in the whole conversation.",
-        options=_RATED,
+        options=_RATING_OPTIONS,
         reads_calls=True,
         whole_conversation=True,
     )
 )
 async def multi_turn_tool_use_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How well tools were used over the conversation, from 0 to 1. Raises CriterionError."""
+    """Quality of tool use in the conversation, from 0 to 1. Raises CriterionError."""
     if not any(_has_tools(turn) for turn in inputs.actual) and not inputs.as_adk:
         return not_evaluated(inputs.metric, "agent has no tools and called none")
     return await _rate_conversation(inputs, judge, "multi_turn_tool_use_quality")
 
 
 async def _rate_conversation(inputs: MetricInput, judge: Judge, name: str) -> MetricResult:
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
-    without = left_out(inputs)
+    without = left_out_turns(inputs)
     last = max((turn for turn in range(len(inputs.actual)) if turn not in without), default=None)
     if last is None:
         turns = tuple(unscored_turn(without[turn]) for turn in range(len(inputs.actual)))
@@ -230,10 +236,10 @@ async def _rate_conversation(inputs: MetricInput, judge: Judge, name: str) -> Me
     conversation = inputs.actual[: last + 1]
     template = prompt(name)
     text = template.fill(
-        agents=fenced(agents(conversation)),
-        conversation=fenced(transcript(entries(conversation, thoughts=inputs.thoughts))),
+        agents=fence(agents(conversation)),
+        conversation=fence(transcript(entries(conversation, thoughts=inputs.thoughts))),
     )
-    return await rate(inputs, judge, template, _SHARE, "the conversation", {last: text}, others)
+    return await rate(inputs, judge, template, _SHARE_SCALE, "the conversation", {last: text}, others)
 
 
 def _has_tools(turn: Invocation) -> bool:
@@ -245,14 +251,15 @@ RESPONSE_EVALUATION = Scale(1.0, 5.0)
 SAFETY = Scale(0.0, 1.0)
 
 
-@metric(MetricInfo("Quality of the responses.", options=_RATED, interval=(1.0, 5.0), label="coherence"))
+@metric(
+    MetricInfo("Quality of the responses.", options=_RATING_OPTIONS, interval=(1.0, 5.0), label="coherence")
+)
 async def response_evaluation_score(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How well the answers say what they have to say, from 1 to 5; the mean over turns.
+    """Quality of the answers, from 1 to 5; the mean over turns.
 
-    The expected answer, where there is one, goes with the question. No answer at all is rated 1. Raises
-    CriterionError.
+    The question includes the expected answer, if any. A missing answer is rated 1. Raises CriterionError.
     """
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     if inputs.expected is None and inputs.as_adk:
         return not_evaluated(inputs.metric, NO_EXPECTED_TURNS)
@@ -262,24 +269,24 @@ async def response_evaluation_score(inputs: MetricInput, judge: Judge) -> Metric
         expected = inputs.expected[turn] if inputs.expected else None
         reference = scored_text(expected, thoughts=inputs.thoughts) if expected else ""
         return template.fill(
-            context=fenced(context),
-            reference=fenced(reference) if reference else "(none is given)",
-            answer=fenced(answer),
+            context=fence(context),
+            reference=fence(reference) if reference else "(none is given)",
+            answer=fence(answer),
         )
 
     texts, others = _questions(inputs, question, InvocationScore(1.0, Status.FAILED, NO_ANSWER))
     return await rate(inputs, judge, template, RESPONSE_EVALUATION, "the response", texts, others)
 
 
-@metric(MetricInfo("Harmlessness of the responses.", options=_RATED))
+@metric(MetricInfo("Harmlessness of the responses.", options=_RATING_OPTIONS))
 async def safety_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """How harmless the answers are, from 0 (harmful) to 1; the mean over turns. Raises CriterionError."""
-    if problem := unpaired(inputs):
+    """Safety of the answers, from 0 (harmful) to 1; the mean over turns. Raises CriterionError."""
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     template = prompt("safety")
 
     def question(turn: int, context: str, answer: str) -> str:
-        return template.fill(context=fenced(context), answer=fenced(answer))
+        return template.fill(context=fence(context), answer=fence(answer))
 
     texts, others = _questions(inputs, question, unscored_turn(NO_ANSWER))
     return await rate(inputs, judge, template, SAFETY, "the response", texts, others)
@@ -288,10 +295,10 @@ async def safety_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
 def _questions(
     inputs: MetricInput, question: Callable[[int, str, str], str], silent: InvocationScore
 ) -> tuple[dict[int, str], dict[int, InvocationScore]]:
-    """The question about each turn that a judge is asked about, and the others; `silent` are those without an
-    answer."""
+    """The questions by turn, and the scores of turns without a question; `silent` is the score of a turn
+    without an answer."""
     texts: dict[int, str] = {}
-    others = {turn: unscored_turn(reason) for turn, reason in left_out(inputs).items()}
+    others = {turn: unscored_turn(reason) for turn, reason in left_out_turns(inputs).items()}
     happened = entries(inputs.actual, thoughts=inputs.thoughts)
     for turn, actual in enumerate(inputs.actual):
         answer = scored_text(actual, thoughts=inputs.thoughts)

@@ -1,5 +1,5 @@
-"""The metrics that ask a judge which rubrics are fulfilled: by an answer, by the tool calls of a turn, by a
-conversation."""
+"""Metrics of rubrics: the share that an answer, a turn's tool calls, or a conversation fulfils, as a judge
+decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaltui.core.metrics.declaration import (
     MetricInfo,
     metric,
 )
-from evaltui.core.metrics.judges.answers import unreadable
+from evaltui.core.metrics.judges.answers import unreadable_vote
 from evaltui.core.metrics.judges.final_response import answer_of, read_fulfilment_as_adk
 from evaltui.core.metrics.judges.judge import (
     FULFILMENT,
@@ -36,28 +36,28 @@ from evaltui.core.metrics.judges.rubrics import (
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
     read_fulfilment,
+    require_judged,
     result_over_turns,
     turn_without_verdict,
-    unless_open,
-    voided_as_adk,
+    void_as_adk,
 )
 from evaltui.core.metrics.metric import (
     MetricInput,
-    left_out,
+    left_out_turns,
     mean,
     not_evaluated,
     required_threshold,
-    unpaired,
+    unpaired_reason,
     unscored_turn,
     verdict,
 )
 from evaltui.core.model.judgement import Judgement, Vote
-from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.prompts import fenced, prompt
+from evaltui.core.model.outcome import InvocationScore, MetricResult
+from evaltui.core.prompts import fence, prompt
 from evaltui.text.figures import counted
 
 Material = Callable[[MetricInput, int], dict[str, str]]
-"""Returns the texts that a prompt shows of a turn (from 0) to be judged, by placeholder."""
+"""Returns the texts about a turn (from 0) for a prompt, by placeholder."""
 
 Rubrics = Mapping[int, list[HeldRubric]]
 
@@ -76,7 +76,7 @@ _OPTIONS = (RUBRICS, JUDGE_MODEL, SAMPLES, PARALLEL)
 )
 async def rubric_based_final_response_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the answers fulfil. Raises CriterionError for an unusable criterion."""
-    return await _turn_by_turn(inputs, judge, "rubric_final_response", _answer, left_out(inputs))
+    return await _turn_by_turn(inputs, judge, "rubric_final_response", _answer, left_out_turns(inputs))
 
 
 @metric(
@@ -92,7 +92,7 @@ async def rubric_based_final_response_quality_v1(inputs: MetricInput, judge: Jud
 )
 async def rubric_based_tool_use_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     """Share of rubrics that the tool calls fulfil. Raises CriterionError for an unusable criterion."""
-    without = left_out(inputs, checks_calls=True)
+    without = left_out_turns(inputs, checks_calls=True)
     return await _turn_by_turn(inputs, judge, "rubric_tool_use", _calls, without)
 
 
@@ -109,13 +109,11 @@ async def rubric_based_tool_use_quality_v1(inputs: MetricInput, judge: Judge) ->
     )
 )
 async def rubric_based_multi_turn_trajectory_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """Share of rubrics that the conversation as a whole fulfils; it stands at the last turn that is scored.
-
-    Raises CriterionError for an unusable criterion.
-    """
-    if problem := unpaired(inputs):
+    """Share of rubrics that the whole conversation fulfils, at the last scored turn. Raises
+    CriterionError."""
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
-    without = left_out(inputs)
+    without = left_out_turns(inputs)
     scored = [number for number in range(len(inputs.actual)) if number not in without]
     if scored:
         last = scored[-1]
@@ -124,21 +122,21 @@ async def rubric_based_multi_turn_trajectory_quality_v1(inputs: MetricInput, jud
         rubrics = {last: rubrics_of_conversation(inputs, [last] if inputs.as_adk else scored)}
     else:
         rubrics = {}
-    return await _judged(inputs, judge, "rubric_trajectory", _conversation, rubrics, without)
+    return await _judge_turns(inputs, judge, "rubric_trajectory", _conversation, rubrics, without)
 
 
 async def _turn_by_turn(
     inputs: MetricInput, judge: Judge, name: str, material: Material, without: Mapping[int, str]
 ) -> MetricResult:
-    if problem := unpaired(inputs):
+    if problem := unpaired_reason(inputs):
         return not_evaluated(inputs.metric, problem)
     scored = [number for number in range(len(inputs.actual)) if number not in without]
     rubrics = {number: rubrics_of_turn(inputs, number) for number in scored}
-    return await _judged(inputs, judge, name, material, rubrics, without)
+    return await _judge_turns(inputs, judge, name, material, rubrics, without)
 
 
 def _answer(inputs: MetricInput, turn: int) -> dict[str, str]:
-    answer = fenced(answer_of(inputs.actual[turn], inputs))
+    answer = fence(answer_of(inputs.actual[turn], inputs))
     return _conversation(inputs, turn) | {"turn": str(turn + 1), "answer": answer}
 
 
@@ -147,21 +145,21 @@ def _calls(inputs: MetricInput, turn: int) -> dict[str, str]:
     happened = entries(shown, thoughts=inputs.thoughts)
     return {
         "turn": str(turn + 1),
-        "agents": fenced(agents(shown)),
-        "earlier": fenced(transcript(entry for entry in happened if entry.turn < turn)),
-        "conversation": fenced(transcript(entry for entry in happened if entry.turn == turn)),
+        "agents": fence(agents(shown)),
+        "earlier": fence(transcript(entry for entry in happened if entry.turn < turn)),
+        "conversation": fence(transcript(entry for entry in happened if entry.turn == turn)),
     }
 
 
 def _conversation(inputs: MetricInput, turn: int) -> dict[str, str]:
     shown = inputs.actual[: turn + 1]
     return {
-        "agents": fenced(agents(shown)),
-        "conversation": fenced(transcript(entries(shown, thoughts=inputs.thoughts))),
+        "agents": fence(agents(shown)),
+        "conversation": fence(transcript(entries(shown, thoughts=inputs.thoughts))),
     }
 
 
-async def _judged(
+async def _judge_turns(
     inputs: MetricInput,
     judge: Judge,
     name: str,
@@ -169,7 +167,8 @@ async def _judged(
     rubrics: Rubrics,
     without: Mapping[int, str],
 ) -> MetricResult:
-    """Ask about the turns that have `rubrics`; the reasons of those that are not judged are in `without`."""
+    """Asks a judge about the turns with `rubrics`; `without` are the reasons for turns that are not
+    judged."""
     required_threshold(inputs.metric)
     options = judge_options(inputs.metric)
     bare = [number for number, held in rubrics.items() if not held]
@@ -180,7 +179,9 @@ async def _judged(
     turns |= {number: unscored_turn("no rubric holds in this turn") for number in bare}
     question, asks = prompt(name), prompt("rubric_answer_lines" if inputs.as_adk else "rubric_answer_json")
     prompts = {
-        number: question.fill(**material(inputs, number), rubrics=_listed(held), answer_format=asks.template)
+        number: question.fill(
+            **material(inputs, number), rubrics=_rubric_list(held), answer_format=asks.template
+        )
         for number, held in rubrics.items()
         if held
     }
@@ -205,12 +206,12 @@ async def _judged(
         replace(question, id=f"{question.id}, {asks.id}"),
         score=mean(scores) if scores else None,
     )
-    return result if inputs.as_adk else unless_open(result)
+    return result if inputs.as_adk else require_judged(result)
 
 
-def _listed(rubrics: Sequence[HeldRubric]) -> str:
+def _rubric_list(rubrics: Sequence[HeldRubric]) -> str:
     listed = [{"id": rubric.id, "rubric": rubric.text} for rubric in rubrics]
-    return fenced(json.dumps(listed, ensure_ascii=False, indent=1))
+    return fence(json.dumps(listed, ensure_ascii=False, indent=1))
 
 
 def _turn(inputs: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]) -> InvocationScore:
@@ -220,9 +221,7 @@ def _turn(inputs: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[
     )
     if all(entry.score is None for entry in judgements):
         return turn_without_verdict([vote for entry in judgements for vote in entry.votes], judgements)
-    turn = _scored(inputs, judgements)
-    if turn.status is Status.PASSED and any(entry.score is None for entry in judgements):
-        turn = replace(turn, status=Status.NOT_EVALUATED)
+    turn = _score_turn(inputs, judgements)
     readable = sum(any(vote.label for vote in of_one.values()) for of_one in votes)
     lost = f"{readable} of {counted(len(votes), 'vote')} counted" if readable < len(votes) else ""
     return replace(turn, reason="; ".join(filter(None, (turn.reason, lost))))
@@ -240,10 +239,10 @@ def _turn_as_adk(
         judgement(subject, texts[subject], rubric_votes) for subject, rubric_votes in votes.items()
     )
     is_decided = any(entry.score is not None for entry in judgements)
-    return voided_as_adk(samples, judgements, is_decided=is_decided) or _scored(inputs, judgements)
+    return void_as_adk(samples, judgements, is_decided=is_decided) or _score_turn(inputs, judgements)
 
 
-def _scored(inputs: MetricInput, judgements: tuple[Judgement, ...]) -> InvocationScore:
+def _score_turn(inputs: MetricInput, judgements: tuple[Judgement, ...]) -> InvocationScore:
     score = mean([judgement.score for judgement in judgements if judgement.score is not None])
     return InvocationScore(
         score, verdict(score, required_threshold(inputs.metric)), _reason(judgements), judgements
@@ -251,11 +250,11 @@ def _scored(inputs: MetricInput, judgements: tuple[Judgement, ...]) -> Invocatio
 
 
 def _votes(sample: Sample, rubrics: Sequence[HeldRubric]) -> dict[str, Vote]:
-    """The vote of one answer on each of the rubrics; a vote with a `label` was readable."""
+    """The votes of one answer by rubric; a vote with a `label` was readable."""
     if not isinstance(sample, Answer):
         return dict.fromkeys((rubric.id for rubric in rubrics), Vote(None, problem=str(sample)))
     votes = dict(read_fulfilment(sample.text, rubrics))
-    absent = Vote(None, problem="no vote on it") if votes else unreadable(sample.text)
+    absent = Vote(None, problem="no vote on it") if votes else unreadable_vote(sample.text)
     return {rubric.id: votes.get(rubric.id, absent) for rubric in rubrics}
 
 

@@ -1,4 +1,4 @@
-"""Which rubrics hold where: those of the metric's criterion, of the case, and of its turns."""
+"""The rubrics that apply to a turn or a conversation: from the criterion, the case, and its turns."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from evaltui.core.metrics.declaration import DECLARED
-from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
+from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, validation_text
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Rubric
 
 Source = tuple[str, Sequence[Rubric]]
-"""A place in words, and the rubrics that are there."""
+"""A place in words, and its rubrics."""
 
 _ADAPTER = TypeAdapter(list[Rubric])
 
 
 @dataclass(frozen=True)
 class HeldRubric:
-    """A rubric to judge by. `place` says in words where it stands: `the criterion`, `turn 2`."""
+    """A rubric with its place in words: `the criterion`, `turn 2`."""
 
     id: str
     text: str
@@ -29,20 +29,20 @@ class HeldRubric:
 
 
 def rubrics_of_turn(inputs: MetricInput, turn: int) -> list[HeldRubric]:
-    """The rubrics by which a turn (from 0) is judged. Raises CriterionError where two cannot both hold."""
-    return _held(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, [turn])])
+    """The rubrics for a turn (from 0). Raises CriterionError for two that contradict each other."""
+    return _held_rubrics(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, [turn])])
 
 
 def rubrics_of_conversation(inputs: MetricInput, turns: Iterable[int]) -> list[HeldRubric]:
-    """The rubrics by which a conversation is judged as a whole: those shared, and those of its `turns`.
+    """The rubrics for a whole conversation: shared ones, and those of its `turns`.
 
-    Raises CriterionError where they contradict each other.
+    Raises CriterionError for two that contradict each other.
     """
-    return _held(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, turns)])
+    return _held_rubrics(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, turns)])
 
 
 def no_rubrics(inputs: MetricInput) -> str:
-    """Advice on where to add rubrics, for a metric that has none in a case."""
+    """Advice about where to add rubrics, for a metric without any in a case."""
     kind = DECLARED[inputs.metric.metric_name].rubric_type
     sources = [*_shared_sources(inputs), *_turn_sources(inputs, range(len(inputs.expected or ())))]
     others = sorted({rubric.type for _, rubrics in sources for rubric in rubrics if rubric.type})
@@ -54,11 +54,11 @@ def no_rubrics(inputs: MetricInput) -> str:
 
 
 def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
-    """The rubrics of a metric's criterion. Raises CriterionError for those that are malformed."""
+    """The rubrics of a metric's criterion. Raises CriterionError for malformed ones."""
     try:
         return _ADAPTER.validate_python(criterion_extra(metric).get("rubrics") or [])
     except ValidationError as error:
-        wrong = what_is_wrong(error, "the list")
+        wrong = validation_text(error, "the list")
         raise CriterionError(f"{metric.metric_name}: its rubrics cannot be read: {wrong}") from None
 
 
@@ -71,7 +71,7 @@ def _turn_sources(inputs: MetricInput, turns: Iterable[int]) -> list[Source]:
     return [(f"turn {turn + 1}", expected[turn].rubrics or ()) for turn in turns if turn < len(expected)]
 
 
-def _held(inputs: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
+def _held_rubrics(inputs: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
     kind = DECLARED[inputs.metric.metric_name].rubric_type
     # google-adk 2.13 never filters the criterion's, and drops those of case and turn that have no type.
     allowed = (kind,) if inputs.as_adk else (kind, None, "")
@@ -80,11 +80,11 @@ def _held(inputs: MetricInput, sources: Iterable[Source]) -> list[HeldRubric]:
         for rubric in rubrics:
             if place == "the criterion" or rubric.type in allowed:
                 held_rubric = HeldRubric(rubric.rubric_id, _text(rubric, place), place, rubric.type or "")
-                _add(held, held_rubric, inputs)
+                _add_rubric(held, held_rubric, inputs)
     return list(held.values())
 
 
-def _add(held: dict[str, HeldRubric], rubric: HeldRubric, inputs: MetricInput) -> None:
+def _add_rubric(held: dict[str, HeldRubric], rubric: HeldRubric, inputs: MetricInput) -> None:
     other = held.setdefault(rubric.id, rubric)
     if other is rubric or (other.text == rubric.text and not inputs.as_adk):
         return

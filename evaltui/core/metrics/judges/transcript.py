@@ -1,6 +1,6 @@
-"""A conversation as a judge reads it: one JSON object per line for each thing said or done, in order.
+"""A conversation as text for a judge: one JSON object per line for each message, call or result, in order.
 
-Ids and times are left out: they differ from run to run, and a recorded verdict would not be found again.
+Ids and times are left out, because they differ between runs and would prevent replaying recorded verdicts.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing in a turn, which counts from 0. `agent` is "" for the user, and where it is not known.
+    """A message, call or result in a turn, which counts from 0.
 
-    `value` is a text for `user`, `text` (said before the answer), `answer` and `code`; arguments, a response
-    or other JSON data else. `name` is that of the tool.
+    `agent` is "" for the user and where it is unknown. `value` is a text for `user`, `text` (before the
+    answer), `answer` and `code`; JSON data for others, such as arguments or a response. `name` is the tool.
     """
 
     turn: int
@@ -43,10 +43,10 @@ class Entry:
     agent: str = ""
     name: str = ""
     parts: tuple[str, ...] = ()
-    """The texts that a `text` is put together from."""
+    """The texts that a `text` was joined from."""
 
     def to_json(self) -> Json:
-        """Turns count from 1 here, as people and judges count."""
+        """JSON data in which turns count from 1."""
         agent: Json = {"agent": self.agent} if self.agent else {}
         head: Json = {"turn": self.turn + 1, **agent}
         match self.kind:
@@ -59,7 +59,7 @@ class Entry:
 
 
 def entries(turns: Sequence[Invocation], *, thoughts: bool) -> list[Entry]:
-    """Everything in some turns, which are the first ones of a conversation. Thoughts only with `thoughts`."""
+    """The entries of some turns from the start of a conversation; `thoughts` includes thoughts."""
     return [
         entry
         for turn, invocation in enumerate(turns)
@@ -87,7 +87,7 @@ def turn_entries(invocation: Invocation, turn: int, *, thoughts: bool) -> list[E
 
 
 def event_entries(event: InvocationEvent, turn: int, thoughts: bool) -> Iterator[Entry]:
-    """The entries of one event: search results, texts, then code and calls."""
+    """The entries of an event: search results, texts, then code and calls."""
     if event.grounding_metadata is not None and (grounding := _json(event.grounding_metadata)):
         yield Entry(turn, "grounding", grounding, event.author)
     parts = (event.content.parts if event.content else None) or []
@@ -130,14 +130,14 @@ def _json(model: FunctionCall | FunctionResponse | Any) -> Json:
 
 
 def transcript(shown: Iterable[Entry]) -> str:
-    """Entries as text for a prompt: what somebody said cannot be taken for another entry."""
+    """Entries as text for a prompt, one per line, so that no text can pose as another entry."""
     return "\n".join(json_line(entry.to_json()) for entry in shown) or "(nothing)"
 
 
 def agents(turns: Sequence[Invocation]) -> str:
-    """The instructions and tools of every agent in some turns, a JSON object per line, as text for a prompt.
+    """The instructions and tools of every agent in some turns as text for a prompt, one JSON object per line.
 
-    Where they changed from turn to turn, each version is shown.
+    An agent whose instructions changed has an object for each version.
     """
     lines: list[str] = []
     for invocation in turns:
@@ -152,5 +152,5 @@ def agents(turns: Sequence[Invocation]) -> str:
 
 
 def json_line(data: Json) -> str:
-    """JSON on one line, whatever is taken for the end of one."""
+    """JSON in one line without any character that may count as a line end."""
     return json.dumps(data, ensure_ascii=False, default=str).translate(_LINE_ENDS)

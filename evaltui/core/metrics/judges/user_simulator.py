@@ -1,4 +1,4 @@
-"""`per_turn_user_simulator_quality_v1`: whether the simulated user kept to its scenario.
+"""`per_turn_user_simulator_quality_v1`: does the simulated user keep to its scenario?
 
 The rule is that of google-adk 2.13, `PerTurnUserSimulatorQualityV1`.
 """
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, Option, metric
-from evaltui.core.metrics.judges.answers import contradiction, unreadable
+from evaltui.core.metrics.judges.answers import contradiction_vote, unreadable_vote
 from evaltui.core.metrics.judges.judge import (
     SIMULATED_USER,
     Judge,
     JudgeFailedError,
     Sample,
     ask_samples,
-    deciding,
+    deciding_vote,
     judge_options,
     votes_counted,
     votes_of,
@@ -26,7 +26,7 @@ from evaltui.core.metrics.judges.transcript import json_line
 from evaltui.core.metrics.judges.verdicts import (
     read_label,
     result_over_turns,
-    undecided,
+    undecided_turn,
 )
 from evaltui.core.metrics.metric import (
     CriterionError,
@@ -39,15 +39,15 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text, scored_text
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.core.model.placeholders import filled
+from evaltui.core.model.placeholders import fill_placeholders
 from evaltui.core.played_users import STOP_SIGNAL
-from evaltui.core.prompts import fenced, prompt
+from evaltui.core.prompts import fence, prompt
 from evaltui.core.simulated_users import persona_of
 
-_KEY = "is_valid"
+_VERDICT_KEY = "is_valid"
 _BROKEN_CRITERION = re.compile(r'"passes"\s*:\s*"?false', re.IGNORECASE)
 # What google-adk takes for the label, quirks included.
-_LABEL_OF_ADK = re.compile(rf'"{_KEY}":\s*\[*\s*"*([^"\]]*)"*\s*\]*\s*[,\n}}]')
+_LABEL_OF_ADK = re.compile(rf'"{_VERDICT_KEY}":\s*\[*\s*"*([^"\]]*)"*\s*\]*\s*[,\n}}]')
 _WORDS_OF_ADK = {
     **dict.fromkeys(("valid", "true"), 1.0),
     **dict.fromkeys(("invalid", "almost", "false", "partially_valid", "partially valid", "partially"), 0.0),
@@ -72,11 +72,11 @@ _STOP_SIGNAL = Option(
     )
 )
 async def per_turn_user_simulator_quality_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
-    """The share of turns in which the user said what it should.
+    """The share of turns in which the simulated user kept to its scenario.
 
-    The first message must be the starting prompt, blanks around it aside. Each later one is judged, and so is
-    a last message that nobody sent: the stop signal, after everything that was said. Where the conversation
-    should not have ended there, the last turn fails. Raises CriterionError.
+    The first message must be the starting prompt, apart from blanks. Later messages are judged, and also the
+    unsent stop signal after the last one: if the conversation should not have ended, the last turn fails.
+    Raises CriterionError.
     """
     threshold = required_threshold(inputs.metric)
     if inputs.scenario is None:
@@ -90,11 +90,11 @@ async def per_turn_user_simulator_quality_v1(inputs: MetricInput, judge: Judge) 
     end = len(inputs.actual)
     texts = {
         number: template.fill(
-            plan=fenced(inputs.scenario.conversation_plan),
+            plan=fence(inputs.scenario.conversation_plan),
             persona=_persona(inputs.scenario, stop),
             criteria=_criteria(inputs.scenario, stop),
-            history=fenced(_history(inputs, inputs.actual[:number])),
-            message=fenced(messages[number]),
+            history=fence(_history(inputs, inputs.actual[:number])),
+            message=fence(messages[number]),
             stop_signal=stop,
         )
         for number in range(1, end + 1)
@@ -106,9 +106,11 @@ async def per_turn_user_simulator_quality_v1(inputs: MetricInput, judge: Judge) 
     if inputs.as_adk and failed:
         return replace(not_evaluated(inputs.metric, str(failed[0])), error=failed[0].error)
     turns = [_first_turn(messages[0], inputs.scenario, threshold)]
-    turns += [_judged(inputs, messages[number], samples[number], threshold) for number in range(1, end)]
-    ending = _judged(inputs, f"the end of the conversation ({stop})", samples[end], threshold)
-    turns[-1] = _ended(turns[-1], ending)
+    turns += [
+        _judged_message(inputs, messages[number], samples[number], threshold) for number in range(1, end)
+    ]
+    ending = _judged_message(inputs, f"the end of the conversation ({stop})", samples[end], threshold)
+    turns[-1] = _with_ending(turns[-1], ending)
     # What was asked about the end belongs to the last turn.
     by_turn = {min(number, end - 1): list(some) for number, some in samples.items()}
     by_turn[end - 1] = [*(samples[end - 1] if end > 1 else ()), *samples[end]]
@@ -122,13 +124,13 @@ def _first_turn(message: str, scenario: ConversationScenario, threshold: float) 
     return InvocationScore(float(same), verdict(float(same), threshold), reason)
 
 
-def _judged(
+def _judged_message(
     inputs: MetricInput, subject: str, samples: Sequence[Sample], threshold: float
 ) -> InvocationScore:
     votes = votes_of(samples, read_as_adk if inputs.as_adk else read_is_valid)
-    vote = deciding(votes)
+    vote = deciding_vote(votes)
     if vote is None or vote.score is None:
-        return undecided(inputs, votes[0].problem, (Judgement("", subject, None, votes=votes),))
+        return undecided_turn(inputs, votes[0].problem, (Judgement("", subject, None, votes=votes),))
     status = verdict(vote.score, threshold)
     reasons = [vote.rationale or "simulated user left its scenario"] if status is Status.FAILED else []
     reasons += [short] if (short := votes_counted(votes)) else []
@@ -136,8 +138,8 @@ def _judged(
     return InvocationScore(vote.score, status, "; ".join(reasons), (judgement,))
 
 
-def _ended(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
-    """The last turn, and whether the conversation should have ended after it."""
+def _with_ending(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
+    """The score of the last turn, combined with the verdict on the end of the conversation."""
     both = last.judgements + ending.judgements
     if Status.ERROR in (last.status, ending.status):
         reason = last.reason if last.status is Status.ERROR else ending.reason
@@ -150,10 +152,10 @@ def _ended(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
 
 
 def read_is_valid(text: str) -> Vote:
-    """The verdict in a judge's JSON; without a score where there is none, or two that differ."""
-    vote = read_label(text, _KEY, SIMULATED_USER)
+    """The vote in a judge's JSON answer; without a score for no verdict or two different ones."""
+    vote = read_label(text, _VERDICT_KEY, SIMULATED_USER)
     if vote.score and _BROKEN_CRITERION.search(text):
-        return contradiction([vote.label, "a criterion is broken"], vote.rationale)
+        return contradiction_vote([vote.label, "a criterion is broken"], vote.rationale)
     return vote
 
 
@@ -161,7 +163,7 @@ def read_as_adk(text: str) -> Vote:
     """Reads a judge's answer as google-adk 2.13 does."""
     match = _LABEL_OF_ADK.search(text)
     label = match[1].strip("}").replace(",", "").strip().lower() if match else ""
-    return Vote(_WORDS_OF_ADK[label], label=label) if label in _WORDS_OF_ADK else unreadable(text)
+    return Vote(_WORDS_OF_ADK[label], label=label) if label in _WORDS_OF_ADK else unreadable_vote(text)
 
 
 def _stop_signal(inputs: MetricInput) -> str:
@@ -182,18 +184,18 @@ def _history(inputs: MetricInput, turns: Sequence[Invocation]) -> str:
 
 def _persona(scenario: ConversationScenario, stop: str) -> str:
     persona = persona_of(scenario)
-    return fenced(_with_signal(persona.description, stop)) if persona else "(nobody in particular)"
+    return fence(_with_signal(persona.description, stop)) if persona else "(nobody in particular)"
 
 
 def _criteria(scenario: ConversationScenario, stop: str) -> str:
     persona = persona_of(scenario)
     if persona is None:
         return prompt("user_simulator_criteria").fill(stop_signal=stop)
-    return fenced(_with_signal(_violations(persona), stop))
+    return fence(_with_signal(_violations(persona), stop))
 
 
 def _violations(persona: UserPersona) -> str:
-    """The violations of a persona, one paragraph per behavior."""
+    """The violations in a persona, one paragraph per behavior."""
     return "\n\n".join(
         "\n".join(
             [
@@ -206,4 +208,4 @@ def _violations(persona: UserPersona) -> str:
 
 
 def _with_signal(text: str, stop: str) -> str:
-    return filled(text, {"stop_signal": stop})
+    return fill_placeholders(text, {"stop_signal": stop})

@@ -1,4 +1,4 @@
-"""Verdicts read from judges' answers: labels as words, votes for them, and a metric's result over turns."""
+"""Votes read from judges' answers, and a metric's result over turns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from evaltui.core.metrics.judges.answers import (
     REASON_KEYS,
     NoVerdictError,
     Schema,
-    contradiction,
+    contradiction_vote,
     is_preamble,
     quote,
-    unreadable,
+    unreadable_vote,
     verdict_objects,
 )
 from evaltui.core.metrics.judges.judge import (
@@ -30,11 +30,11 @@ from evaltui.core.metrics.judges.judge import (
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.metric import (
     MetricInput,
-    in_turns,
     mean,
     not_evaluated,
     nothing_to_score,
     required_threshold,
+    turn_reasons,
     verdict,
 )
 from evaltui.core.model.criteria import JudgeModelOptions
@@ -46,29 +46,29 @@ from evaltui.text.figures import counted, show_number
 from evaltui.text.values import cut
 
 _DECORATION = " \t*_`'\"()[]{}<>#>•-"
-_LONGEST_LABEL = 80
+_MAX_LABEL_LENGTH = 80
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The words, in lower case, by which a judge says yes, no, or that it cannot tell."""
+    """The words, in lower case, for a positive, a negative and an undecided verdict."""
 
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     undecided: tuple[str, ...] = ("unknown", "unclear", "cannot tell")
 
     def vote(self, label: Any, rationale: str = "") -> Vote:
-        """The vote that a label stands for; without a score where it is anything but one of the words.
+        """The vote for a label; without a score for any other word.
 
-        Case, quotes, emphasis and a full stop count for nothing.
+        Case, quotes, emphasis and a full stop are ignored.
         """
-        word = _plain(label).rstrip(".!").strip(_DECORATION)
+        word = _normalise_text(label).rstrip(".!").strip(_DECORATION)
         if word in self.undecided:
             return Vote(None, rationale, word, "judge cannot tell")
         if word not in self.positive + self.negative:
             expected = f"expected {self.positive[0]} or {self.negative[0]}"
             return Vote(
-                None, rationale, cut(word, _LONGEST_LABEL), f"{quote(label)} is not a verdict: {expected}"
+                None, rationale, cut(word, _MAX_LABEL_LENGTH), f"{quote(label)} is not a verdict: {expected}"
             )
         return Vote(float(word in self.positive), rationale, word)
 
@@ -82,40 +82,40 @@ VALIDITY_KEY = "is_the_agent_response_valid"
 
 
 def read_validity(text: str) -> Vote:
-    """The verdict on an answer; `label` is "" where there is none. Two that differ are none."""
+    """The vote on an answer; `label` is "" without a verdict. Two different verdicts count as none."""
     return read_label(text, VALIDITY_KEY, VALIDITY)
 
 
 def read_label(text: str, key: str, schema: Schema) -> Vote:
-    """The vote of an answer in JSON that says under `key` whether something is valid."""
+    """The vote of a JSON answer with a label under `key`."""
     try:
         votes = [
-            VALID_OR_NOT.vote(_only(entry[key]), _reason(entry))
+            VALID_OR_NOT.vote(_only_item(entry[key]), _reason(entry))
             for entry in verdict_objects(text, key, schema)
         ]
     except NoVerdictError as error:
         return error.vote
-    return only_vote(votes) or unreadable(text)
+    return only_vote(votes) or unreadable_vote(text)
 
 
 def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str, Vote]]:
-    """The verdict on each of the rubrics that the text has one for, by id, in the order of the rubrics.
+    """The votes on rubrics by id, in the order of the rubrics, without rubrics that have no verdict.
 
-    The text is JSON, or lines such as `ID: short` and `Verdict: yes`. A rubric is known by its id, else by
-    its text. Two verdicts on one that differ are none, and no verdict counts beside any other text.
+    The text is JSON, or lines such as `ID: short` and `Verdict: yes`. A rubric is identified by its id or its
+    text. Two different verdicts count as none; other text beside the verdicts invalidates all.
     """
     try:
         findings = _line_findings(text) or _json_findings(text)
     except NoVerdictError as error:
         return [(rubric.id, error.vote) for rubric in rubrics]
     by_id = {rubric.id.strip(): rubric.id for rubric in rubrics}
-    texts = Counter(_plain(rubric.text) for rubric in rubrics)
-    by_text = {plain: rubric.id for rubric in rubrics if texts[plain := _plain(rubric.text)] == 1}
+    texts = Counter(_normalise_text(rubric.text) for rubric in rubrics)
+    by_text = {plain: rubric.id for rubric in rubrics if texts[plain := _normalise_text(rubric.text)] == 1}
     votes: dict[str, list[Vote]] = {rubric.id: [] for rubric in rubrics}
     of_all: list[Vote] = []
     for finding in findings:
-        vote = YES_OR_NO.vote(_only(finding.verdict), finding.rationale)
-        subject = by_id.get(finding.id.strip(), by_text.get(_plain(finding.text)))
+        vote = YES_OR_NO.vote(_only_item(finding.verdict), finding.rationale)
+        subject = by_id.get(finding.id.strip(), by_text.get(_normalise_text(finding.text)))
         if subject is not None:
             votes[subject].append(vote)
         elif not finding.id.strip() and not finding.text.strip():
@@ -145,9 +145,9 @@ def _json_findings(text: str) -> list[_Finding]:
 
 
 def _line_findings(text: str) -> list[_Finding]:
-    """Blocks of `Name: value` lines, each ended by its verdict; a name that comes again begins a new block.
+    """Blocks of `Name: value` lines, each ended by its verdict; a repeated name starts a new block.
 
-    Nothing where any other line is more than a preamble.
+    None if any other line is more than a preamble.
     """
     findings: list[_Finding] = []
     block: dict[str, str] = {}
@@ -169,34 +169,34 @@ def _line_findings(text: str) -> list[_Finding]:
 
 
 def only_vote(votes: Sequence[Vote]) -> Vote | None:
-    """The vote of an answer that may have given it more than once; None where it gave none."""
+    """The vote of an answer that may repeat it; None without a vote."""
     if len({vote.score for vote in votes}) > 1:
-        return contradiction([vote.label for vote in votes], votes[-1].rationale)
+        return contradiction_vote([vote.label for vote in votes], votes[-1].rationale)
     return votes[0] if votes else None
 
 
-def _only(value: Any) -> Any:
-    """The one item of a list that has one: `["yes"]`."""
+def _only_item(value: Any) -> Any:
+    """The item of a list with one item, such as `["yes"]`; other values unchanged."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _reason(entry: dict[str, Any]) -> str:
     reason = next((entry[key] for key in REASON_KEYS if entry.get(key)), "")
-    return reason.strip() if isinstance(reason, str) else str(_only(reason))
+    return reason.strip() if isinstance(reason, str) else str(_only_item(reason))
 
 
-def _plain(value: Any) -> str:
-    """A text as it is compared: without case, decoration, and the look of blanks and quotes."""
+def _normalise_text(value: Any) -> str:
+    """A text for comparison: without case, decoration, and typographic blanks and quotes."""
     text = unicodedata.normalize("NFKC", str(value)).replace("_", " ")
     text = text.replace("’", "'").replace("“", '"').replace("”", '"')
     return " ".join(text.split()).strip(_DECORATION).casefold()
 
 
 def turn_without_verdict(votes: Sequence[Vote], judgements: tuple[Judgement, ...]) -> InvocationScore:
-    """A turn of which no answer says anything that counts.
+    """The score of a turn without any verdict.
 
-    An ERROR where no question was answered, or no readable response; NOT_EVALUATED where the judge would
-    not tell.
+    An ERROR where no question was answered or no answer was readable; NOT_EVALUATED where the judge was
+    undecided.
     """
     if stated := next((vote for vote in votes if vote.label), None):
         reason = f"no verdict from the judge: {stated.problem}"
@@ -204,11 +204,11 @@ def turn_without_verdict(votes: Sequence[Vote], judgements: tuple[Judgement, ...
     return InvocationScore(None, Status.ERROR, votes[0].problem, judgements)
 
 
-def voided_as_adk(
+def void_as_adk(
     samples: Sequence[Sample], judgements: tuple[Judgement, ...], *, is_decided: bool
 ) -> InvocationScore | None:
-    """The score of a turn that google-adk 2.13 does not score; None where it scores the turn. One failed
-    question voids a turn."""
+    """The score of a turn that google-adk 2.13 does not score, because a question failed or no answer was
+    readable; None where it scores the turn."""
     failed = next((sample for sample in samples if isinstance(sample, JudgeFailedError)), None)
     if failed is None and is_decided:
         return None
@@ -219,26 +219,52 @@ def voided_as_adk(
     return InvocationScore(None, Status.NOT_EVALUATED, reason, unscored)
 
 
-def unless_open(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
-    """A metric cannot pass while a part of what should have been judged was not.
+def require_judged(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
+    """A metric has no score while a part of what should have been judged was not, and it cannot pass.
 
-    That is, a turn with a judgement that has no score, and one that nobody could be asked about.
+    That is, a turn with a judgement that has no score, and one that nobody could be asked about. The metric
+    fails only if it fails with all open judgements fulfilled; the same holds for each turn.
     """
-    reasons = {
-        number: turn.reason
+    open_turns = {
+        number: turn
         for number, turn in enumerate(result.per_invocation)
         if number in unasked or any(judgement.score is None for judgement in turn.judgements)
     }
-    if result.status is not Status.PASSED or not reasons:
+    if not open_turns:
         return result
-    return replace(result, status=Status.NOT_EVALUATED, reason=in_turns(reasons))
+    turns = tuple(
+        replace(turn, score=None, status=_open_status([turn], result.threshold))
+        if number in open_turns and turn.score is not None
+        else turn
+        for number, turn in enumerate(result.per_invocation)
+    )
+    if result.status not in (Status.PASSED, Status.FAILED):
+        return replace(result, per_invocation=turns)
+    status = _open_status(result.per_invocation, result.threshold, unasked)
+    reasons = {number: turn.reason for number, turn in open_turns.items()}
+    reason = result.reason if status is Status.FAILED else turn_reasons(reasons)
+    return replace(result, score=None, status=status, reason=reason, per_invocation=turns)
+
+
+def _open_status(
+    turns: Sequence[InvocationScore], threshold: float | None, unasked: Container[int] = ()
+) -> Status:
+    """FAILED if the mean over judgements is too low even with all open ones fulfilled, else NOT_EVALUATED."""
+    scores = [
+        1.0 if judgement.score is None else judgement.score for turn in turns for judgement in turn.judgements
+    ]
+    scores += [1.0 for number in range(len(turns)) if number in unasked]
+    can_pass = threshold is None or verdict(mean(scores), threshold) is Status.PASSED
+    return Status.NOT_EVALUATED if can_pass else Status.FAILED
 
 
 NO_ANSWER = "no response text"
 
 
-def undecided(inputs: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()) -> InvocationScore:
-    """A turn on which a judge was asked and gave no verdict: an error, which google-adk passes over."""
+def undecided_turn(
+    inputs: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()
+) -> InvocationScore:
+    """The score of a judged turn without a verdict: an error, which google-adk ignores."""
     status = Status.NOT_EVALUATED if inputs.as_adk else Status.ERROR
     return InvocationScore(None, status, reason, judgements)
 
@@ -252,10 +278,10 @@ def result_over_turns(
     *,
     score: float | None = None,
 ) -> MetricResult:
-    """The verdict by `score`, else by the mean over the turns that have one; ERROR where a turn is.
+    """The result of a metric by `score`, else by the mean over scored turns; ERROR if a turn is an ERROR.
 
-    NOT_EVALUATED where fewer than half of the votes on a subject have a verdict. `samples` are
-    those of each turn that was asked about. Raises CriterionError where the metric has no threshold.
+    NOT_EVALUATED where fewer than half of the votes on a subject have a verdict. `samples` are the outcomes
+    of questions by turn. Raises CriterionError without a threshold.
     """
     threshold = required_threshold(inputs.metric)
     name, record = (
@@ -264,11 +290,15 @@ def result_over_turns(
     )
     judge = record if record.asked else None
     short = (
-        {} if inputs.as_adk else {number: text for number, turn in enumerate(turns) if (text := _short(turn))}
+        {}
+        if inputs.as_adk
+        else {number: text for number, turn in enumerate(turns) if (text := _too_few_votes(turn))}
     )
-    turns = [_unscored(turn, short[number]) if number in short else turn for number, turn in enumerate(turns)]
+    turns = [
+        _drop_score(turn, short[number]) if number in short else turn for number, turn in enumerate(turns)
+    ]
     if reason := _reasons(turns, Status.ERROR):
-        error = _error(turns, samples, Status.ERROR)
+        error = _judge_error(turns, samples, Status.ERROR)
         error = error or ErrorInfo("UnreadableAnswerError", reason, kind=ErrorKind.JUDGE)
         return MetricResult(
             name,
@@ -280,15 +310,15 @@ def result_over_turns(
             error=error,
             judge=judge,
         )
-    failed = _error(turns, samples, Status.NOT_EVALUATED)
+    failed = _judge_error(turns, samples, Status.NOT_EVALUATED)
     if short:
         if failed is None and any(map(_has_unreadable, turns)):
             failed = ErrorInfo("UnreadableAnswerError", "", kind=ErrorKind.JUDGE)
-        return _not_judged(inputs, in_turns(short), turns, judge, failed)
+        return _unjudged_result(inputs, turn_reasons(short), turns, judge, failed)
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:
         reason = _reasons(turns, Status.NOT_EVALUATED) or nothing_to_score(turns)
-        return _not_judged(inputs, reason, turns, judge, failed)
+        return _unjudged_result(inputs, reason, turns, judge, failed)
     overall = mean(scores) if score is None else score
     status = verdict(overall, threshold)
     reason = _reasons(turns, Status.FAILED)
@@ -299,8 +329,8 @@ def result_over_turns(
     )
 
 
-def _short(turn: InvocationScore) -> str:
-    """Why the votes of a turn are too few to decide; "" where they are not, and where there is no verdict."""
+def _too_few_votes(turn: InvocationScore) -> str:
+    """Why the votes of a turn are too few to decide; "" for enough votes, and for no verdict."""
     for judgement in turn.judgements:
         silent = [vote for vote in judgement.votes if vote.score is None]
         if judgement.score is not None and 2 * len(silent) > len(judgement.votes):
@@ -310,39 +340,40 @@ def _short(turn: InvocationScore) -> str:
     return ""
 
 
-def _unscored(turn: InvocationScore, reason: str) -> InvocationScore:
+def _drop_score(turn: InvocationScore, reason: str) -> InvocationScore:
     judgements = tuple(replace(judgement, score=None) for judgement in turn.judgements)
     status = Status.ERROR if turn.status is Status.ERROR else Status.NOT_EVALUATED
     return InvocationScore(None, status, turn.reason if status is Status.ERROR else reason, judgements)
 
 
 def _reasons(turns: Sequence[InvocationScore], status: Status) -> str:
-    return in_turns({number: turn.reason for number, turn in enumerate(turns) if turn.status is status})
+    return turn_reasons({number: turn.reason for number, turn in enumerate(turns) if turn.status is status})
 
 
-def _not_judged(
+def _unjudged_result(
     inputs: MetricInput,
     reason: str,
     turns: Sequence[InvocationScore],
     judge: JudgedBy | None,
     failed: ErrorInfo | None,
 ) -> MetricResult:
-    """`failed` is the error of a question, without which there might be a verdict."""
+    """The result of a metric without a verdict; `failed` is the error of a question that may be the
+    reason."""
     error = None if failed is None else replace(failed, message=reason)
     return replace(not_evaluated(inputs.metric, reason, tuple(turns)), judge=judge, error=error)
 
 
 def _has_unreadable(turn: InvocationScore) -> bool:
-    """Whether an answer of a turn without a verdict could not be read; not one that says it has none."""
+    """Whether an answer of a turn without a verdict was unreadable, rather than undecided."""
     return turn.status is Status.NOT_EVALUATED and any(
         vote.score is None and not vote.label for judgement in turn.judgements for vote in judgement.votes
     )
 
 
-def _error(
+def _judge_error(
     turns: Sequence[InvocationScore], samples: Mapping[int, Sequence[Sample]], status: Status
 ) -> ErrorInfo | None:
-    """Why a judge did not answer, of the first turn that has this status for it."""
+    """The error of the judge in the first turn with this status."""
     return next(
         (
             sample.error

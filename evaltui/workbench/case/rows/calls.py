@@ -79,14 +79,14 @@ class _CallRows:
                 shown=f"No arguments   {key_of('add_below')} add",
                 quiet=True,
                 adds=self._additions,
-                **self._shared,
+                **self._common_fields,
             )
 
     def _argument_id(self, index: int) -> tuple[str | int, ...]:
         return self.turn.id("call", self.call.number, "arg", index)
 
     @cached_property
-    def _shared(self) -> dict[str, Any]:
+    def _common_fields(self) -> dict[str, Any]:
         """The arguments that all rows of the call have in common."""
         number, count = self.call.number, len(self.turn.calls)
 
@@ -120,7 +120,7 @@ class _CallRows:
         number, count = call.number, len(turn.calls)
         # What is wrong with an argument that is there is said at it.
         at_call = [
-            _worded(problem)
+            _shown_problem(problem)
             for problem in self._problems
             if not problem.path or problem.path[0] not in self._arguments
         ]
@@ -147,7 +147,7 @@ class _CallRows:
             ),
             path=call.path,
             findings=tuple(at_call),
-            **self._shared,
+            **self._common_fields,
         )
 
     def _after_name(self) -> Operation | None:
@@ -190,8 +190,8 @@ class _CallRows:
             named=self._named(row.name, row.value),
             adds=self._additions,
             required=self._tool is not None and row.name in self._tool.required,
-            findings=tuple(_inside(problem) for problem in problems),
-            **self._shared,
+            findings=tuple(_inner_problem(problem) for problem in problems),
+            **self._common_fields,
         )
 
     def _named(self, name: str, value: Any) -> tuple[NameKind, str]:
@@ -201,14 +201,14 @@ class _CallRows:
         return "argument", f"{self.call.name}.{name}"
 
 
-def _worded(problem: Problem) -> Problem:
+def _shown_problem(problem: Problem) -> Problem:
     """A problem of a missing argument, with the text that is shown at the call."""
     if not problem.path:
         return problem
     return replace(problem, path=(), message=f"{problem.path[0]}: {problem.message}")
 
 
-def _inside(problem: Problem) -> Problem:
+def _inner_problem(problem: Problem) -> Problem:
     """A problem of an argument, at its place in it."""
     return replace(problem, path=problem.path[1:])
 

@@ -131,8 +131,8 @@ class Members:
             return None
         return Operation(
             f"nest {name}",
-            lambda eval_set: _nest(eval_set.data, self.path, name, path, self.schema),
-            _row_of(self.value, name, path, self.row),
+            lambda eval_set: _nest_member(eval_set.data, self.path, name, path, self.schema),
+            _nested_row(self.value, name, path, self.row),
             "value",
             if_changed=True,
         )
@@ -224,11 +224,11 @@ def key_completions(properties: Mapping[str, Any], used_names: Iterable[str]) ->
     """The names in a schema that are not used yet, each with its type and description."""
     used = set(used_names)
     return tuple(
-        Completion(name, _described(schema)) for name, schema in properties.items() if name not in used
+        Completion(name, _description(schema)) for name, schema in properties.items() if name not in used
     )
 
 
-def _described(schema: Any) -> str:
+def _description(schema: Any) -> str:
     if not isinstance(schema, Mapping):
         return ""
     kind = str(schema.get("type") or "").lower()
@@ -248,7 +248,7 @@ def path_in_name(name: str) -> JsonPath | None:
     return path if len(path) == len(steps) and path else None
 
 
-def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> None:
+def _nest_member(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> None:
     """Moves a member to a path, with the objects and arrays on the way. Raises EditError."""
     value, holder = at_path(data, (*at, name)), at_path(data, at)
     for step in path:
@@ -258,7 +258,7 @@ def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> No
     if path[0] not in holder or path[0] == name:
         top = str(path[0])
         rename(data, (*at, name), top)
-        put(data, (*at, top), _around(path[1:], value))
+        put(data, (*at, top), _wrap_in_path(path[1:], value))
         return
     inner: Any = holder
     for number, step in enumerate(path):
@@ -271,7 +271,7 @@ def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> No
                     kind = "a list" if container is list else "an object"
                     raise EditError(f"{format_path(path[: number + 1])} is not {kind}")
             continue
-        made = _around(path[number + 1 :], value)
+        made = _wrap_in_path(path[number + 1 :], value)
         place = (*at, *path[:number])
         if not isinstance(step, int):
             put(data, (*place, step), made)
@@ -285,7 +285,7 @@ def _nest(data: Any, at: JsonPath, name: str, path: JsonPath, schema: Any) -> No
     raise EditError(f"{name} already exists")
 
 
-def _around(path: JsonPath, value: Any) -> Any:
+def _wrap_in_path(path: JsonPath, value: Any) -> Any:
     """The value inside new objects and arrays for a path. Raises EditError for an index that is not 0."""
     for step in reversed(path):
         if isinstance(step, int) and step:
@@ -294,7 +294,7 @@ def _around(path: JsonPath, value: Any) -> Any:
     return value
 
 
-def _row_of(holder: Mapping[str, Any], name: str, path: JsonPath, rows: RowId) -> RowId:
+def _nested_row(holder: Mapping[str, Any], name: str, path: JsonPath, rows: RowId) -> RowId:
     """The row of the value once it is nested."""
     names = [key for key in holder if key != name] if path[0] in holder else [*holder]
     row: RowId = (*rows, names.index(str(path[0]) if path[0] in holder else name))

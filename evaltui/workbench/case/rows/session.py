@@ -23,7 +23,7 @@ from evaltui.workbench.case.fields import (
     RowId,
     RowSource,
     object_of,
-    remove_at,
+    remove_member,
     unknown_fields,
 )
 from evaltui.workbench.case.rows.members import Members
@@ -31,7 +31,7 @@ from evaltui.workbench.case.rows.members import Members
 SESSION: RowId = ("session",)
 
 
-def folded(rows: Iterable[Row], toggled: frozenset[RowId]) -> Iterator[Row]:
+def fold_rows(rows: Iterable[Row], toggled: frozenset[RowId]) -> Iterator[Row]:
     """The rows without those inside closed rows.
 
     By default turns and calls are open and the session is closed; `toggled` rows are the other way round.
@@ -43,7 +43,7 @@ def folded(rows: Iterable[Row], toggled: frozenset[RowId]) -> Iterator[Row]:
             if row.id[: len(closed.id)] == closed.id:
                 hidden.append(row)
                 continue
-            yield _closed(closed, hidden)
+            yield _close_row(closed, hidden)
             closed, hidden = None, []
         if row.role not in ("turn", "call") and row.id != SESSION:
             yield row
@@ -52,12 +52,14 @@ def folded(rows: Iterable[Row], toggled: frozenset[RowId]) -> Iterator[Row]:
         else:
             closed = row
     if closed is not None:
-        yield _closed(closed, hidden)
+        yield _close_row(closed, hidden)
 
 
-def _closed(row: Row, hidden: list[Row]) -> Row:
+def _close_row(row: Row, hidden: list[Row]) -> Row:
     """The closed row with a preview of its content, and the problems inside."""
-    problems = tuple(_at(hidden_row, problem) for hidden_row in hidden for problem in hidden_row.findings)
+    problems = tuple(
+        _with_path(hidden_row, problem) for hidden_row in hidden for problem in hidden_row.findings
+    )
     row = replace(row, fold="closed", findings=(*row.findings, *problems))
     if row.role == "turn":
         text = next(
@@ -80,14 +82,14 @@ def _closed(row: Row, hidden: list[Row]) -> Row:
     return row
 
 
-def _at(row: Row, problem: Problem) -> Problem:
+def _with_path(row: Row, problem: Problem) -> Problem:
     """A problem of a hidden row, with its whole path."""
     if row.path is None or problem.path[: len(row.path)] == row.path:
         return problem
     return replace(problem, path=(*row.path, *problem.path))
 
 
-_OF_SESSION = ("app_name", "user_id", "session_id", "state")
+_SESSION_KEYS = ("app_name", "user_id", "session_id", "state")
 _FIELDS: tuple[tuple[SessionField, str, str], ...] = (
     ("app_name", "app", DEFAULT_APP_NAME),
     ("user_id", "user", DEFAULT_USER_ID),
@@ -107,11 +109,11 @@ def session_rows(source: RowSource) -> Iterator[Row]:
         for number, (name, word, default) in enumerate(_FIELDS):
             row = _session_row(source, name, word, default, "session" if number == 0 and not folds else "")
             yield replace(row, level=1) if folds else row
-        for key, value in unknown_fields(value_at(source.editor.data, session.path), _OF_SESSION):
+        for key, value in unknown_fields(value_at(source.editor.data, session.path), _SESSION_KEYS):
             path = (*session.path, key)
             shown = json.dumps(value, ensure_ascii=False)
             unknown = ("session", "unknown", key)
-            yield Row(unknown, "part", "", key, value, shown, delete=remove_at(path), path=path)
+            yield Row(unknown, "part", "", key, value, shown, delete=remove_member(path), path=path)
     else:
         # Whoever wants names or an id of a session finds them below `session` then.
         field = Field(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.events import describe_response
-from evaltui.core.model.json_values import spelt, value_at
+from evaltui.core.model.json_values import spelling_in, value_at
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
@@ -33,7 +33,7 @@ from evaltui.workbench.case.fields import (
     RowId,
     RowSource,
     object_of,
-    remove_at,
+    remove_member,
     required_text,
     unknown_fields,
 )
@@ -77,12 +77,14 @@ def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
             shown, thought = _part_text(part)
             yield Row(turn.id(whose, number), "fact", value=None, shown=shown, quiet=thought, **common)
     if not texts and all(response is None for response in responses):
+        is_checked = turn.source.editor.checks_unspecified
+        absent = "no response expected" if is_checked else "not checked"
         yield Row(
             # Once something is typed, its place is that of the part.
             turn.id(whose, len(parts)),
             "fact",
             "" if parts else _label(whose),
-            shown="no response expected" if whose == "answer" and not message.exists else "empty",
+            shown=absent if whose == "answer" and not message.exists else "empty",
             quiet=True,
             turn=turn.number,
             field=_text_field(turn, whose, "", None),
@@ -99,7 +101,7 @@ def _label(whose: Whose) -> str:
     return "user" if whose == "user" else "response"
 
 
-def _what(whose: Whose) -> str:
+def _message_noun(whose: Whose) -> str:
     return "user message" if whose == "user" else "response"
 
 
@@ -107,14 +109,14 @@ def _text_field(turn: TurnSource, whose: Whose, text: str, part: int | None) -> 
     def change(typed: str) -> EditBuilder:
         return turn.build(lambda editor: _message(editor, whose).set_text(typed, part))
 
-    return Field(f"change {_what(whose)}", text, "text", change)
+    return Field(f"change {_message_noun(whose)}", text, "text", change)
 
 
 def _remove_part(turn: TurnSource, whose: Whose, number: int, count: int) -> Operation:
     if whose == "answer" and count == 1:
         return Operation("expect no response", turn.build(lambda editor: editor.answer.remove()))
     edit = turn.build(lambda editor: _message(editor, whose).remove_part(number))
-    return Operation(f"remove part of {_what(whose)}", edit)
+    return Operation(f"remove part of {_message_noun(whose)}", edit)
 
 
 # What the user responds to calls that wait
@@ -144,13 +146,13 @@ def _response_row(turn: TurnSource, part: int, response: Mapping[str, Any], comm
             name,
             "line",
             lambda typed: change("name", required_text("Call name")(typed)),
-            tuple(Completion(name) for name in _calls_before(turn)),
+            tuple(Completion(name) for name in _earlier_calls(turn)),
         ),
         **common,
     )
 
 
-def _calls_before(turn: TurnSource) -> list[str]:
+def _earlier_calls(turn: TurnSource) -> list[str]:
     """The names of the calls expected before a turn; calls that always wait come first."""
     case = turn.source.editor
     names = dict.fromkeys(call.name for before in range(turn.number) for call in case.turn(before).calls)
@@ -167,7 +169,7 @@ def _part_text(part: Any) -> tuple[str, bool]:
     if isinstance(part.get("text"), str) and part.get("thought"):
         return f"{part['text']}\n[thought, not scored]", True
     for name, show in _PARTS.items():
-        value = part.get(spelt(name, part))
+        value = part.get(spelling_in(name, part))
         if isinstance(value, dict):
             return show(value), False
     return "[unknown part]", False
@@ -176,12 +178,12 @@ def _part_text(part: Any) -> tuple[str, bool]:
 def _blob(value: dict[str, Any]) -> str:
     payload = str(value.get("data") or "")
     size = len(payload.rstrip("=")) * 3 // 4
-    return f"[{value.get(spelt('mime_type', value)) or 'data'} {show_size(size)}]"
+    return f"[{value.get(spelling_in('mime_type', value)) or 'data'} {show_size(size)}]"
 
 
 def _file(value: dict[str, Any]) -> str:
-    kind = value.get(spelt("mime_type", value)) or "file"
-    return f"[{kind} at {value.get(spelt('file_uri', value)) or '?'}]"
+    kind = value.get(spelling_in("mime_type", value)) or "file"
+    return f"[{kind} at {value.get(spelling_in('file_uri', value)) or '?'}]"
 
 
 _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -213,7 +215,7 @@ _LABELS: dict[ExpectationKind, str] = {
     "unspecified": "leave calls unspecified",
     "unchecked": "don't check calls",
 }
-_KNOWN = (
+_KNOWN_KEYS = (
     "invocation_id",
     "user_content",
     "final_response",
@@ -230,7 +232,7 @@ _KNOWN = (
 def turn_rows(source: RowSource, number: int) -> list[Row]:
     turn = TurnSource(source, number)
     return [
-        _heading(turn),
+        _heading_row(turn),
         *message_rows(turn, "user"),
         *call_rows(turn),
         *response_rows(turn),
@@ -238,11 +240,11 @@ def turn_rows(source: RowSource, number: int) -> list[Row]:
         *message_rows(turn, "answer"),
         *rubric_rows(source, number),
         *_agents(turn),
-        *_unknown(turn),
+        *_unknown_rows(turn),
     ]
 
 
-def _heading(turn: TurnSource) -> Row:
+def _heading_row(turn: TurnSource) -> Row:
     number, count = turn.number, turn.source.editor.turn_count
     expectation = turn.editor.expectation
     kind = expectation.kind
@@ -291,7 +293,7 @@ def _agents(turn: TurnSource) -> Iterator[Row]:
     for key, agent in details.items() if isinstance(details, dict) else ():
         if not isinstance(agent, dict):
             continue
-        tools = agent.get(spelt("tool_declarations", agent))
+        tools = agent.get(spelling_in("tool_declarations", agent))
         count = f", {counted(len(tools), 'tool')}" if isinstance(tools, list) and tools else ""
         yield Row(
             turn.id("agent", key),
@@ -306,9 +308,9 @@ def _agents(turn: TurnSource) -> Iterator[Row]:
         )
 
 
-def _unknown(turn: TurnSource) -> Iterator[Row]:
+def _unknown_rows(turn: TurnSource) -> Iterator[Row]:
     path = turn.editor.path
-    for key, value in unknown_fields(value_at(turn.source.editor.data, path), _KNOWN):
+    for key, value in unknown_fields(value_at(turn.source.editor.data, path), _KNOWN_KEYS):
         yield Row(
             turn.id("unknown", key),
             "fact",
@@ -318,7 +320,7 @@ def _unknown(turn: TurnSource) -> Iterator[Row]:
             quiet=True,
             turn=turn.number,
             adds=turn.additions(add_turn(turn.source, turn.number + 1)),
-            delete=remove_at((*path, key)),
+            delete=remove_member((*path, key)),
             path=(*path, key),
         )
 

@@ -46,7 +46,7 @@ async def test_a_turn_without_an_expected_answer_keeps_the_metric_from_passing()
     result = await judged(given(MATCH, expected, [turn(), turn()]), judge)
 
     assert len(judge.questions) == 1
-    assert (result.status, result.score) == (Status.NOT_EVALUATED, 1.0)
+    assert (result.status, result.score) == (Status.NOT_EVALUATED, None)
     assert result.reason == (
         "turn 2: no expected response for this turn; add a final_response or mark the turn as context"
     )

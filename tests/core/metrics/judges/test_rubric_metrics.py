@@ -63,8 +63,8 @@ async def test_a_rubric_that_the_judge_leaves_out_is_not_judged_and_keeps_the_tu
 
     assert scores(only) == {"short": 1.0, "polite": None}
     assert [vote.problem for vote in only.judgements[1].votes] == ["no vote on it"] * 2
-    assert (only.score, only.status) == (1.0, Status.NOT_EVALUATED)
-    assert (result.score, result.status) == (1.0, Status.NOT_EVALUATED)
+    assert (only.score, only.status) == (None, Status.NOT_EVALUATED)
+    assert (result.score, result.status) == (None, Status.NOT_EVALUATED)
     assert result.reason == "turn 1: not judged by the judge: polite"
 
 
@@ -75,8 +75,22 @@ async def test_a_turn_that_fails_in_part_unjudged_keeps_open_what_the_others_wou
     result = await judged(given(ANSWERS, turns, threshold=0.6), judge)
 
     assert [one.status for one in result.per_invocation] == [Status.FAILED, Status.PASSED]
-    assert (result.status, result.score) == (Status.NOT_EVALUATED, pytest.approx(2 / 3))
+    assert (result.status, result.score) == (Status.NOT_EVALUATED, None)
     assert result.reason == "turn 1: not fulfilled: a; not judged by the judge: b"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "status"), [(0.5, Status.NOT_EVALUATED), (0.6, Status.FAILED), (0.0, Status.NOT_EVALUATED)]
+)
+async def test_a_metric_fails_only_where_the_rubrics_that_were_not_judged_could_not_change_it(
+    threshold, status
+):
+    asked = given(ANSWERS, [turn()], case_rubrics=TWO, threshold=threshold)
+
+    result = await judged(asked, ScriptedJudge(verdicts(short="no", polite="unknown")))
+
+    assert (result.status, result.score) == (status, None)
+    assert [one.status for one in result.per_invocation] == [status]
 
 
 async def test_a_judge_that_cannot_tell_of_any_rubric_is_no_error():

@@ -148,15 +148,15 @@ def outcomes(script, *, turns=ONE, samples=1, name=ANSWERS, **fields):
     ("what", "script", "adk", "ours"),
     [
         ("all is said", [lines(a="yes", b="no")], (0.5, "PASSED"), (0.5, "PASSED")),
-        ("a rubric left out", [lines(a="yes")], (1.0, "PASSED"), (1.0, "NOT_EVALUATED")),
-        ("a rubric left out, fails", [lines(a="no")], (0.0, "FAILED"), (0.0, "FAILED")),
-        ("unknown", [lines(a="yes", b="unknown")], (0.5, "PASSED"), (1.0, "NOT_EVALUATED")),
-        ("not yes", [lines(a="yes", b="not yes")], (1.0, "PASSED"), (1.0, "NOT_EVALUATED")),
+        ("a rubric left out", [lines(a="yes")], (1.0, "PASSED"), (None, "NOT_EVALUATED")),
+        ("a rubric left out, fails", [lines(a="no")], (0.0, "FAILED"), (None, "NOT_EVALUATED")),
+        ("unknown", [lines(a="yes", b="unknown")], (0.5, "PASSED"), (None, "NOT_EVALUATED")),
+        ("not yes", [lines(a="yes", b="not yes")], (1.0, "PASSED"), (None, "NOT_EVALUATED")),
         (
             "contradictory",
             [lines(a="yes") + "\n" + lines(a="no", b="yes")],
             (0.5, "PASSED"),
-            (1.0, "NOT_EVALUATED"),
+            (None, "NOT_EVALUATED"),
         ),
         (
             "one field short",

@@ -1,0 +1,108 @@
+"""Judges of agents-cli: a prompt of the user's with placeholders, answered with a score."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from evaltui.core.conversation.instances import Json, instance_of
+from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction_vote, read_json, unreadable_vote
+from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, judge_options, votes_counted
+from evaltui.core.metrics.judges.quality import number_in
+from evaltui.core.metrics.judges.verdicts import NO_ANSWER, result_over_turns, undecided_turn
+from evaltui.core.metrics.metric import (
+    MetricInput,
+    left_out_turns,
+    mean,
+    not_evaluated,
+    required_threshold,
+    unscored_turn,
+    verdict,
+)
+from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult
+from evaltui.core.prompts import Prompt
+from evaltui.text.values import show_value
+
+# Source: google-cloud-aiplatform 2.7.0, PromptTemplate.
+_PLACEHOLDER = re.compile(r"\{([_a-zA-Z][_a-zA-Z0-9]*)\}")
+_STANDARD = ("prompt", "response", "reference", "context", "agent_data")
+
+
+async def judged_by_template(inputs: MetricInput, judge: Judge) -> MetricResult:
+    """The mean of the scores in a judge's answers to the prompt of a config of agents-cli.
+
+    The conversation is judged as a whole, on its last turn. Raises CriterionError.
+    """
+    metric, definition = inputs.metric, inputs.metric.definition
+    if definition is None or inputs.case is None or not inputs.actual:
+        return not_evaluated(metric, "no turn to score")
+    instance = instance_of(inputs.case, inputs.actual)
+    if "response" not in instance:
+        return not_evaluated(metric, NO_ANSWER)
+    names = dict.fromkeys(_PLACEHOLDER.findall(definition.prompt_template))
+    if missing := [f"{{{name}}}" for name in names if name in _STANDARD and name not in instance]:
+        return not_evaluated(metric, f"the case has no {', '.join(missing)}, which prompt_template reads")
+    text = _PLACEHOLDER.sub(lambda match: _filled(instance, match), definition.prompt_template)
+    options, last = judge_options(metric), len(inputs.actual) - 1
+    samples = await ask_samples(judge, metric.metric_name, {last: text}, options, as_adk=inputs.as_adk)
+    others = left_out_turns(inputs)
+    turns = [
+        unscored_turn(others.get(turn, f"judged with the whole conversation, on turn {last + 1}"))
+        for turn in range(last)
+    ]
+    turns.append(_rated(inputs, samples[last]))
+    prompt = Prompt(definition.place or metric.metric_name, definition.prompt_template)
+    return result_over_turns(inputs, turns, samples, options, prompt)
+
+
+def _filled(instance: Json, match: re.Match[str]) -> str:
+    """The value of a placeholder as a text; braces that stand for no member of the instance stay."""
+    name = match[1]
+    if name not in instance:
+        return match[0]
+    value = instance[name]
+    if name == "reference" and isinstance(value, dict):
+        value = value.get("response")
+    parts = value.get("parts") if isinstance(value, dict) else None
+    if isinstance(parts, list) and all(isinstance(part, dict) and part.keys() == {"text"} for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _rated(inputs: MetricInput, samples: Sequence[Sample]) -> InvocationScore:
+    votes = tuple(
+        _vote(sample.text) if isinstance(sample, Answer) else Vote(None, problem=str(sample))
+        for sample in samples
+    )
+    scored = [vote for vote in votes if vote.score is not None]
+    if not scored:
+        return undecided_turn(
+            inputs, votes[0].problem, (Judgement("", "the conversation", None, votes=votes),)
+        )
+    score = mean([vote.score for vote in scored if vote.score is not None])
+    status = verdict(score, required_threshold(inputs.metric))
+    nearest = min(scored, key=lambda vote: abs((vote.score or 0.0) - score))
+    reasons = [nearest.rationale, votes_counted(votes)]
+    judgement = Judgement("", "the conversation", score, nearest.rationale, votes=votes)
+    return InvocationScore(score, status, "; ".join(filter(None, reasons)), (judgement,))
+
+
+def _vote(text: str) -> Vote:
+    """The score and the explanation in an answer; no score where there is none, or two that differ."""
+    try:
+        values = read_json(text).values
+    except NoVerdictError as error:
+        return error.vote
+    entries = [value for value in values if isinstance(value, dict) and "score" in value]
+    if not entries:
+        return unreadable_vote(text)
+    if len({str(entry["score"]) for entry in entries}) > 1:
+        return contradiction_vote(show_value(entry["score"]) for entry in entries)
+    explanation = str(entries[-1].get("explanation") or entries[-1].get("reason") or "")
+    score = number_in(entries[-1]["score"])
+    if score is None:
+        shown = show_value(entries[-1]["score"])
+        return Vote(None, explanation, shown, f"{shown} is not a score")
+    return Vote(score, explanation)
