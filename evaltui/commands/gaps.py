@@ -23,7 +23,7 @@ from evaltui.core.gaps.gaps import GapReport
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.workspace import open_workspace, select
 from evaltui.reports.gaps_report import gap_lines, gaps_json
-from evaltui.runs.gaps import SetInRun, find_gaps, sets_in_runs
+from evaltui.runs.gaps import MOST_RUNS, FoundCases, cases_in_runs, find_gaps
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import short_list, show_rate
 from evaltui.text.json_pieces import json_pieces
@@ -34,12 +34,12 @@ def gaps(options: argparse.Namespace) -> int:
     """Writes the gaps of the selected sets; returns the exit code."""
     try:
         targets = parse_targets(options.report, ("console", "json"))
-        sets = _sets(options)
-        report = asyncio.run(find_gaps(options.agent_dir, sets))
+        cases = _cases(options)
+        report = asyncio.run(find_gaps(options.agent_dir, cases))
     except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
         return complain("gaps", error)
     for target in targets:
-        write_text(_rendered(report, sets, target), target)
+        write_text(_rendered(report, cases, target), target)
     if not report.changes:
         write_stderr("evaltui gaps: nothing to change: no passing case with calls, responses or state")
         return HAD_ERRORS
@@ -50,30 +50,28 @@ def gaps(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sets(options: argparse.Namespace) -> list[SetInRun]:
-    """The selected sets that have a run. Raises SelectionError where none has."""
+def _cases(options: argparse.Namespace) -> FoundCases:
+    """The selected cases with their runs. Raises SelectionError where no run has any of them."""
     store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     if not store.files():
         require_one_agent(options)
-    chosen = select(open_workspace(options.agent_dir), options.selectors)
-    selected = {eval_set.case_path: (eval_set.path, eval_ids) for eval_set, eval_ids in chosen}
-    sets = list(sets_in_runs(options.agent_dir, store, selected, options.run or ""))
-    if not sets:
-        runs = f"run {options.run}" if options.run else f"no run of {store.title}"
-        does = "has no" if options.run else "has"
+    selections = select(open_workspace(options.agent_dir), options.selectors)
+    cases = cases_in_runs(options.agent_dir, store, selections, options.run or "")
+    if not cases.in_runs:
+        runs = f"run {options.run}" if options.run else f"last {MOST_RUNS} runs"
+        sets = short_list([eval_set.case_path for eval_set, _ in selections])
         remedy = f"Run it first: `evaltui run {options.agent_dir}`"
-        raise SelectionError(f"{runs} {does} results of {short_list(list(selected))}. {remedy}")
-    in_runs = {item.plan.case_path for item in sets}
-    for path in selected.keys() - in_runs:
-        write_stderr(f"evaltui gaps: {path}: no run has its results; left out")
-    return sets
+        raise SelectionError(f"{store.title}: nothing of {sets} in the {runs}. {remedy}")
+    return cases
 
 
-def _rendered(report: GapReport, sets: list[SetInRun], target: ReportTarget) -> Iterable[str]:
+def _rendered(report: GapReport, cases: FoundCases, target: ReportTarget) -> Iterable[str]:
     if target.format == "json":
-        runs = {item.plan.case_path: item.file.id for item in sets}
+        runs: dict[str, list[str]] = {}
+        for item in cases.in_runs:
+            runs.setdefault(item.plan.case_path, []).append(item.file.id)
         return json_pieces(gaps_json(report, runs))
     color = target.path is None and colored()
-    runs_in_words = list(dict.fromkeys(item.run for item in sets))
-    lines = gap_lines(report, runs_in_words, report_width(target))
+    names = list(dict.fromkeys(item.run for item in cases.in_runs))
+    lines = gap_lines(report, names, report_width(target))
     return (f"{draw(line, color=color)}\n" for line in lines)

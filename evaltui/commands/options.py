@@ -376,7 +376,7 @@ OPTIONS: tuple[Option, ...] = (
         "--run",
         "gaps",
         "Reports",
-        "Run whose conversations are changed (default: for each set the newest run that has it)",
+        "Run whose conversations are changed (default: for each case the newest of the last 20 that has it)",
         "RUN",
     ),
     Option(

@@ -21,7 +21,7 @@ _GAPS = TypeAdapter(GapReport)
 _KIND = 26
 
 
-def gaps_json(report: GapReport, runs: Mapping[str, str]) -> dict[str, Any]:
+def gaps_json(report: GapReport, runs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The document; `runs` are the ids of the runs by the files of sets. Its keys are a promise."""
     return {"version": VERSION, "runs": dict(runs), **_GAPS.dump_python(report, mode="json")}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import Expected
 from evaltui.core.secrets import Secrets
 from evaltui.project.settings import secrets_of
+from evaltui.project.workspace import Selection
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run
@@ -29,15 +30,17 @@ from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
 
+MOST_RUNS = 20
+"""Runs that are searched for results."""
+
 
 @dataclass(frozen=True)
-class SetInRun:
-    """An eval set of now beside the run that has its results."""
+class CasesInRun:
+    """Cases of an eval set of now beside the run that has their results."""
 
     file: RunFile
     plan: SetPlan
-    eval_ids: Collection[str] | None
-    """The selected cases; None for all."""
+    """The set with these cases only."""
 
     @property
     def run(self) -> str:
@@ -51,49 +54,76 @@ class SetInRun:
         return [str(name) for name in (agent.get("name"), *(agent.get("sub_agents") or ())) if name]
 
 
-def sets_in_runs(
-    agent_dir: Path, store: RunStore, selected: Mapping[str, tuple[Path, Collection[str] | None]], ref: str
-) -> Iterator[SetInRun]:
-    """Each selected set, by the path of `CaseId`, with the run `ref`, "" for the newest run that has it.
+@dataclass(frozen=True)
+class FoundCases:
+    """The selected cases with the runs that have their results."""
 
-    A set without a run is left out. Raises SelectionError for an unknown run, OSError, EvalSetError, and
-    ValueError for a run that cannot be read.
+    in_runs: Sequence[CasesInRun]
+    without_run: Sequence[tuple[CaseId, str]]
+    """Cases without a result, each with the id of its set."""
+
+
+def cases_in_runs(
+    agent_dir: Path, store: RunStore, selections: Iterable[Selection], ref: str = ""
+) -> FoundCases:
+    """The selected cases in the run `ref`, without one each in the newest of the last runs that has it.
+
+    Raises SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be
+    read.
     """
     named = find_run(store, ref) if ref else None
     if named is not None and named.name.endswith(ADK_SUFFIX):
-        raise SelectionError(
-            f"{named}: a result file of google-adk has no such results; name a run of evaltui"
-        )
-    sources: dict[Path, FileSets] = {}
-    open_sets = dict(selected)
-    for path in [named] if named else reversed(store.files()):
-        if not open_sets:
-            return
+        raise SelectionError(f"{named}: ADK result files are not enough; name a run of evaltui")
+    files = {eval_set.case_path: eval_set for eval_set, _ in selections}
+    remaining = {
+        eval_set.case_path: [case.eval_id for case in eval_set.cases] if eval_ids is None else [*eval_ids]
+        for eval_set, eval_ids in selections
+    }
+    sources: dict[object, FileSets] = {}
+    in_runs: list[CasesInRun] = []
+    for path in [named] if named else store.files()[: -MOST_RUNS - 1 : -1]:
+        if not any(remaining.values()):
+            break
         file = RunFile(path)
         header = file.header
-        for case_path in [item.path for item in header.sets if item.path in open_sets]:
-            if path not in sources:
-                config, session = (
-                    Path(text) if text else None for text in (header.config, header.initial_session)
-                )
-                sources[path] = FileSets(agent_dir, config, session, header.settings.config_choice)
-            set_path, eval_ids = open_sets.pop(case_path)
-            yield SetInRun(file, sources[path].open(set_path), eval_ids)
+        key = header.config, header.initial_session, header.settings.config_choice
+        done = file.numbers
+        for item in header.sets:
+            case_path = item.path
+            eval_ids = [
+                eval_id for eval_id in remaining.get(case_path, ()) if CaseId(case_path, eval_id) in done
+            ]
+            if not eval_ids:
+                continue
+            if key not in sources:
+                config, session = (Path(text) if text else None for text in key[:2])
+                sources[key] = FileSets(agent_dir, config, session, header.settings.config_choice)
+            plan = sources[key].open(files[case_path].path)
+            in_runs.append(CasesInRun(file, plan.only(eval_ids)))
+            selected = {*eval_ids}
+            remaining[case_path] = [eval_id for eval_id in remaining[case_path] if eval_id not in selected]
+    without = [
+        (CaseId(path, eval_id), files[path].eval_set_id)
+        for path, eval_ids in remaining.items()
+        for eval_id in eval_ids
+    ]
+    return FoundCases(in_runs, without)
 
 
-async def find_gaps(agent_dir: Path, sets: Iterable[SetInRun]) -> GapReport:
+async def find_gaps(agent_dir: Path, cases: FoundCases) -> GapReport:
     """The gaps of eval sets. Raises what `RunFile` raises."""
-    sets, secrets = list(sets), secrets_of(agent_dir)
-    declared = {tool.name: tool for item in sets for tool in declared_tools(item.file.agent)}
-    agents = list(dict.fromkeys(agent for item in sets for agent in item.agents))
-    called = dict.fromkeys(name for item in sets for name in _expected_tools(item.plan))
+    secrets = secrets_of(agent_dir)
+    declared = {tool.name: tool for item in cases.in_runs for tool in declared_tools(item.file.agent)}
+    agents = list(dict.fromkeys(agent for item in cases.in_runs for agent in item.agents))
+    called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
     coverage = Coverage({name: DeclaredTool(name) for name in called} | declared)
     coverage.declare(declared.values(), agents)
     search = GapSearch(coverage)
-    for item in sets:
+    for item in cases.in_runs:
         for case in item.plan.cases:
-            if item.eval_ids is None or case.eval_id in item.eval_ids:
-                await _add(search, item, case, secrets, agents)
+            await _add(search, item, case, secrets, agents)
+    for case_id, eval_set_id in cases.without_run:
+        search.skip(case_id, eval_set_id, "no result")
     return search.report()
 
 
@@ -108,7 +138,7 @@ def _expected_tools(plan: SetPlan) -> Iterator[str]:
 
 
 async def _add(
-    search: GapSearch, item: SetInRun, case: EvalCase, secrets: Secrets, agents: Collection[str]
+    search: GapSearch, item: CasesInRun, case: EvalCase, secrets: Secrets, agents: Collection[str]
 ) -> None:
     case_id, header, plan = CaseId(item.plan.case_path, case.eval_id), item.file.header, item.plan
     # As the run's file has it.
@@ -121,9 +151,7 @@ async def _add(
     )
     search.coverage.add_expected(case, expected)
     row = item.file.case(case_id)
-    if row is None:
-        search.skip(case_id, plan.eval_set_id, f"not in {item.run}")
-        return
+    assert row is not None
     repeats = item.file.results(row.number, secrets=secrets)
     for repeat in repeats:
         search.coverage.add_actual(repeat.actual, repeat.final_state)
@@ -141,7 +169,7 @@ async def _add(
         await search.add(case_id, RecordedCase(expected, turns, state, search.coverage.tools, tuple(agents)))
 
 
-def _has_other_input(item: SetInRun, case: EvalCase, result: RepeatResult) -> bool:
+def _has_other_input(item: CasesInRun, case: EvalCase, result: RepeatResult) -> bool:
     """Whether the agent would get something else of the case than in the run."""
     if result.expects == case_fingerprint(case):
         return False
@@ -151,7 +179,7 @@ def _has_other_input(item: SetInRun, case: EvalCase, result: RepeatResult) -> bo
 
 
 def _turns(
-    item: SetInRun, row: CaseInRun, place: int, result: RepeatResult, expected: Expected
+    item: CasesInRun, row: CaseInRun, place: int, result: RepeatResult, expected: Expected
 ) -> Sequence[Invocation]:
     # Only events tell what a trace lacks, and outputs.
     if item.file.header.of_traces or expected.score_outputs:

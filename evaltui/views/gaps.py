@@ -91,8 +91,8 @@ def coverage_rows(report: GapReport) -> Iterator[CoverageRow]:
 
 
 def _above_zero(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(count > 0 for count in known) if known else None
+    values = [count for count in counts if count is not None]
+    return sum(count > 0 for count in values) if values else None
 
 
 def uncovered(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:

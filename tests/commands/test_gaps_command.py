@@ -286,13 +286,21 @@ def test_exit_codes(desk, capsys, words, code, message):
 
 def test_without_a_run_there_is_nothing_to_change(desk, capsys):
     assert call("gaps", desk) == 2
-    assert "has results of orders.evalset.json. Run it first: `evaltui run" in capsys.readouterr().err
+    assert (
+        "nothing of orders.evalset.json in the last 20 runs. Run it first: `evaltui run"
+        in capsys.readouterr().err
+    )
 
 
-def test_each_set_has_its_newest_run(desk, capsys):
+def test_each_case_has_its_newest_run(desk, capsys):
     write_eval_set(desk, "others", make_case("other", make_turn("Licht", GERMAN, [])))
     call("run", desk)
+    call("run", desk, "orders:fails")
     call("run", desk, "others")
-    first, second = (path.name.removesuffix(".sqlite") for path in sorted(desk.rglob("*.sqlite")))
-    assert gaps(desk)[1]["runs"] == {"orders.evalset.json": first, "others.evalset.json": second}
-    assert gaps(desk, "orders:finds,lamp", "--run", "1")[1]["runs"] == {"orders.evalset.json": first}
+    write_eval_set(desk, "new", make_case("later", make_turn("Licht", GERMAN, [])))
+    first, second, third = (path.name.removesuffix(".sqlite") for path in sorted(desk.rglob("*.sqlite")))
+    _, report = gaps(desk)
+    assert report["runs"] == {"orders.evalset.json": [second, first], "others.evalset.json": [third]}
+    assert skipped_in(report)["fails", None] == "did not pass in run 2"
+    assert skipped_in(report)["later", None] == "no result"
+    assert gaps(desk, "orders:finds,lamp", "--run", "1")[1]["runs"] == {"orders.evalset.json": [first]}
