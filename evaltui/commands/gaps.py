@@ -25,7 +25,7 @@ from evaltui.project.workspace import open_workspace, select
 from evaltui.reports.gaps_report import gap_lines, gaps_json
 from evaltui.runs.gaps import MOST_RUNS, FoundCases, cases_in_runs, find_gaps
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import short_list, show_rate
+from evaltui.text.figures import counted, short_list, show_rate
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import draw
 
@@ -58,7 +58,7 @@ def _cases(options: argparse.Namespace) -> FoundCases:
     selections = select(open_workspace(options.agent_dir), options.selectors)
     cases = cases_in_runs(options.agent_dir, store, selections, options.run or "")
     if not cases.in_runs:
-        runs = f"run {options.run}" if options.run else f"last {MOST_RUNS} runs"
+        runs = f"run {options.run}" if options.run else f"last {counted(MOST_RUNS, 'run')}"
         sets = short_list([eval_set.case_path for eval_set, _ in selections])
         remedy = f"Run it first: `evaltui run {options.agent_dir}`"
         raise SelectionError(f"{store.title}: nothing of {sets} in the {runs}. {remedy}")

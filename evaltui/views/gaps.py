@@ -37,7 +37,8 @@ class GapRow(NamedTuple):
 def gap_row(gap: Gap) -> GapRow:
     turn = "final state" if gap.turn is None else f"turn {gap.turn}"
     place = visible(f"{gap.eval_set_id}:{gap.eval_id} {turn}")
-    return GapRow(place, list(_near_changes(common_words(gap.before, gap.after))), gap.before, gap.after)
+    before, after = (text.replace("\n", " ") for text in (gap.before, gap.after))
+    return GapRow(place, list(_near_changes(common_words(before, after))), before, after)
 
 
 def _near_changes(words: Sequence[tuple[WordOp, str]]) -> Iterator[tuple[WordOp, str]]:
