@@ -10,7 +10,7 @@ from pathlib import Path
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
 from evaltui.core.gaps.gaps import GapReport, GapSearch
-from evaltui.core.gaps.mutants import RecordedCase
+from evaltui.core.gaps.mutants import RecordedCase, is_decided_again
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
 from evaltui.core.model.modes import modes_of
@@ -155,18 +155,32 @@ async def _add(
     repeats = item.file.results(row.number, secrets=secrets)
     for repeat in repeats:
         search.coverage.add_actual(repeat.actual, repeat.final_state)
-    place, passed = next(
-        ((number, repeat) for number, repeat in enumerate(repeats) if repeat.status is Status.PASSED),
-        (0, None),
-    )
-    if passed is None:
+    candidates = [number for number, result in enumerate(repeats) if _may_pass(result)]
+    if not candidates:
         search.skip(case_id, plan.eval_set_id, f"did not pass in {item.run}")
-    elif _has_other_input(item, case, passed):
+        return
+    place = min(candidates, key=lambda number: repeats[number].status is not Status.PASSED)
+    repeat = repeats[place]
+    if _has_other_input(item, case, repeat):
         search.skip(case_id, plan.eval_set_id, f"changed since {item.run}: run it again")
-    else:
-        turns = expected.scored_turns(_turns(item, row, place, passed, expected))
-        state = passed.final_state
-        await search.add(case_id, RecordedCase(expected, turns, state, search.coverage.tools, tuple(agents)))
+        return
+    turns = expected.scored_turns(_turns(item, row, place, repeat, expected))
+    tools, agents = search.coverage.tools, tuple(agents)
+    await search.add(case_id, RecordedCase(expected, turns, repeat.final_state, tools, agents))
+
+
+def _may_pass(result: RepeatResult) -> bool:
+    """Whether a result passed, or only metrics failed that are computed again."""
+    if result.status is Status.PASSED:
+        return True
+    others = (
+        metric for metric in result.metrics if metric.status not in (Status.PASSED, Status.INFORMATIONAL)
+    )
+    return (
+        result.error is None
+        and bool(result.actual)
+        and all(is_decided_again(metric.name) for metric in others)
+    )
 
 
 def _has_other_input(item: CasesInRun, case: EvalCase, result: RepeatResult) -> bool:

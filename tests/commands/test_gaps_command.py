@@ -178,6 +178,7 @@ def root_agent(message, session):
     yield message.replace("find", "Found") if "find" in message else "Die Lampe ist aus und das Licht auch."
 """
 FIND = [{"name": "find_orders", "args": {"limit": 5, "late": True}}]
+FAILS = "does not pass by its case and config of now"
 GERMAN = "Die Lampe ist aus und das Licht auch."
 
 
@@ -214,7 +215,7 @@ def test_gaps_of_any_agent_name_what_was_not_counted(desk, capsys):
     assert kinds["an invented promise"][1] == 1
     assert kinds["answer emptied"] == (2, 2)
     assert kinds["state key dropped"] == (1, 1)
-    assert skipped["fails", None] == "did not pass in run 1"
+    assert skipped["fails", None] == FAILS
     assert skipped["lamp", 1].startswith("not English as far as known")
     cells = {(cell["kind"], cell["name"]): cell for cell in report["coverage"]}
     assert cells["state key", "seen"] == {
@@ -244,7 +245,16 @@ def test_a_case_that_changed_since_is_not_counted(desk, capsys):
     path.write_text(text.replace("find the order 7 for you", "find the order 8 for you"))
     assert skipped_in(gaps(desk)[1])["finds", None] == "changed since run 1: run it again"
     path.write_text(text.replace("Found the order 7", "Another text"))
-    assert skipped_in(gaps(desk)[1])["finds", None].startswith("does not pass by the case and config of now")
+    assert skipped_in(gaps(desk)[1])["finds", None] == FAILS
+
+
+def test_a_case_that_passes_since_its_expectation_changed_is_counted(desk, capsys):
+    call("run", desk)
+    path = desk / "orders.evalset.json"
+    path.write_text(path.read_text().replace('"no"', '"Found the order"'))
+    _, report = gaps(desk)
+    assert ("fails", None) not in skipped_in(report)
+    assert kinds_of(report)["argument changed"] == (4, 4)
 
 
 def test_rules_of_now_decide(desk, capsys):
@@ -301,6 +311,18 @@ def test_each_case_has_its_newest_run(desk, capsys):
     first, second, third = (path.name.removesuffix(".sqlite") for path in sorted(desk.rglob("*.sqlite")))
     _, report = gaps(desk)
     assert report["runs"] == {"orders.evalset.json": [second, first], "others.evalset.json": [third]}
-    assert skipped_in(report)["fails", None] == "did not pass in run 2"
+    assert skipped_in(report)["fails", None] == FAILS
     assert skipped_in(report)["later", None] == "no result"
     assert gaps(desk, "orders:finds,lamp", "--run", "1")[1]["runs"] == {"orders.evalset.json": [first]}
+
+
+def test_a_flaky_case_is_changed_in_a_run_that_passed(desk, capsys):
+    flaky = 'yield message.replace("find", "Found") if "find" in message else'
+    text = (desk / "agent.py").read_text()
+    (desk / "agent.py").write_text(
+        text.replace(flaky, f"{flaky} 'no' if COUNT.append(1) or len(COUNT) == 1 else").replace(
+            "def root_agent", "COUNT = []\n\n\ndef root_agent"
+        )
+    )
+    call("run", desk, "orders:lamp", "--runs", "3", "--pass-if", "0.5", "--workers", "1", "--parallel", "1")
+    assert kinds_of(gaps(desk, "orders:lamp")[1])["answer emptied"] == (1, 1)

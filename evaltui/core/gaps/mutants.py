@@ -300,10 +300,18 @@ class RecordedCase:
 
 def is_computed(metric: EvalMetric) -> bool:
     """Whether a metric decides and needs neither a model nor the agent's process, and sees conversations."""
-    info = METRICS.get(metric.metric_name)
-    if info is None or info.function is None or metric.custom_function_path or metric.definition:
-        return False
-    return info.gates and not info.lower_is_better
+    is_own = metric.custom_function_path is not None or metric.definition is not None
+    return not is_own and _is_computed_by_name(metric.metric_name)
+
+
+def is_decided_again(name: str) -> bool:
+    """Whether a result of this name, of a metric or of the checks of a case, is computed again here."""
+    return name in (FINAL_STATE, ANSWER_RULES) or _is_computed_by_name(name)
+
+
+def _is_computed_by_name(name: str) -> bool:
+    info = METRICS.get(name)
+    return info is not None and info.function is not None and info.gates and not info.lower_is_better
 
 
 def _needs_more(metric: EvalMetric) -> bool:
