@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from evaltui.commands.command_table import COMMAND_NAMES, COMMANDS
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
-from evaltui.commands.option import WORKBENCH
+from evaltui.commands.options import WORKBENCH
 from evaltui.commands.parser import parser_of
 from evaltui.project.remote_address import is_url, url_hint
 from evaltui.runner.interrupts import INTERRUPTED, Interrupts

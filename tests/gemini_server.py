@@ -94,7 +94,7 @@ def says(*texts: str, thought: str = "", usage: Json = USAGE) -> Answer:
         [
             *thoughts,
             *(chunk({"text": piece}) for piece in pieces),
-            chunk({"text": last}, finishReason="STOP", usageMetadata=usage, modelVersion="gemini-test-001"),
+            chunk({"text": last}, finishReason="STOP", usageMetadata=usage),
         ]
     )
 
@@ -103,9 +103,7 @@ def calls(name: str, args: Json, *, thought: str = "", usage: Json = USAGE, **fi
     """A call of one function; `fields` are further ones of its part, such as a `thoughtSignature`."""
     thoughts = [{"text": thought, "thought": True}] if thought else []
     call = {"functionCall": {"name": name, "args": args}, **fields}
-    return Answer(
-        [chunk(*thoughts, call, finishReason="STOP", usageMetadata=usage, modelVersion="gemini-test-001")]
-    )
+    return Answer([chunk(*thoughts, call, finishReason="STOP", usageMetadata=usage)])
 
 
 _STATUS_NAMES = {
@@ -217,11 +215,16 @@ _ELSEWHERE = ("GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_E
 
 
 class GeminiServer:
-    """Serves from a thread while it is entered. Change `respond` and `models` as you like."""
+    """Serves from a thread while it is entered. Change `respond`, `models` and `version` as you like.
+
+    `version` gets a request and its number, from 1, and returns the `modelVersion` of its answer, "" for
+    none.
+    """
 
     def __init__(self, *, models: Collection[str] | None = None) -> None:
         self.models = models
         self.respond: Callable[[Request], Answer] = _nothing_scripted
+        self.version: Callable[[Request, int], str] = lambda request, number: f"{request.model}-001"
         self.requests: list[Request] = []
         self._answers: list[Answer] = []
         self._holds: list[Hold] = []
@@ -274,9 +277,10 @@ class GeminiServer:
     def answer(self, request: Request) -> Answer:
         with self._changed:
             self.requests.append(request)
+            number = len(self.requests)
             self._changed.notify_all()
             answer = self._refusal(request) or (self._answers.pop(0) if self._answers else None)
-        answer = answer or self.respond(request)
+        answer = _with_version(answer or self.respond(request), self.version(request, number))
         self._holds += [piece for piece in answer.pieces if isinstance(piece, Hold)]
         return answer
 
@@ -291,6 +295,17 @@ class GeminiServer:
         if complaint := _complaint(request.contents):
             return fails(400, complaint)
         return None
+
+
+def _with_version(answer: Answer, version: str) -> Answer:
+    """The answer with its `modelVersion` where it ends."""
+    pieces = [
+        piece | {"modelVersion": version}
+        if version and isinstance(piece, dict) and "finishReason" in piece.get("candidates", [{}])[0]
+        else piece
+        for piece in answer.pieces
+    ]
+    return Answer(pieces, answer.status, answer.headers)
 
 
 def _complaint(contents: Sequence[Json]) -> str | None:

@@ -25,6 +25,8 @@ from evaltui.core.metrics.declaration import Option
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.errors import MEANINGS
 from evaltui.core.model.eval_config import MANAGED
+from evaltui.exchange.promptfoo_assertions import ASSERTIONS, REASONS
+from evaltui.exchange.row_mapping import FIELDS, SHAPES
 from evaltui.project import guide
 from evaltui.project.lint import lint_rules, rules_with_mends
 from evaltui.project.run_settings import SETTINGS
@@ -186,6 +188,33 @@ def _criteria(_: str) -> Iterator[str]:
         yield f"| `{'.'.join(map(str, option.path))}` | {default} | {option.meaning} | {where} |"
 
 
+def _fields(_: str) -> Iterator[str]:
+    """The fields of a case that a row may have."""
+    yield "| field | of the case |"
+    yield "|---|---|"
+    yield from (f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items())
+
+
+def _shapes(_: str) -> Iterator[str]:
+    yield "| rows of | have |"
+    yield "|---|---|"
+    for shape in SHAPES:
+        keys = ", ".join(f"`{key}`" for key in sorted(shape.keys))
+        yield f"| {shape.name} | {keys or 'any members, such as `prompt` and `expected`'} |"
+
+
+def _assertions(_: str) -> Iterator[str]:
+    yield "| assertion | becomes |"
+    yield "|---|---|"
+    by_counterpart: dict[str, list[str]] = {}
+    for name, (_handler, counterpart) in ASSERTIONS.items():
+        by_counterpart.setdefault(counterpart, []).append(f"`{name}`")
+    for name, reason in REASONS.items():
+        by_counterpart.setdefault(f"not taken: {reason}", []).append(f"`{name}`")
+    yield from (f"| {', '.join(names)} | {counterpart} |" for counterpart, names in by_counterpart.items())
+    yield "| others, and `not-…` | not taken |"
+
+
 def _pytest(_: str) -> Iterator[str]:
     """The options that the plugin adds to pytest."""
     options = _Options()
@@ -235,6 +264,9 @@ def _in_cell(text: str) -> str:
 
 
 _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
+    "assertions": _assertions,
+    "fields": _fields,
+    "shapes": _shapes,
     "agents": kinds_of_agents.lines,
     "keys": _keys,
     "exit_codes": _exit_codes,

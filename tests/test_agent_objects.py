@@ -290,7 +290,7 @@ def test_lists_of_runs_say_that_it_was_in_process(tmp_path, capsys):
         assert call("report", log, "--report", f"{kind}={tmp_path / kind}") == 0
         assert "run in the process that evaluated it" in (tmp_path / kind).read_text(), kind
     page = Page(80)
-    write_run(page, read_row(log))
+    write_run(page, read_row(log), None)
     assert any("run in the process that evaluated it" in text for line in page.lines for text, _ in line)
     (tmp_path / "agent.py").write_text("root_agent = print\n")
     assert call("run", tmp_path, "--resume", log) == 2

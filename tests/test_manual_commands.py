@@ -85,7 +85,7 @@ def code_of(name, language):
 
 def test_the_agents_of_the_guide_run(folder):
     native, model, function, *_ = code_of("agents", "python")
-    scripted = native.replace('model="gemini-2.5-flash"', "model=model").partition("root_agent")
+    scripted = native.replace('model="gemini-3.5-flash-lite"', "model=model").partition("root_agent")
     Path("native.py").write_text(f"{model}\n{''.join(scripted)}", encoding="utf-8")
     Path("function.py").write_text(function, encoding="utf-8")
     assert run('echo "Milk!" | evaltui chat native.py') == (

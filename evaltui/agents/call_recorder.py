@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from ..core.model.errors import ErrorKind
 from ..core.model.events import Json
@@ -134,7 +134,12 @@ class CallRecorder:
             return ModelExchange(missed=self._miss(f"{_whose(agent)} in turn {self.turn + 1} is not in", why))
         # Now, since answers to requests side by side come in another order each time.
         entry = self._unanswered(prints, agent)
-        return ModelExchange(keep=lambda responses, error: self._keep(place, prints, entry, responses, error))
+
+        def keep(responses: Sequence[Json], error: Exception | None, version: str = "") -> None:
+            day = datetime.now(UTC).date().isoformat()
+            self._keep(place, prints, replace(entry, served=version, recorded=day), responses, error)
+
+        return ModelExchange(keep=keep)
 
     def _prints(self, request: JsonRequest) -> Fingerprints:
         return fingerprints_without(request, self._secrets, datetime.now().astimezone())
@@ -317,6 +322,15 @@ def _whose(agent: str) -> str:
     return f"the model call of {agent}" if agent else "a model call"
 
 
+class KeepResponses(Protocol):
+    """Records the responses and the error of a request; `version` is the model that the responses name."""
+
+    def __call__(self, responses: Sequence[Json], error: Exception | None, version: str = "") -> None: ...
+
+
+def _keep_nothing(responses: Sequence[Json], error: Exception | None, version: str = "") -> None: ...
+
+
 @dataclass(frozen=True)
 class ModelExchange:
     """The recorded responses and error of a request, or `keep`, which records new ones, or `missed`, the
@@ -326,7 +340,7 @@ class ModelExchange:
     error: Json | None = None
     is_replayed: bool = False
     missed: NotRecordedError | None = None
-    keep: Callable[[Sequence[Json], Exception | None], None] = lambda responses, error: None
+    keep: KeepResponses = _keep_nothing
 
     def check(self) -> None:
         """Raises the error of a missing entry."""

@@ -16,6 +16,9 @@ from .threads import in_thread
 _threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
 
 
+JUDGE_SETTINGS = "`judge_model` of the criterion", "`judge_model_config` of the criterion"
+
+
 async def ask(
     name: str,
     prompt: str,
@@ -23,15 +26,15 @@ async def ask(
     agent_folder: Path | None,
     waits: Waits | None = None,
     *,
-    setting: str = "`judge_model` of the criterion",
+    settings: tuple[str, str] = JUDGE_SETTINGS,
 ) -> Reply:
     """Asks a model or a function with a prompt and returns its reply.
 
     `name` is a model that google-genai reaches, which gets `config` (a GenerateContentConfig), or
     `module:callable`: a sync or async function that gets the prompt and returns the text; see `find_function`
-    for where it is searched. The time that the call waited at the gate is added to `waits`; `setting` says
-    where `name` is set, for errors. Raises ValueError without a key, ModelError where the model gives no
-    text, TypeError where the function returns something else, and any error of the function.
+    for where it is searched. The time that the call waited at the gate is added to `waits`; `settings`
+    say where `name` and `config` are set, for errors. Raises ValueError without a key, ModelError where the
+    model gives no text, TypeError where the function returns something else, and any error of the function.
     """
     module, colon, function = name.partition(":")
     at_gate = waits or Waits()
@@ -44,7 +47,7 @@ async def ask(
     # Imported only for a model, since google-genai is slow to import.
     from .native.gemini import ask_gemini
 
-    return await ask_gemini(name, prompt, config, agent_folder, at_gate, setting)
+    return await ask_gemini(name, prompt, config, agent_folder, at_gate, settings)
 
 
 async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path | None) -> Reply:

@@ -8,8 +8,8 @@ agent_folder, source, file, first_line, instance}, `ask` {id,
 judge, prompt, config, agent_folder}, `cancel` {id}, `go` {id, call}, `close`.
 Host to parent: `preloaded`, `opened` {read?, written?}, `loaded` {info, files}, `broken` {error},
 `event` {id, event}, `recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result,
-where}, {turns}, {files}, {text, cut_off, usages} or nothing, `failed` {id, error, usages?}, `brought_in`
-{steps} when it is closed, `fatal` {error}.
+where}, {turns}, {files}, {text, cut_off, usages, version} or nothing, `failed` {id, error, usages?},
+`brought_in` {steps} when it is closed, `fatal` {error}.
 
 `variant` is a variant as JSON, null for none: of an instruction with its text, and with what is changed
 already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
@@ -56,6 +56,8 @@ class Reply(NamedTuple):
     """Why the text says no more, such as `MAX_TOKENS`; "" where it came to its end."""
     usages: Sequence[Message] = ()
     """Tokens as genai's usage metadata, of each attempt that told them; the last one is that of the text."""
+    version: str = ""
+    """The model that the response names; "" where it names none."""
 
 
 def places_to_json(places: Mapping[str, CallPlace]) -> Message:

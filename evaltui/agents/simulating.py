@@ -94,7 +94,7 @@ class Simulation:
                     options or None,
                     self.agent_folder,
                     call.waits,
-                    setting="`model` of user_simulator_config",
+                    settings=_SETTINGS,
                 )
                 if reply.cut_off:
                     raise _CutOffError(reply)
@@ -121,6 +121,9 @@ class Simulation:
             self.reporter.event("error", agent=SIMULATED_USER, data=data, usage=usage, parent=request_id)
 
 
+_SETTINGS = "`model` of user_simulator_config", "`model_configuration` of user_simulator_config"
+
+
 class _CutOffError(Exception):
     """The message of a simulated user was cut off: the agent would get half of it."""
 
@@ -131,15 +134,21 @@ class _CutOffError(Exception):
 
 def _reply_to_json(reply: Reply) -> Json:
     usage = {"usage": reply.usages[-1]} if reply.usages else {}
-    return _content("model", reply.text) | usage
+    return _content("model", reply.text) | usage | _version(reply)
+
+
+def _version(reply: Reply) -> Json:
+    return {"model_version": reply.version} if reply.version else {}
 
 
 def _reply_from_json(data: Json) -> Reply:
-    return Reply(data["parts"][0]["text"], usages=[data["usage"]] if "usage" in data else [])
+    usages = [data["usage"]] if "usage" in data else []
+    return Reply(data["parts"][0]["text"], usages=usages, version=data.get("model_version", ""))
 
 
 def _described(reply: Reply) -> Described:
-    return Described(_content("model", reply.text), reply.usages[-1] if reply.usages else None)
+    usage = reply.usages[-1] if reply.usages else None
+    return Described(_content("model", reply.text), usage, _version(reply))
 
 
 _FORMAT = ResponseFormat(_reply_to_json, _reply_from_json, _described)

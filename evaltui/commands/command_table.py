@@ -9,7 +9,8 @@ from typing import Any
 
 from evaltui.commands import values
 from evaltui.commands.exit_codes import codes_in_words
-from evaltui.commands.option import WORKBENCH, Option
+from evaltui.commands.option import Option
+from evaltui.commands.options import WORKBENCH
 
 
 @dataclass(frozen=True)
@@ -228,25 +229,44 @@ COMMANDS: Mapping[str, Command] = {
         function="inspect_traces:inspect_traces",
     ),
     "import": Command(
-        "Add recorded conversations to an eval set",
-        "Add the conversations in recorded traces and ADK sessions to an eval set, a case each: the user's "
-        "messages, and the actual calls and responses as the expected ones. A scenario of ADK becomes a case "
-        "with a simulated user.",
-        "0 added, 2 nothing added, with the reason.",
-        (_TRACES,),
+        "Add traces, sessions, rows, tests or a dataset to a set",
+        "Add cases to an eval set: the conversations in recorded traces and ADK sessions, with the actual "
+        "calls and responses as expected ones; scenarios of ADK, with a simulated user; the rows of a CSV, "
+        "JSON or JSON lines file (LangSmith, Langfuse, Phoenix, Braintrust, OpenAI, own columns), the tests "
+        "of a promptfoo config or the cases of a dataset of agents-cli. Files of rows, tests or cases may be "
+        "imported again: cases are updated by id, and edits of the set are kept.",
+        "0 added, 1 nothing written: declined, conflicts, or --strict and something not taken, 2 usage "
+        "error, nothing added.",
+        (
+            _argument(
+                "traces",
+                "FILE",
+                "File of traces, sessions, rows, tests or cases; or a folder of traces",
+                Path,
+                nargs="+",
+            ),
+        ),
         (
             "import traces.jsonl --into orders --conversation 4f2a --dry-run",
             "import .adk/session.db --into orders --conversation 4f2a",
+            "import rows.csv --into orders --map user=question --map expected=answer --map id=key",
         ),
-        "All cases are added or none.",
-        function="import_traces:import_traces",
+        "All cases are added or none. See `evaltui help traces` and `evaltui help datasets`.",
+        function="import_files:import_files",
     ),
     "export": Command(
-        "Write a stored run as OpenTelemetry traces",
+        "Write a run as traces or results, a set as a dataset",
         "Write a stored run as OpenTelemetry traces (OTLP as JSON), or send it: a trace per turn, with what "
-        "the metrics say of it.",
-        "0 exported, 2 usage error or nothing to export, 3 not all accepted by the endpoint.",
-        (_agent_dir("Agent of the run; not needed for a path (default: the current folder)", Path()),),
+        "the metrics say of it. Or write the actual conversations of a run as results of agents-cli, or an "
+        "eval set as a dataset of agents-cli or as rows, with a list of what does not fit.",
+        "0 exported, 1 nothing written: --strict and something does not fit, 2 usage error or nothing to "
+        "export, 3 not all accepted by the endpoint.",
+        (_agent_dir("Agent of the run or set; not needed for a path (default: the current folder)", Path()),),
+        (
+            "export --run last -o run.json",
+            "export --run last --format dataset -o artifacts/traces/run.json",
+            "export --set orders --format dataset -o tests/eval/datasets/orders.json",
+        ),
         remark="OTEL_EXPORTER_OTLP_HEADERS has headers for the endpoint.",
         function="export:export",
     ),
@@ -321,12 +341,12 @@ COMMANDS: Mapping[str, Command] = {
         "Convert a dataset or a file of an old format to an eval set",
         "Convert a file of an old format (list of turns or of named sessions), or an EvaluationDataset of "
         "agents-cli, to an eval set.",
-        "0 written, 2 not written, with the reason.",
+        "0 written, 1 not written: --strict and something does not fit, 2 not written, with the reason.",
         (
             _argument("old", "OLD", "File to convert", Path),
             _argument("new", "NEW", "File to write; must not exist; its name becomes the set id", Path),
         ),
-        remark="OLD is not changed.",
+        remark="OLD is not changed. `evaltui export --set` writes an eval set as a dataset.",
         function="eval_sets:migrate",
     ),
     "metrics": Command(

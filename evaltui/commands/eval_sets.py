@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from evaltui.commands.output import UsageError, complain, write_stderr
+from evaltui.commands.output import UsageError, complain, refused, write_stderr
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
-from evaltui.core.model.problems import EvalSetError, errors_in
+from evaltui.core.model.problems import EvalSetError, Problem, errors_in
 from evaltui.documents.saving import ChangedOutsideError, save
 from evaltui.project.eval_sets import changes, migrated_text, read_eval_set
 from evaltui.project.folders import is_json
@@ -22,7 +22,11 @@ def migrate(options: argparse.Namespace) -> int:
     """Writes what one file holds to another, which must not exist; 2 with the reason where it cannot."""
     old, new = options.old, options.new
     try:
-        eval_set = _read(old, options.initial_session)
+        eval_set, left_out = _read(old, options.initial_session)
+        if left_out:
+            write_stderr(*map(format_problem, left_out))
+            if options.strict:
+                return refused("migrate", left_out)
         _write(new, migrated_text(eval_set, new))
     except (UsageError, EvalSetError) as error:
         return complain("migrate", error)
@@ -33,16 +37,17 @@ def migrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(old: Path, initial_session: Path | None) -> EvalSet:
-    """The converted set, its warnings on stderr. Raises UsageError or EvalSetError."""
+def _read(old: Path, initial_session: Path | None) -> tuple[EvalSet, list[Problem]]:
+    """The converted set, and what of it is left out or changed. Raises UsageError or EvalSetError."""
     loaded = read_eval_set(old, initial_session, with_authors)
     if loaded.format == "eval set":
-        raise UsageError(f"{old} has the current format, nothing to migrate")
+        raise UsageError(
+            f"{old} has the current format, nothing to migrate; `evaltui export --set {old} --format "
+            "dataset -o NEW` makes a dataset of agents-cli of it"
+        )
     if loaded.eval_set is None:
         raise EvalSetError(errors_in(loaded.problems))
-    for problem in (*loaded.problems, *changes(old)):
-        write_stderr(format_problem(problem))
-    return loaded.eval_set
+    return loaded.eval_set, [*loaded.problems, *changes(old)]
 
 
 def _write(new: Path, text: str) -> None:

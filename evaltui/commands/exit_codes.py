@@ -13,6 +13,8 @@ SOME_FAILED = 1
 WRONG_USE = 2
 HAD_ERRORS = 3
 INTERRUPTED = 130
+NOT_WRITTEN = 1
+"""Exit code where nothing was written: declined, conflicts, or parts that `--strict` refuses to lose."""
 
 # Of a run: what help and guide say.
 CODES = {

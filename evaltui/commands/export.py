@@ -1,4 +1,4 @@
-"""`evaltui export`: a stored run as OTLP, to a file or to an endpoint."""
+"""`evaltui export`: a stored run as OTLP or as results of agents-cli, an eval set in other formats."""
 
 from __future__ import annotations
 
@@ -7,40 +7,59 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from textwrap import indent
+from typing import TextIO, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from evaltui.commands.exit_codes import HAD_ERRORS
-from evaltui.commands.output import UsageError, complain, settings_of, write_stderr
-from evaltui.core.model.problems import SelectionError
+from evaltui.commands.output import UsageError, complain, refused, settings_of, write_stderr
+from evaltui.commands.target_set import existing_set
+from evaltui.core.model.events import Json
+from evaltui.core.model.json_values import field_of, spelling_in
+from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
+from evaltui.documents.case_file import CASES
+from evaltui.documents.dataset import dataset_of
 from evaltui.documents.files import written_at_once
+from evaltui.documents.json_text import locate
+from evaltui.exchange.promptfoo_writing import PROVIDER, lost_in_suite, lost_settings, suite_of
+from evaltui.exchange.row_writing import cells_of_case, lost_parts, row_of_case, table_of
+from evaltui.project.configs import find_config
+from evaltui.project.eval_sets import SetData, read_eval_set, set_name
+from evaltui.project.lint import format_problem
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.export import ConversationTraces, traces_of
+from evaltui.runs.export import ConversationTraces, results_of, traces_of
 from evaltui.runs.history import StoredRun, find_run, open_run
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.writing.otlp import otlp_json
 
+_Item = TypeVar("_Item")
 _HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 _TRACES = "/v1/traces"
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write or send the run; returns the exit code."""
+    """Writes or sends the run or the set; returns the exit code."""
     try:
+        if (options.run is None) == (options.set is None):
+            raise UsageError("name either a run (--run) or an eval set (--set)")
+        if options.set is not None:
+            return _export_set(options)
+        if options.format in ("rows", "promptfoo"):
+            raise UsageError(f"--format {options.format} is for eval sets; name one with --set")
         run = _run(options)
         left_out: list[str] = []
-        groups = _some(run, traces_of(run, secrets_of(options.agent_dir), left_out))
-        if options.endpoint is not None:
-            code = _send(groups, _url(options.endpoint), _headers(os.environ))
+        if options.format == "dataset":
+            code = _write_results(run, options, left_out)
         else:
-            code = _write(groups, options.output)
-    except (UsageError, SelectionError, OSError, ValueError) as error:
+            code = _export_traces(run, options, left_out)
+    except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
         return complain("export", error)
     if left_out:
         cases = f"{counted(len(left_out), 'case')} without a result or turns left out: {short_list(left_out)}"
@@ -56,7 +75,7 @@ def _run(options: argparse.Namespace) -> StoredRun:
     return open_run(path)
 
 
-def _some(run: StoredRun, groups: Iterator[ConversationTraces]) -> Iterator[ConversationTraces]:
+def _some(run: StoredRun, groups: Iterator[_Item]) -> Iterator[_Item]:
     """Raises UsageError where there is none."""
     first = next(groups, None)
     if first is None:
@@ -67,28 +86,150 @@ def _some(run: StoredRun, groups: Iterator[ConversationTraces]) -> Iterator[Conv
 # To a file
 
 
-def _write(groups: Iterator[ConversationTraces], output: Path) -> int:
+def _export_traces(run: StoredRun, options: argparse.Namespace, left_out: list[str]) -> int:
+    groups = _some(run, traces_of(run, secrets_of(options.agent_dir), left_out))
+    if options.endpoint is not None:
+        return _send(groups, _url(options.endpoint), _headers(os.environ))
+    with _opened(options.output) as file:
+        count = _write_items(file, '{"resourceSpans": [', map(json.dumps, _resource_spans(groups)), "\n]}\n")
+    return _written(options.output, counted(count, "conversation"))
+
+
+def _resource_spans(groups: Iterator[ConversationTraces]) -> Iterator[Json]:
+    """The resources of one request with all conversations; only one of them is in memory at a time."""
+    for group in groups:
+        yield from otlp_json([group], own_version())["resourceSpans"]
+
+
+def _write_results(run: StoredRun, options: argparse.Namespace, left_out: list[str]) -> int:
+    _require_file(options)
+    results = _some(run, results_of(run, secrets_of(options.agent_dir), left_out))
+    return _written(options.output, counted(_write_cases(options.output, results), "conversation"))
+
+
+def _export_set(options: argparse.Namespace) -> int:
+    if options.format == "otlp":
+        raise UsageError("--set: needs --format dataset, rows or promptfoo")
+    _require_file(options)
+    path = existing_set(options.agent_dir, options.set)
+    read = read_eval_set(path)
+    if read.eval_set is None:
+        raise EvalSetError(errors_in(read.problems))
+    if read.format == "dataset":
+        raise UsageError(f"{path} is an EvaluationDataset; make an eval set of it with `evaltui migrate`")
+    if read.format != "eval set":
+        raise UsageError(f"{path} is of an old format; convert it with `evaltui migrate`")
+    if options.format == "rows":
+        return _export_rows(options, path, read)
+    if options.format == "promptfoo":
+        return _export_suite(options, path, read)
+    name = read.eval_set.eval_set_id if str(options.output) == "-" else set_name(options.output)
+    dataset, left_out = dataset_of(read.data, name)
+    if left_out:
+        write_stderr(*map(format_problem, locate(left_out, read.text, str(path))))
+        if options.strict:
+            return refused("export", left_out)
+    if not dataset[CASES]:
+        raise UsageError(f"{path} has no case that a dataset can hold")
+    count = _write_cases(options.output, iter(dataset[CASES]))
+    return _written(options.output, f"{counted(count, 'case')} of {path}")
+
+
+def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:
+    """Writes a set as messages of OpenAI, a case per line, or as CSV where the file is named so."""
+    is_csv = options.output.suffix.lower() == ".csv"
+    set_id = read.eval_set.eval_set_id if read.eval_set else ""
+    config = find_config(path)
+    tags = config.config.tags(set_id)
+    key = spelling_in(CASES, read.data)
+    rows: list[Json] = []
+    left_out: list[Problem] = []
+    for index, case in enumerate(read.data[key]):
+        of_case = tags.get(str(field_of(case, "eval_id")), ())
+        row = cells_of_case(case, of_case) if is_csv else row_of_case(case, of_case)
+        lost = list(lost_parts(case, row, is_csv=is_csv))
+        left_out += (Problem.warning((key, index, *where), f"{why}; left out") for where, why in lost)
+        rows += [] if any(not where for where, _ in lost) else [row]
+    notes = [format_problem(problem) for problem in locate(left_out, read.text, str(path))]
+    block = config.config.evaltui
+    for name, entries in (("rules", block.rules), ("answers", block.answers), ("turns", block.turns)):
+        if count := sum(entry.set in (None, set_id) for entry in entries):
+            number = counted(count, "entry", "entries")
+            notes.append(f"{config.path}: evaltui.{name}: {number} left out: rows have no place for them")
+    for note in notes:
+        write_stderr(visible(note))
+    if notes and options.strict:
+        return refused("export", notes)
+    if not rows:
+        raise UsageError(f"{path} has no case that a row can hold")
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    with _opened(options.output) as file:
+        file.writelines([table_of(rows)] if is_csv else lines)
+    return _written(options.output, f"{counted(len(rows), 'case')} of {path}")
+
+
+def _export_suite(options: argparse.Namespace, path: Path, read: SetData) -> int:
+    """Writes a set as a config of promptfoo in JSON, which its YAML reader takes, too."""
+    set_id = read.eval_set.eval_set_id if read.eval_set else ""
+    config = find_config(path)
+    key = spelling_in(CASES, read.data)
+    left_out: list[Problem] = []
+    written: list[Json] = []
+    for index, case in enumerate(read.data[key]):
+        lost = list(lost_in_suite(suite_of(set_id, [case], config.config), case))
+        left_out += (Problem.warning((key, index, *where), f"{why}; left out") for where, why in lost)
+        written += [] if any(not where for where, _ in lost) else [case]
+    notes = [format_problem(problem) for problem in locate(left_out, read.text, str(path))]
+    notes += [f"{config.path or 'config'}: {note}" for note in lost_settings(config.config, set_id)]
+    for note in notes:
+        write_stderr(visible(note))
+    if notes and options.strict:
+        return refused("export", notes)
+    if not written:
+        raise UsageError(f"{path} has no case that a test can hold")
+    with _opened(options.output) as file:
+        file.write(json.dumps(suite_of(set_id, written, config.config), indent=2, ensure_ascii=False) + "\n")
+    write_stderr(f'evaltui export: replace the provider "{PROVIDER}" by yours')
+    return _written(options.output, f"{counted(len(written), 'case')} of {path}")
+
+
+def _require_file(options: argparse.Namespace) -> None:
+    if options.endpoint is not None:
+        raise UsageError("--endpoint is for traces only; write a file with -o")
+
+
+@contextmanager
+def _opened(output: Path) -> Iterator[TextIO]:
+    """Raises UsageError where its folder does not exist."""
     if str(output) == "-":
-        _write_to(sys.stdout, groups)
-        return 0
+        yield sys.stdout
+        return
     if not output.parent.is_dir():
         raise UsageError(f"-o: the folder {output.parent} does not exist")
     with written_at_once(output) as file:
-        count = _write_to(file, groups)
-    write_stderr(f"{visible(str(output))}: {counted(count, 'conversation')}")
-    return 0
+        yield file
 
 
-def _write_to(file: TextIO, groups: Iterator[ConversationTraces]) -> int:
-    """Writes one request with all conversations; only one is in memory at a time."""
-    file.write('{"resourceSpans": [')
+def _write_items(file: TextIO, head: str, items: Iterator[str], tail: str) -> int:
+    """Writes items with commas between them, one at a time; returns their number."""
+    file.write(head)
     count = 0
-    for group in groups:
-        for spans in otlp_json([group], own_version())["resourceSpans"]:
-            file.write((",\n" if count else "\n") + json.dumps(spans))
-            count += 1
-    file.write("\n]}\n")
+    for count, item in enumerate(items, 1):
+        file.write((",\n" if count > 1 else "\n") + item)
+    file.write(tail)
     return count
+
+
+def _write_cases(output: Path, cases: Iterator[Json]) -> int:
+    texts = (indent(json.dumps(case, indent=2, ensure_ascii=False), " " * 4) for case in cases)
+    with _opened(output) as file:
+        return _write_items(file, f'{{\n  "{CASES}": [', texts, "\n  ]\n}\n")
+
+
+def _written(output: Path, what: str) -> int:
+    if str(output) != "-":
+        write_stderr(visible(f"{output}: {what}"))
+    return 0
 
 
 # To an endpoint

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evaltui.commands.exit_codes import NOT_WRITTEN
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
 from evaltui.commands.recorded import some_conversations
 from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
@@ -60,7 +61,7 @@ class _Imported:
 
 
 def import_traces(options: argparse.Namespace) -> int:
-    """Add the cases and print what they are; 2 where nothing is added."""
+    """Adds the cases and prints them; returns the exit code."""
     try:
         path = find_set(options.agent_dir, options.into)
         read = some_conversations(options.traces)
@@ -69,12 +70,18 @@ def import_traces(options: argparse.Namespace) -> int:
             raise UsageError("\n".join(already))
         if path.exists():
             require_free(path, [case.case["eval_id"] for case in cases])
-        marked = None if options.dry_run else add_to_set(path, [case.draft for case in cases])
+        left_out = [*read.warnings, *already, *(note for case in cases for note in case.notes)]
+        is_refused = options.strict and bool(left_out)
+        is_written = not options.dry_run and not is_refused
+        marked = add_to_set(path, [case.draft for case in cases]) if is_written else None
     except (UsageError, EvalSetError) as error:
         return complain("import", error)
     write_stderr(*(f"evaltui import: {visible(warning)}" for warning in (*read.warnings, *already)))
-    write_lines(_lines(path, cases, marked, written=not options.dry_run))
-    if not options.dry_run:
+    write_lines(_lines(path, cases, marked, written=is_written))
+    if is_refused:
+        write_stderr(f"evaltui import: nothing added: {counted(len(left_out), 'part')} not taken (--strict)")
+        return NOT_WRITTEN
+    if is_written:
         for case in cases:
             if reason := never_passes_in(path, case.draft):
                 write_stderr(f"evaltui import: case {visible(case.case['eval_id'])} {reason}")

@@ -1,4 +1,4 @@
-"""An option of a command: how it is spelt, read and explained."""
+"""An option of commands."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaltui.commands import values
-
-WORKBENCH = "evaltui"
-"""The name of the command that opens the workbench."""
 
 Group = Literal[
     "Cases",
@@ -44,3 +41,7 @@ class Option:
     """Further arguments of `add_argument`."""
     instead: Literal["", "required", "optional"] = ""
     """Whether it excludes the other options of the command with this value, and one of them is required."""
+
+
+REPEATED: Mapping[str, Any] = {"action": "append", "default": []}
+"""Arguments of `add_argument` for an option that may be repeated."""

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evaltui.commands import values
-from evaltui.commands.option import WORKBENCH, Group, Option
+from evaltui.commands.option import REPEATED, Group, Option
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.statistics import ALPHA
 from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
 from evaltui.reports.writers import WRITERS
 
+WORKBENCH = "evaltui"
+"""The name of the command that opens the workbench."""
 # As in core, which is slower to import.
 MAX_RUNS = 50
 
-_REPEATED = {"action": "append", "default": []}
 _REPORTS = f"{'|'.join(WRITERS)}[=PATH]"
 _TYPES: Mapping[str, values.Type] = {
     COUNT.form: values.count,
@@ -53,7 +54,7 @@ OPTIONS: tuple[Option, ...] = (
         "Cases",
         "Only cases with this tag; repeatable: with all of these",
         "NAME",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--not-tag",
@@ -61,7 +62,7 @@ OPTIONS: tuple[Option, ...] = (
         "Cases",
         "Only cases without this tag; repeatable: with none of these",
         "NAME",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option("--failed", "run", "Cases", "Run only cases that did not pass in the last run"),
     Option("--resume", "run score", "Cases", "Resume an interrupted run: missing cases and errors", "RUN"),
@@ -195,7 +196,7 @@ OPTIONS: tuple[Option, ...] = (
         "Agent",
         "Send this header to the agent's URL, with the value of an environment variable; repeatable",
         "NAME=VARIABLE",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--initial-session",
@@ -250,7 +251,7 @@ OPTIONS: tuple[Option, ...] = (
         "variant of [tool.evaltui.variants], base (the agent as it is), or all of these. Repeatable: several "
         "are run as a matrix",
         "NAME:KEY=VALUE,…",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     # Machines
     _setting("scheduler", "Machines", f"{WORKBENCH} run"),
@@ -309,7 +310,7 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Write a report; repeatable; - is stdout (default there: console)",
         _REPORTS,
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--report",
@@ -317,7 +318,7 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Write a report of the merged run; repeatable; - is stdout",
         _REPORTS,
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--report",
@@ -325,7 +326,7 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Write the result; repeatable; - is stdout (default: console)",
         "console|json[=PATH]",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--format",
@@ -370,15 +371,17 @@ OPTIONS: tuple[Option, ...] = (
         "Reports",
         "Run: `last`, a number, a path, a name, an id or the beginning of one",
         "RUN",
-        more={"required": True},
     ),
+    Option("--set", "export", "Reports", "Eval set (file or set id) instead of a run", "SET"),
     Option(
-        "--run",
-        "gaps",
+        "--format",
+        "export",
         "Reports",
-        "Run whose conversations are changed (default: for each case the newest of the last 20 that has it)",
-        "RUN",
+        "Format: otlp (traces) or dataset (EvaluationDataset of agents-cli) of a run; dataset, promptfoo or "
+        "rows (messages of OpenAI as JSON lines; a table if FILE ends in .csv) of a set (default: otlp)",
+        more={"choices": ("otlp", "dataset", "rows", "promptfoo"), "default": "otlp"},
     ),
+    Option("--run", "gaps", "Reports", "Run to change (default: per case the newest that has it)", "RUN"),
     Option(
         "-o",
         "export",
@@ -415,14 +418,7 @@ OPTIONS: tuple[Option, ...] = (
         "Exit 1 only for failures that the baseline does not have: --fail-on-regression, and --baseline last "
         "unless that names another run",
     ),
-    Option(
-        "--fail-under",
-        "gaps",
-        "CI",
-        "Exit 1 if less than this rate of the changes is noticed, e.g. 0.8",
-        "RATE",
-        values.rate,
-    ),
+    Option("--fail-under", "gaps", "CI", "Exit 1 below this rate of noticed changes", "RATE", values.rate),
     Option(
         "--alpha",
         "run score report merge compare",
@@ -473,7 +469,7 @@ OPTIONS: tuple[Option, ...] = (
         "Options",
         "Only this conversation, by its id as `evaltui inspect` shows it; repeatable",
         "ID",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option(
         "--turns", "import", "Options", "Only these turns of the conversation, e.g. 2-4, 1,3 or 2-", "N-M"
@@ -486,6 +482,27 @@ OPTIONS: tuple[Option, ...] = (
         "ID",
     ),
     Option("--dry-run", "import", "Options", "Show what would be added, and write nothing"),
+    Option(
+        "--map",
+        "import",
+        "Options",
+        "Member of a row that is a field of the case: id, user, messages, expected, calls, state, tag or "
+        "ignore; repeatable (default: as in the last import, else by the names of members)",
+        "FIELD=PATH",
+        more=REPEATED,
+    ),
+    Option(
+        "--conflicts",
+        "import",
+        "Options",
+        "Cases that the set and the file have both changed since the last import: keep mine (of the set) or "
+        "take theirs",
+        more={"choices": ("mine", "theirs")},
+    ),
+    Option("--yes", "import", "Options", "Write rows and tests without asking; they are shown all the same"),
+    Option(
+        "--strict", "export import migrate", "Options", "Exit 1 and write nothing if something does not fit"
+    ),
     Option(
         "--markdown",
         "help",
@@ -537,7 +554,7 @@ OPTIONS: tuple[Option, ...] = (
         "Options",
         "Another address that browsers use, such as that of a proxy: https://desk.example; repeatable",
         "URL",
-        more=_REPEATED,
+        more=REPEATED,
     ),
     Option("--tls-cert", "serve", "Options", "Certificate, to speak HTTPS", "FILE", Path),
     Option("--tls-key", "serve", "Options", "Key of the certificate (default: in its file)", "FILE", Path),

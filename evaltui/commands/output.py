@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from evaltui.commands.exit_codes import WRONG_USE
+from evaltui.commands.exit_codes import NOT_WRITTEN, WRONG_USE
 from evaltui.documents.json_text import why_unreadable
 from evaltui.project.agents import agents_in
 from evaltui.project.folders import may_be_agent
@@ -22,6 +22,7 @@ from evaltui.project.packages import extra_command
 from evaltui.project.remote_address import url_hint
 from evaltui.project.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.reports.writers import WRITERS, render_report
+from evaltui.text.figures import counted
 from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
@@ -128,6 +129,12 @@ def complain(command: str, problem: object) -> int:
     if page := next(filter(None, (getattr(cause, "page", "") for cause in causes)), ""):
         write_stderr(f"evaltui {command}: see `evaltui help {page}`")
     return WRONG_USE
+
+
+def refused(command: str, left_out: Sequence[object]) -> int:
+    """Says that `--strict` writes nothing, of which each part that does not fit is listed already."""
+    write_stderr(f"evaltui {command}: nothing written: {counted(len(left_out), 'part')} left out (--strict)")
+    return NOT_WRITTEN
 
 
 def require_one_agent(options: argparse.Namespace) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from evaltui.commands.addressing import settle_address
 from evaltui.commands.command_table import COMMANDS, Command
 from evaltui.commands.exit_codes import WRONG_USE
-from evaltui.commands.option import WORKBENCH, Option
-from evaltui.commands.options import OPTIONS
+from evaltui.commands.option import Option
+from evaltui.commands.options import OPTIONS, WORKBENCH
 from evaltui.project.run_settings import SETTINGS
 
 _MAY_BE_BARE = ("--retry-errors",)

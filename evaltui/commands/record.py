@@ -7,7 +7,6 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
 from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
@@ -42,7 +41,7 @@ from evaltui.project.settings import secrets_of
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.interrupts import run_interruptible
 from evaltui.text.figures import counted
-from evaltui.text.values import visible
+from evaltui.text.values import paragraphs, visible
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,7 @@ def _messages(turns: str) -> list[str]:
     text = decode(data)
     if isinstance(text, Problem):
         raise UsageError(f"--turns: {turns} {text}")
-    lines = text.replace("\r\n", "\n").split("\n")
-    blocks = groupby(lines, key=lambda line: bool(line.strip()))
-    messages = ["\n".join(block) for has_text, block in blocks if has_text]
+    messages = paragraphs(text)
     if not messages:
         raise UsageError(f"--turns: {turns} is empty; write user messages, separated by blank lines")
     return messages

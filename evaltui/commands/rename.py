@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaltui.commands.exit_codes import NOT_WRITTEN
 from evaltui.commands.output import UsageError, complain, write_stderr
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import NameKind, Renaming, new_name_problem
@@ -17,9 +18,6 @@ from evaltui.project.folders import RECORDING_SUFFIX
 from evaltui.runner.renaming import RenamedFiles, files_with_names, names_like, rename_in_files
 from evaltui.text.figures import short_list
 from evaltui.text.values import did_you_mean, visible, without_commands
-
-# Besides 0, which says that it was done.
-_DECLINED = 1
 
 
 def rename(options: argparse.Namespace) -> int:
@@ -36,7 +34,7 @@ def rename(options: argparse.Namespace) -> int:
         else:
             _show(renamed)
             if not _confirmed(renaming, renamed):
-                return _DECLINED
+                return NOT_WRITTEN
             _write(renamed, sources)
     except (UsageError, EvalSetError) as error:
         return complain("rename", error)

@@ -33,21 +33,35 @@ from evaltui.text.values import did_you_mean, visible
 _NEW_SET = SET_SUFFIXES[0]
 
 
-def find_set(agent_dir: Path, name: str) -> Path:
-    """The file of an existing set, or of a new one; a new one without a folder goes to the agent's."""
-    folder = agent_folder(agent_dir)
-    for path in (Path(name), folder / name):
+def existing_set(agent_dir: Path, name: str) -> Path:
+    """The file of an existing set, by its path or id. Raises UsageError."""
+    path, set_ids = _existing(agent_dir, name)
+    if path is None:
+        hint = did_you_mean(name, set_ids) or (f"; there are {short_list(set_ids)}" if set_ids else "")
+        raise UsageError(f"no eval set {name!r} in {agent_folder(agent_dir)}{hint}")
+    return path
+
+
+def _existing(agent_dir: Path, name: str) -> tuple[Path | None, list[str]]:
+    """The file of a set, None where there is none, and the ids of all sets. Raises UsageError."""
+    for path in (Path(name), agent_folder(agent_dir) / name):
         if path.is_file():
-            return path
+            return path, []
     sets = open_workspace(agent_dir).sets
     matches = [eval_set.path for eval_set in sets if eval_set.eval_set_id == name]
     if len(matches) > 1:
         raise UsageError(
             f"{name!r} is the id of several sets, {' and '.join(map(str, matches))}; name the file instead"
         )
-    if matches:
-        return matches[0]
-    set_ids = [eval_set.eval_set_id for eval_set in sets]
+    return (matches[0] if matches else None), [eval_set.eval_set_id for eval_set in sets]
+
+
+def find_set(agent_dir: Path, name: str) -> Path:
+    """The file of an existing set, or of a new one; a new one without a folder goes to the agent's."""
+    folder = agent_folder(agent_dir)
+    existing, set_ids = _existing(agent_dir, name)
+    if existing:
+        return existing
     if not name.endswith(_NEW_SET):
         hint = did_you_mean(name, set_ids) or f". For a new set, name its file: NAME{_NEW_SET}"
         raise UsageError(f"no eval set {name!r} in {folder}{hint}")

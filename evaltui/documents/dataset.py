@@ -9,11 +9,21 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from evaltui.core.model.datasets import case_ids, dataset_place, from_dataset_case, is_dataset
+from evaltui.core.model.datasets import (
+    OF_SET,
+    OWN_KEY,
+    Json,
+    case_ids,
+    dataset_place,
+    from_dataset_case,
+    is_dataset,
+    without_original,
+)
+from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.problems import JsonPath, Problem, has_error
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.documents.case_file import CASES, CaseFile, Chunk
-from evaltui.documents.dataset_cases import dataset_case
+from evaltui.documents.dataset_cases import dataset_case, exported_case
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.edits import (
     Duplicate,
@@ -41,6 +51,10 @@ class DatasetCase(StoredCase):
         """The id of a case that has none of its own."""
         self.of_format: tuple[Problem, ...] = tuple(problems)
         """Problems of the dataset's case, paths relative to it: what an eval case cannot say, and errors."""
+
+    @property
+    def eval_case_text(self) -> str:
+        return json.dumps(without_original(self.data()), ensure_ascii=False)
 
     def to_run(self) -> StoredCase:
         return self
@@ -199,3 +213,35 @@ def _number_of_case(edit: Edit) -> int | None:
     if len(path) == 2 and isinstance(edit, Put | PutText | Remove):
         return None
     return path[1] if len(path) > 1 and path[0] == CASES and isinstance(path[1], int) else None
+
+
+def dataset_of(eval_set: Json, name: str) -> tuple[Json, list[Problem]]:
+    """An eval set as an EvaluationDataset whose file gives it a name; warnings for what does not fit.
+
+    The paths of warnings are those of the eval set.
+    """
+    key = spelling_in(CASES, eval_set)
+    id_key = spelling_in("eval_set_id", eval_set)
+    warnings: list[Problem] = []
+    cases = []
+    for index, eval_case in enumerate(eval_set[key]):
+        try:
+            case, unfit = exported_case(eval_case)
+        except EditError as error:
+            warnings.append(Problem.warning((key, index), f"{error.message}; the case is left out"))
+            continue
+        warnings += (Problem.warning((key, index, *path), f"{why}; left out") for path, why in unfit)
+        cases.append(case)
+    if eval_set[id_key] != name:
+        message = (
+            f"becomes {name}, as the file of the dataset; named {eval_set[id_key]}.json, it keeps the id"
+        )
+        warnings.append(Problem.warning((id_key,), message))
+    members = {of_set: value for of_set, value in eval_set.items() if of_set not in (key, id_key)}
+    if field_of(members, "name") == name:
+        del members["name"]
+    if members and cases:
+        cases[0][OWN_KEY] = {**cases[0].get(OWN_KEY, {}), OF_SET: members}
+    elif members:
+        warnings += (Problem.warning((name,), "a dataset without cases cannot hold it") for name in members)
+    return {CASES: cases}, warnings

@@ -7,15 +7,14 @@ compared with the edit, so that data that the format cannot hold is not lost sil
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evaltui.core.model.datasets import (
     OWN_KEY,
-    RUBRIC_TYPES,
     Json,
     calls_of,
-    checks_unspecified,
+    columns,
     content_of,
     dataset_turns,
     from_dataset_case,
@@ -23,14 +22,27 @@ from evaltui.core.model.datasets import (
     rubric_places,
     turn_of,
 )
-from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelling_in, value_at
-from evaltui.core.model.problems import JsonPath, errors_in, format_path
+from evaltui.core.model.json_values import field_of, list_at, spelling_in, value_at
+from evaltui.core.model.problems import JsonPath, errors_in
+from evaltui.documents.dataset_meaning import (
+    DETAILS,
+    call_of,
+    events_of_lists,
+    meaning_of_case,
+    meaning_of_turn,
+    names_at,
+    parts_of,
+    path_in,
+    unfit,
+    with_kept,
+)
 from evaltui.documents.edits import EditError, common_ends
 
 _NEW_GROUP = "adk_rubrics"
 _Placed = tuple[JsonPath, Json]
 """An event with its path in the case, () for a new one."""
 _REFERENCES = ("reference", "reference_trajectory")
+_OF_EVENTS = ("calls", "responses", "between", "response")
 # What the format has no place for, by the part of a case: the first that fits.
 _LIMITS: tuple[tuple[str, str], ...] = (
     ("user_persona", "a persona of the simulated user"),
@@ -39,6 +51,7 @@ _LIMITS: tuple[tuple[str, str], ...] = (
     ("calls", "a turn before the last that calls no tool: without calls it is not checked"),
     ("responses", "responses of tools in a turn whose calls stand in reference_trajectory"),
     ("between", "texts before the response of a turn whose calls stand in reference_trajectory"),
+    ("conversation.response", "a turn without a response whose last event is a text"),
     ("turn_rubrics", "rubrics of a single turn"),
 )
 _OF_RUN = (
@@ -52,8 +65,34 @@ def dataset_case(case: Json, eval_case: Json) -> Json:
 
     Raises EditError for data that an EvaluationDataset cannot hold.
     """
+    written = _written(case, eval_case)
+    if isinstance(case.get(OWN_KEY), dict):
+        written = with_kept(written, eval_case)
+    for path in unfit(eval_case, written):
+        if not any(step in DETAILS for step in path):
+            raise EditError(_refusal(path, case))
+    return written
+
+
+def exported_case(eval_case: Json) -> tuple[Json, list[tuple[JsonPath, str]]]:
+    """An eval case as a new case of a dataset, and the paths of what that does not hold, with reasons.
+
+    What the format has no place for is kept under `OWN_KEY`, where reading brings it back from there.
+    Raises EditError where the case cannot be one of a dataset.
+    """
+    written = with_kept(_written({}, eval_case), eval_case)
+    paths = list(unfit(eval_case, written))
+    if any(path[0] == "conversation" and len(path) == 2 for path in paths):
+        raise EditError("an EvaluationDataset cannot hold an event of the user within a turn")
+    paths.reverse()
+    reasons = {path_in(eval_case, names_at(path)): _refusal(path, {}) for path in paths}
+    return written, sorted(reasons.items(), key=lambda item: list(map(str, item[0])))
+
+
+def _written(case: Json, eval_case: Json) -> Json:
+    """A case of a dataset with as much of an eval case as the format has a place for."""
     before = from_dataset_case(case, "")[0] if case else {}
-    before_edit, after_edit = _meaning(before), _meaning(eval_case)
+    before_edit, after_edit = meaning_of_case(before), meaning_of_case(eval_case)
     written = copy.deepcopy(case)
     if before_edit["eval_id"] != after_edit["eval_id"]:
         _put(written, "eval_case_id", after_edit["eval_id"])
@@ -65,11 +104,10 @@ def dataset_case(case: Json, eval_case: Json) -> Json:
         _write_rubrics(written, after_edit["rubrics"])
     if before_edit["conversation"] != after_edit["conversation"]:
         _Conversation(case, written).write(after_edit["conversation"])
-    read, problems = from_dataset_case(written, str(after_edit["eval_id"]))
-    for path, expected, actual in side_by_side(after_edit, _meaning(read)):
-        if expected is ABSENT or actual is ABSENT or expected != actual:
-            raise EditError(_refusal(path, case))
-    if errors := errors_in(problems):
+    for name in columns(written).keys() - after_edit["others"].keys():
+        del written[name]
+    written |= columns(after_edit["others"])
+    if errors := errors_in(from_dataset_case(written, "")[1]):
         raise EditError(f"an EvaluationDataset cannot hold this: {errors[0].message}")
     return written
 
@@ -78,94 +116,8 @@ def _refusal(path: JsonPath, case: Json) -> str:
     if path[0] == "conversation" and is_recorded(case):
         return _OF_RUN
     dotted = ".".join(str(step) for step in path if isinstance(step, str))
-    what = next((words for part, words in _LIMITS if part in dotted), format_path(path))
+    what = next((words for part, words in _LIMITS if part in dotted), ".".join(names_at(path)))
     return f"an EvaluationDataset cannot hold {what}"
-
-
-def _meaning(case: Json) -> Json:
-    """The content of an eval case in one shape: equal for cases with the same expectations."""
-    scenario, session = field_of(case, "conversation_scenario"), field_of(case, "session_input") or {}
-    own = case.get(OWN_KEY)
-    return {
-        "eval_id": field_of(case, "eval_id"),
-        "scenario": scenario
-        and {
-            name: value
-            for name in ("starting_prompt", "conversation_plan", "user_persona")
-            if (value := field_of(scenario, name)) is not None
-        },
-        "conversation": [_meaning_of_turn(turn) for turn in field_of(case, "conversation") or []],
-        "session": {
-            name: value
-            for name in ("app_name", "user_id", "state", "session_id")
-            if (value := field_of(session, name))
-        },
-        "rubrics": [_meaning_of_rubric(rubric) for rubric in field_of(case, "rubrics") or []],
-        "final_session_state": field_of(case, "final_session_state") or {},
-        "own": None if not checks_unspecified(case) else own,
-    }
-
-
-def _meaning_of_rubric(rubric: Json) -> Json:
-    text = field_of(field_of(rubric, "rubric_content"), "text_property")
-    return {"rubric_id": field_of(rubric, "rubric_id"), "text": text, "type": field_of(rubric, "type")}
-
-
-def _meaning_of_turn(turn: Json) -> Json:
-    data = field_of(turn, "intermediate_data")
-    parts: dict[str, list[Json]] = {"call": [], "response": [], "other": []}
-    if isinstance(data, dict):
-        for event in field_of(data, "invocation_events") or _events_of_lists(data):
-            for kind, part in _parts(event):
-                parts[kind].append({"author": event.get("author"), "part": part} if kind == "other" else part)
-    response, user = (content_of(field_of(turn, name)) for name in ("final_response", "user_content"))
-    return {
-        "user": user and user["parts"],
-        "calls": parts["call"] if isinstance(data, dict) else None,
-        "responses": parts["response"],
-        "between": parts["other"],
-        "response": response and response["parts"],
-        "turn_rubrics": field_of(turn, "rubrics") or [],
-    }
-
-
-def _parts(event: Json) -> Iterator[tuple[str, Json]]:
-    """The parts of an event with their kinds: a call or a response in one shape, without ids, or another."""
-    for part in (content_of(event.get("content")) or {"parts": []})["parts"]:
-        call, response = field_of(part, "function_call"), field_of(part, "function_response")
-        if isinstance(call, dict):
-            yield "call", _call(call)
-        elif isinstance(response, dict):
-            yield "response", {"name": response.get("name"), "response": response.get("response")}
-        else:
-            yield "other", part
-
-
-def _call(call: Json) -> Json:
-    return {"name": call.get("name"), "args": call.get("args") or {}}
-
-
-def _events_of_lists(data: Json, author: str = "") -> Iterator[Json]:
-    """The events that the lists of intermediate data stand for: texts, then each call with its response."""
-    for name, parts in field_of(data, "intermediate_responses") or []:
-        yield {"author": name, "content": {"role": "model", "parts": parts}}
-    responses = list(field_of(data, "tool_responses") or [])
-    for call in field_of(data, "tool_uses") or []:
-        yield {"author": author, "content": {"role": "model", "parts": [{"function_call": call}]}}
-        own = next((item for item in responses if _answers(item, call)), None)
-        if own is not None:
-            responses.remove(own)
-            yield _response_event(own, author)
-    yield from (_response_event(response, author) for response in responses)
-
-
-def _answers(response: Json, call: Json) -> bool:
-    by_id = call.get("id") or response.get("id")
-    return response.get("id") == call.get("id") if by_id else response.get("name") == call.get("name")
-
-
-def _response_event(response: Json, author: str) -> Json:
-    return {"author": author, "content": {"role": "user", "parts": [{"function_response": response}]}}
 
 
 def _write_scenario(case: Json, scenario: Json | None) -> None:
@@ -215,10 +167,11 @@ def _seeds(case: Json) -> Iterator[JsonPath]:
             return
 
 
-def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
+def _write_rubrics(case: Json, rubrics: Mapping[str, Json]) -> None:
     places = rubric_places(case)
-    by_id = {rubric["rubric_id"]: rubric for rubric in rubrics}
+    by_id = dict(rubrics)
     key = spelling_in("rubric_groups", case)
+    old_groups = list(case.get(key) or ())
     for rubric_id, path in reversed(places.items()):
         holder = value_at(case, path[:-1])
         if (rubric := by_id.pop(rubric_id, None)) is None:
@@ -231,9 +184,11 @@ def _write_rubrics(case: Json, rubrics: Sequence[Json]) -> None:
     for rubric_id, rubric in by_id.items():
         groups = _holder(case, key)
         kind = rubric["type"]
-        name = next((name for name in (kind, *groups) if name in groups), _NEW_GROUP)
+        # As Google's converter of eval sets does, but for a case with groups of its own.
+        name = kind if kind in groups or not old_groups else old_groups[0]
+        name = name or _NEW_GROUP
         new: Json = {"rubric_id": rubric_id, "content": {"property": {"description": rubric["text"]}}}
-        if kind in RUBRIC_TYPES and kind != name:
+        if kind:
             new["type"] = kind
         _holder(groups, name).setdefault("rubrics", []).append(new)
 
@@ -303,7 +258,7 @@ class _Conversation:
             in_events["response"] = None
             elsewhere |= {"response"}
         if "reference_trajectory" in for_reference:
-            in_events |= {"calls": None, "responses": [], "between": []}
+            in_events |= {"calls": None, "responses": [], "between": [], "events": None}
             elsewhere |= {"calls", "responses", "between"}
         new = list(self._after[()])
         for number, (turn, pair) in enumerate(zip(turns, pairs, strict=True)):
@@ -355,10 +310,8 @@ class _Conversation:
         source = value_at(self._old, old.path)
         message = {"author": "user", "content": source} if old.path == ("prompt",) else source
         after = self._after[old.path]
-        meaning = _meaning_of_turn(turn_of(old.content, old.events))
-        if any(
-            meaning[name] != value for name, value in expected.items() if name not in ("user", *elsewhere)
-        ):
+        meaning = meaning_of_turn(turn_of(old.content, old.events))
+        if any(meaning[name] != expected[name] for name in _OF_EVENTS if name not in elsewhere):
             with_content = [placed for placed in after if placed[0] in old.paths]
             others = [placed for placed in after if placed[0] not in old.paths]
             after = [*others, *self._expected_events(expected, with_content)]
@@ -371,21 +324,26 @@ class _Conversation:
             for item in turn["between"]
         )
         lists = {"tool_uses": turn["calls"], "tool_responses": turn["responses"]}
-        new = [*between, *_events_of_lists(lists, author)]
+        new = [*between, *events_of_lists(lists, author)]
+        if turn["events"] and not sources:
+            # They have the order, too.
+            new = [
+                {"author": event.get("author"), "content": event.get("content")} for event in turn["events"]
+            ]
         if turn["response"]:
             new.append({"author": author, "content": _model(turn["response"])})
         unused = list(sources)
         for event in new:
-            parts = list(_parts(event))
+            parts = list(parts_of(event))
             kinds = [kind for kind, _ in parts]
-            like = next((placed for placed in unused if list(_parts(placed[1])) == parts), None) or next(
-                (placed for placed in unused if [kind for kind, _ in _parts(placed[1])] == kinds), None
+            like = next((placed for placed in unused if list(parts_of(placed[1])) == parts), None) or next(
+                (placed for placed in unused if [kind for kind, _ in parts_of(placed[1])] == kinds), None
             )
             if like is None:
                 yield (), event
                 continue
             unused.remove(like)
-            is_same = list(_parts(like[1])) == parts
+            is_same = list(parts_of(like[1])) == parts
             yield like if is_same else (like[0], _with_parts(like[1], event["content"]["parts"]))
 
     def _author(self) -> str:
@@ -427,7 +385,7 @@ class _Conversation:
         steps = list(list_at(case, (spelling_in("reference_trajectory", case),)))
         new = []
         for call in calls:
-            same = next((step for step in steps if list(map(_call, calls_of(step))) == [call]), None)
+            same = next((step for step in steps if list(map(call_of, calls_of(step))) == [call]), None)
             if same is not None:
                 steps.remove(same)
             new.append(same or _model([{"function_call": call}]))

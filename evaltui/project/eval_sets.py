@@ -306,7 +306,9 @@ def migrated_text(eval_set: EvalSet, new: Path) -> str:
     # Models load slowly, and reading this module must not wait for them.
     from evaltui.core.model.base_model import dump
 
-    named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
+    is_named_by_id = eval_set.name in (None, eval_set.eval_set_id)
+    names = {"eval_set_id": set_name(new)} | ({"name": set_name(new)} if is_named_by_id else {})
+    named = eval_set.model_copy(update=names)
     data = dump(named)
     data["eval_cases"] = list(map(datasets.without_original, data["eval_cases"]))
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

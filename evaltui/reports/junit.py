@@ -89,10 +89,13 @@ _COMMAND_AT_START = re.compile(r"^(\s*)::", re.MULTILINE)
 
 
 def _cost(spent: Spending | None) -> dict[str, str]:
-    """The properties with the known cost of the cases."""
+    """The properties with the models of judges and simulated users, and the known cost of the cases."""
     if spent is None:
         return {}
-    cost, properties = spent.cost, {}
+    cost, properties = spent.cost, dict[str, str]()
+    for payer in ("judge", "simulated user"):
+        if models := dict.fromkeys(entry.model for entry in spent.models if entry.payer == payer):
+            properties[payer.replace(" ", "_")] = ", ".join(models)
     if cost.usd is not None:
         properties["cost_usd"] = f"{cost.usd:.10f}".rstrip("0").removesuffix(".")
     if not cost.is_exact:

@@ -27,6 +27,7 @@ from evaltui.text.values import cut, visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.matrix import cell_line, matrix_facts, sum_rows
 from evaltui.views.run import MAX_TAGS, failure_lines, outcome_span, run_facts
+from evaltui.views.variant_verdict import verdict_lines
 
 MARKER = "<!-- evaltui-report -->"
 """The first line, by which a job finds its earlier comment."""
@@ -133,6 +134,8 @@ def _head(report: RunReport, not_passed: int) -> str:
     parts += [f"pass rate {facts['pass rate'].text}"] if "pass rate" in facts else []
     parts += [facts[label].text for label in ("calls", "cost") if label in shown]
     text = " · ".join(filter(None, parts))
+    named = [f"{label} {code(facts[label].text)}" for label in ("judge", "simulated user") if label in facts]
+    text = " · ".join([text, *named])
     if "mean scores" in facts:
         text += f"\n\nmean scores {code(facts['mean scores'].text)}"
     notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
@@ -171,16 +174,16 @@ def _left_out_text(cases: int, rows: int, without_details: int) -> str:
 def markdown_matrix(report: MatrixReport) -> str:
     """The text of a matrix report: a table of totals and a table of differing cases. At most 64,000 bytes;
     the end tells what is omitted."""
-    matrix = report.matrix
+    matrix, verdicts = report.matrix, _verdicts(report.matrix)
     sums = _table(matrix, "", [_line(*row) for row in sum_rows(matrix).items()])
     text = f"{MARKER}\n{_matrix_head(report)}{sums}\n"
     rows = [row for row in matrix.rows if row.differs]
     if not rows:
         if not matrix.is_complete:
-            return f"{text}No case differs so far.\n"
-        return f"{text}All cases came out the same in every variant.\n"
+            return f"{text}No case differs so far.\n{verdicts}"
+        return f"{text}All cases came out the same in every variant.\n{verdicts}"
     shown: list[str] = []
-    room = MAX_BYTES - _RESERVE - len(text.encode())
+    room = MAX_BYTES - _RESERVE - len(text.encode()) - len(verdicts.encode())
     for row in rows:
         line = _case(row)
         room -= len(line.encode())
@@ -188,8 +191,14 @@ def markdown_matrix(report: MatrixReport) -> str:
             break
         shown.append(line)
     text += f"### {counted(len(rows), 'case differs', 'cases differ')}\n\n{_table(matrix, 'case', shown)}"
-    left = len(rows) - len(shown)
-    return f"{text}\n… {counted(left, 'more case')}: the page is full. The CSV has all.\n" if left else text
+    if left := len(rows) - len(shown):
+        text += f"\n… {counted(left, 'more case')}: the page is full. The CSV has all.\n"
+    return text + verdicts
+
+
+def _verdicts(matrix: Matrix) -> str:
+    lines = "\n".join(code(draw(line, color=False)) for line in verdict_lines(matrix))
+    return f"\n<pre>\n{lines}\n</pre>\n" if lines else ""
 
 
 def _matrix_head(report: MatrixReport) -> str:

@@ -15,7 +15,9 @@ from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, draw, pad, wrap
 from evaltui.text.values import cut as limited
 from evaltui.text.values import visible
+from evaltui.views.comparison import served_lines
 from evaltui.views.matrix import cell_line, change_text, matrix_facts, sum_rows
+from evaltui.views.variant_verdict import verdict_lines
 
 _MIN_WIDTH = 40
 # From so many cases on, only those are shown that differ.
@@ -49,10 +51,14 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
         if comparison is not None:
             broken = counted(len(comparison.regressions), "regression")
             yield [(f"{visible(matrix.name(place))}: {broken} against {visible(comparison.base.title)}", "")]
+            for line in served_lines(comparison):
+                yield from wrap([(f"  {line}", "")], width)
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     if "missing" in facts:
         yield from wrap([(f"{visible(facts['missing'])} missing", "warning")], width)
+    for verdict in verdict_lines(matrix):
+        yield from wrap(verdict, width)
     if "took" in facts:
         yield [(f"in {facts['took']}", "muted")]
 

@@ -16,6 +16,7 @@ from pydantic import SerializerFunctionWrapHandler, TypeAdapter, model_serialize
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.compare.run_comparison import Paired
 from evaltui.core.compare.totals import Totals
+from evaltui.core.compare.variant_verdict import VariantVerdict
 from evaltui.core.model.base_model import Seconds
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Outcome
@@ -73,6 +74,8 @@ class MatrixVariant:
     totals: Totals
     against_base: AgainstBase | None
     """The comparison with the base; None for the base."""
+    verdict: VariantVerdict | None
+    """Better, worse or undecided against the base, by case and by metric; None for the base."""
     regressions: int | None
     """Number of regressions from the run of `--baseline`; None without one."""
 
@@ -179,6 +182,7 @@ def _variant(report: MatrixReport, place: int) -> MatrixVariant:
         log=report.logs[place],
         totals=matrix.totals[place],
         against_base=None if paired is None else AgainstBase.of(paired),
+        verdict=matrix.verdicts[place],
         regressions=None if comparison is None else len(comparison.regressions),
     )
 

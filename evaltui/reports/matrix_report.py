@@ -13,6 +13,7 @@ from evaltui.runs.matrices import OpenMatrix
 from evaltui.runs.run_file import RunFile
 from evaltui.text.figures import plural, short_list
 from evaltui.views.matrix import changed_files_text
+from evaltui.views.served import other_models
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,11 @@ def changes_in(file: RunFile | None) -> tuple[Mapping[str, str], ...]:
 
 
 def notes_in(file: RunFile | None) -> tuple[str, ...]:
-    """The notes of a run, and the reason why it was stopped."""
-    return () if file is None else tuple(filter(None, dict.fromkeys((*file.notes, file.header.stopped))))
+    """The notes of a run, why it was stopped, and the models that another one answered for."""
+    if file is None:
+        return ()
+    others = other_models(case.summary for case in file.cases)
+    return tuple(filter(None, dict.fromkeys((*file.notes, file.header.stopped, *others))))
 
 
 def notes_on_runs(matrix: Matrix, notes: Sequence[Sequence[str]]) -> Iterator[str]:

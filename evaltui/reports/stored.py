@@ -19,6 +19,7 @@ from evaltui.runs.history import StoredRun, missing_case_notes
 from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.views.served import other_models
 
 
 def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
@@ -93,6 +94,7 @@ def _notes(run: StoredRun, file: RunFile) -> Iterator[str]:
     if file.header.in_process:
         yield "the agent is an object, run in the process that evaluated it"
     yield from missing_case_notes(run.summary, file)
+    yield from other_models(run.summary.cases.values())
 
 
 def _python(file: RunFile) -> str:

@@ -20,7 +20,14 @@ from stat import S_ISREG
 
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.renaming import Renaming
-from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, line_text
+from evaltui.core.recordings.entry import (
+    Entry,
+    ModelCall,
+    NewerRecordingError,
+    Shared,
+    entry_from_json,
+    line_text,
+)
 from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.json_text import duplicate_keys
 from evaltui.documents.own_folder import refuse_link
@@ -113,6 +120,16 @@ class Recordings:
         """The recorded entries of a repeat of a case, in order."""
         recorded = (entry_from_json(json.loads(line.text)) for line in self.groups.get((eval_id, repeat), ()))
         return [entry for entry in recorded if isinstance(entry, Entry)]
+
+    def versions(self) -> dict[str, dict[str, str]]:
+        """By requested model the models that answered, each with the last day on which that was recorded."""
+        versions: dict[str, dict[str, str]] = {}
+        for eval_id, repeat in self.groups:
+            for entry in self.entries(eval_id, repeat):
+                if isinstance(entry, ModelCall) and entry.version:
+                    days = versions.setdefault(entry.model, {})
+                    days[entry.version] = max(days.get(entry.version, ""), entry.recorded)
+        return versions
 
     def fingerprint(self, eval_id: str, repeat: int) -> str:
         """A digest of the recording of a repeat of a case."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaltui.agents.call_recorder import CallRecorder, CaseRecording
@@ -14,6 +14,7 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.served import is_other_model
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.recordings.entry import (
     JUDGE_OF,
@@ -33,6 +34,7 @@ from evaltui.runner.recording_files import (
     read_recordings,
     save_recordings,
 )
+from evaltui.text.figures import short_list
 
 
 def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complete: bool) -> list[Entry]:
@@ -52,9 +54,13 @@ def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complet
         answered = {entry.keys[0] for entry in replaced if entry.error is None}
         made = [entry for entry in made if entry.error is None or entry.keys[0] not in answered]
         others += _not_repeated(replaced, made)
-    elif Counter(map(line_text, made)) == Counter(map(line_text, replaced)):
+    elif Counter(map(_without_day, made)) == Counter(map(_without_day, replaced)):
         return list(old)
     return sorted([*made, *others], key=lambda entry: entry.turn)
+
+
+def _without_day(entry: Entry) -> str:
+    return line_text(replace(entry, recorded="") if isinstance(entry, ModelCall) else entry)
 
 
 def _not_repeated(before: Sequence[Entry], made: Sequence[Entry]) -> list[Entry]:
@@ -133,6 +139,8 @@ class SetRecordings:
         self._runs: dict[Key, _CaseRun] = {}
         self._changes: dict[Key, Sequence[Entry]] = {}
         self._shared: dict[str, Shared] = {}
+        # By the requested name the versions in the file before the run; None until they are asked for.
+        self._versions: dict[str, dict[str, str]] | None = None
 
     async def open(self) -> None:
         """Reads the file. Raises EvalSetError for lines that are none, and where it cannot be read."""
@@ -229,10 +237,34 @@ class SetRecordings:
         changes, self._changes = self._changes, {}
         if not changes:
             return
+        if self.modes.models == "auto":
+            for text in await asyncio.to_thread(lambda: list(self._other_versions(changes))):
+                self._note(text)
         try:
             self._recorded = await asyncio.to_thread(save_recordings, self._path, changes, self._shared)
         except (OSError, EvalSetError) as error:
             self._note(f"recordings not saved: {error}")
+
+    def _other_versions(self, changes: Mapping[Key, Sequence[Entry]]) -> Iterator[str]:
+        """Notes on models whose recorded answers are of other versions than the new ones, each once."""
+        made = {
+            (entry.model, entry.version): None
+            for entries in changes.values()
+            for entry in entries
+            if isinstance(entry, ModelCall) and entry.version
+        }
+        if self._versions is None:
+            self._versions = self._recorded.versions()
+        for model, version in made:
+            recorded = self._versions.get(model, {})
+            if recorded and all(is_other_model(other, version) for other in recorded):
+                # Known from now on, so that it is said once.
+                self._versions[model] = {**recorded, version: ""}
+                days = [f"{other} ({day})" if day else other for other, day in recorded.items()]
+                yield (
+                    f"{self._path} has answers of {model} by {short_list(days)}, new ones are by {version}. "
+                    "--record record replaces all"
+                )
 
     def abandon(self) -> None:
         """End the recordings of runs that are still under way."""

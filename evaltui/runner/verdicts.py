@@ -24,7 +24,7 @@ from evaltui.agents.model_gate import SHORTEST_WAIT
 from evaltui.core.conversation.instances import instance_of
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.model_failures import unanswered_failure
-from evaltui.core.cost.metering import MeteredCall, spending_in, tokens_of
+from evaltui.core.cost.metering import MeteredCall, calls_in, served_in, spent_by, tokens_of
 from evaltui.core.metrics.custom import result_of_evaluation, result_of_instance, result_of_turns
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
 from evaltui.core.metrics.metric import MetricInput, effective_threshold, unpaired_reason
@@ -79,7 +79,12 @@ class Judges:
             # A `module:callable` of the project stands for a model.
             kind: ScoringKind = "functions" if ":" in options.judge_model else "models"
             reply = await self._hosts.answer(kind, request)
-        return Answer(reply["text"], cut_off=reply["cut_off"], usages=tuple(reply["usages"]))
+        return Answer(
+            reply["text"],
+            cut_off=reply["cut_off"],
+            usages=tuple(reply["usages"]),
+            version=reply["version"],
+        )
 
 
 class CaseJudge:
@@ -90,6 +95,7 @@ class CaseJudge:
         self._judges = judges
         self._recorder = recorder
         self._unanswered: Counter[str] = Counter()
+        self._numbers: Counter[tuple[str, int]] = Counter()
         self.is_left = False
         """Whether the run was stopped before every question was answered."""
         self.calls: list[MeteredCall] = []
@@ -102,19 +108,33 @@ class CaseJudge:
 
     async def __call__(self, question: Question) -> Answer:
         self._unanswered[question.metric] += 1
+        self._numbers[question.metric, question.turn] += 1
+        number = self._numbers[question.metric, question.turn]
         try:
             answer = await self._answer(question, self._exchange(question))
         except JudgeFailedError as failed:
             if failed.was_asked:
-                self._meter(question, failed.usages)
+                self._meter(question, number, failed.usages)
             raise
-        self._meter(question, answer.usages or (None,), is_replayed=answer.is_replayed)
+        usages = answer.usages or (None,)
+        self._meter(question, number, usages, answer.version, is_replayed=answer.is_replayed)
         self._unanswered[question.metric] -= 1
         return answer
 
-    def _meter(self, question: Question, usages: Sequence[Json | None], *, is_replayed: bool = False) -> None:
-        model, tokens = question.options.judge_model, tuple(map(tokens_of, usages))
-        self.calls.append(MeteredCall("judge", model, tokens, is_replayed, datetime.now(UTC)))
+    def _meter(
+        self,
+        question: Question,
+        number: int,
+        usages: Sequence[Json | None],
+        version: str = "",
+        *,
+        is_replayed: bool = False,
+    ) -> None:
+        model, tokens, now = question.options.judge_model, tuple(map(tokens_of, usages)), datetime.now(UTC)
+        turn, metric = question.turn, question.metric
+        self.calls.append(
+            MeteredCall("judge", model, tokens, is_replayed, now, version, turn, number, metric)
+        )
 
     def _exchange(self, question: Question) -> ModelExchange | None:
         if self._recorder is None:
@@ -144,7 +164,9 @@ class CaseJudge:
         if exchange is not None:
             cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
             usage = {"usage": answer.usages[-1]} if answer.usages else {}
-            exchange.keep([{"parts": [{"text": answer.text}], **cut_off, **usage}], None)
+            version = {"model_version": answer.version} if answer.version else {}
+            response = {"parts": [{"text": answer.text}], **cut_off, **usage, **version}
+            exchange.keep([response], None, answer.version)
         return answer
 
 
@@ -159,7 +181,9 @@ def _replayed(exchange: ModelExchange) -> Answer:
         (response["finish_reason"] for response in exchange.responses if "finish_reason" in response), ""
     )
     usages = tuple(response["usage"] for response in exchange.responses if "usage" in response)
-    return Answer("".join(part["text"] for part in parts), is_replayed=True, cut_off=cut_off, usages=usages)
+    version = next((response.get("model_version", "") for response in reversed(exchange.responses)), "")
+    text = "".join(part["text"] for part in parts)
+    return Answer(text, is_replayed=True, cut_off=cut_off, usages=usages, version=version)
 
 
 def _keep_failure(exchange: ModelExchange, error: ErrorInfo) -> None:
@@ -268,10 +292,12 @@ class Verdicts:
         """The result of a run of a case, with the spending of the case and its judges."""
         text = case_text(expected.case)
         prices = self._plan.prices_of(item.set)
-        spent = await spending_in(ran.events, (), prices)
+        calls, is_unseen = calls_in(ran.events)
+        spent = await spent_by(calls, prices, is_unseen=is_unseen)
         verdict = await self._scored(expected, text, ran, judge, spent)
         if judge is not None:
-            spent += await spending_in((), judge.calls, prices)
+            spent += await spent_by(judge.calls, prices)
+            calls += judge.calls
         modes = modes_of(self._plan.settings.record, self._plan.settings.tools, item.set.config.evaltui.tools)
         verdict = replace(
             verdict,
@@ -279,6 +305,7 @@ class Verdicts:
             given=agent_input_fingerprint(expected.case, modes),
             stopped=stop_reason(ran.events),
             spent=spent,
+            served=served_in(calls),
         )
         if ran.throttled >= SHORTEST_WAIT:
             verdict = replace(verdict, throttled=round(ran.throttled, 3))

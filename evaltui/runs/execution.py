@@ -251,7 +251,7 @@ def _texts(plan: RunPlan) -> Iterator[tuple[CaseId, str]]:
             if isinstance(eval_set.cases, StoredCases)
             else map(StoredCase.of, eval_set.cases)
         )
-        yield from ((CaseId(eval_set.case_path, case.eval_id), case.text) for case in cases)
+        yield from ((CaseId(eval_set.case_path, case.eval_id), case.eval_case_text) for case in cases)
 
 
 def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:

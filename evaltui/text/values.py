@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 MAX_VALUE = 48
@@ -155,6 +156,13 @@ def valid_text(text: str) -> str:
 
 
 _MAX_QUOTE = 40
+
+
+def paragraphs(text: str) -> list[str]:
+    """The parts of a text between blank lines."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    groups = groupby(lines, key=lambda line: bool(line.strip()))
+    return ["\n".join(group) for has_text, group in groups if has_text]
 
 
 def value_in_words(value: Any) -> str:

@@ -141,7 +141,12 @@ class TurnEvents:
             "model_response",
             {"role": "model", "parts": calls.parts_of(work)} if is_known else None,
             usage=operation.usage,
-            data={"model": operation.name, **nested, **({} if is_known else {"unrecorded": True})},
+            data={
+                "model": operation.name,
+                **({"model_version": operation.version} if operation.version else {}),
+                **nested,
+                **({} if is_known else {"unrecorded": True}),
+            },
             **ended,
         )
         if not inside and may_hold_thoughts(operation):
@@ -150,7 +155,8 @@ class TurnEvents:
             nested = {**nested, "lacks_attachment": True}
         if operation.outputs is None:
             # Nobody knows what it said; that it was asked, and its tokens, are known.
-            step_data = {"step": f"{span.span_id}:answer", "model_version": operation.name, **nested}
+            version = operation.version or operation.name
+            step_data = {"step": f"{span.span_id}:answer", "model_version": version, **nested}
             empty: Json = {"role": "model", "parts": []}
             yield self._event(
                 span,
@@ -180,7 +186,7 @@ class TurnEvents:
             content={"role": "model", "parts": parts} if parts else None,
             final=bool(parts) and not has_calls,
             usage=work.operation.usage,
-            model_version=work.operation.name or None,
+            model_version=work.operation.version or work.operation.name or None,
             id=f"{span.span_id}:answer",
             turn=self._number,
             timestamp=span.end / _SECOND,

@@ -87,6 +87,8 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         if changes:
             some = short_list([_name(change, comparison) for change in changes])
             yield from _indented("  ", f"{what}: {some}", width)
+    for line in served_lines(comparison):
+        yield from _indented("  ", line, width)
     if spent := ", ".join(f"{row.name} {row.figures}" for row in spent_rows(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)
 
@@ -96,6 +98,18 @@ def unfinished_runs(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[s
     for run, name in ((base, "base"), (candidate, "candidate")):
         if missing := run.unfinished:
             yield f"{name}: {counted(len(missing), 'case')} without a result", missing
+
+
+def served_lines(comparison: Comparison) -> Iterator[str]:
+    """The cases that differ, and are not called regressions because another model answered than in the base,
+    and a line for each of these models: `gemini-2.5-flash (agent): gemini-2.5-flash-001 → gemini-3.5-flash`.
+    """
+    changes = comparison.of_other_models
+    if changes:
+        names = short_list([_name(change, comparison) for change in changes])
+        yield f"other model served, not called {plural(len(changes), 'a regression', 'regressions')}: {names}"
+    words = dict.fromkeys(served.in_words for change in changes for served in change.served)
+    yield from (f"  {visible(text)}" for text in words)
 
 
 class SpentRow(NamedTuple):
@@ -141,6 +155,8 @@ class ChangeRow(NamedTuple):
     """Why its verdicts cannot be compared; "" where they can."""
     evidence: str
     """The p-value of a change in its repeats, `p = 0.5`; "" without repeats."""
+    served: str
+    """`other model served`; "" where none is known to have."""
     scores: Sequence[ScoreRow]
     """The scores that differ, the largest difference first."""
     time: str
@@ -154,6 +170,7 @@ def change_row(change: CaseChange) -> ChangeRow:
     return ChangeRow(
         visible("; ".join(change.reasons)),
         "" if change.p is None else show_p(change.p),
+        "other model served" if change.served else "",
         [ScoreRow(visible(score.metric), _figures(score)) for score in scores],
         _both_sides(change, "seconds", show_duration),
         _both_sides(change, "tokens", _show_tokens),
@@ -225,7 +242,7 @@ def side_line(summary: CaseSummary) -> Line:
 
 def _details(change: CaseChange) -> Iterator[Line]:
     row = change_row(change)
-    yield from ([(text, "muted")] for text in (row.reasons, row.evidence) if text)
+    yield from ([(text, "muted")] for text in (row.reasons, row.evidence, row.served) if text)
     yield from ([(f"{score.metric} ", "muted"), *score.figures] for score in row.scores)
     if change.base and change.candidate:
         before, after = change.base, change.candidate

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from evaltui.core.compare.judged import Finding, findings_in
 from evaltui.core.model.judgement import JudgedBy, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.text.figures import show_scores
+from evaltui.core.model.served import is_other_model
+from evaltui.text.figures import short_list, show_scores
 from evaltui.text.lines import Line, Span, cells, fill_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible, visible_block
@@ -47,7 +48,17 @@ def mark(good: bool | None) -> Span:
 
 def judge_line(judge: JudgedBy) -> str:
     """The judge of a metric, and its answers: `judged by gemini-2.5-flash, 4 of 5 answered`."""
-    return f"judged by {visible(judge.model)}, {answers_text(judge)}"
+    return f"judged by {judge_name(judge)}, {answers_text(judge)}"
+
+
+def judge_name(judge: JudgedBy) -> str:
+    """`gemini-2.5-flash`; with other models that answered `gemini-2.5-flash (served by gemini-3.5-flash)`.
+
+    A recording does not tell which model answers now.
+    """
+    others = [visible(version) for version in judge.versions if is_other_model(judge.model, version)]
+    is_live = others and judge.live
+    return f"{visible(judge.model)} (served by {short_list(others)})" if is_live else visible(judge.model)
 
 
 @dataclass(frozen=True)
@@ -135,7 +146,9 @@ def _verdict(finding: Finding) -> Line:
 
 
 def _vote_head(finding: Finding, vote: Vote) -> Line:
-    return [mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", "")]
+    differ = len({other.version for other in finding.judgement.votes}) > 1
+    version: Line = [(f" {visible(vote.version)}", "muted")] if differ and vote.version else []
+    return [mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", ""), *version]
 
 
 def _subject_line(finding: Finding) -> Line:

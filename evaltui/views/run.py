@@ -12,7 +12,7 @@ from evaltui.core.compare.failure_groups import FailureGroup
 from evaltui.core.compare.totals import Totals
 from evaltui.core.cost.cost_lines import estimate_note, may_cost
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
-from evaltui.core.model.spending import Cost
+from evaltui.core.model.spending import Cost, Payer, Spending
 from evaltui.core.statistics import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.runs.report import RunReport
@@ -67,6 +67,8 @@ def run_facts(report: RunReport) -> dict[str, Fact]:
         Fact("pass rate", rates.in_words if rates and says_rates else ""),
         Fact("mean scores", rates.scores_in_words if rates and says_rates else ""),
         Fact("model", report.model),
+        Fact("judge", _models(spent, "judge")),
+        Fact("simulated user", _models(spent, "simulated user")),
         Fact("python", report.python),
         Fact("recordings", report.settings.record if report.uses_recordings else ""),
         Fact("calls", str(report.calls) if has_calls else ""),
@@ -74,6 +76,11 @@ def run_facts(report: RunReport) -> dict[str, Fact]:
         Fact("log", report.log or ""),
     )
     return {fact.label: fact for fact in facts if fact.text}
+
+
+def _models(spent: Spending | None, payer: Payer) -> str:
+    """The requested models of a payer; "" where it asked none."""
+    return short_list(list(dict.fromkeys(entry.model for entry in spent.of(payer).models))) if spent else ""
 
 
 def run_mark(row: RunRow) -> Span:

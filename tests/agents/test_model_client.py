@@ -106,11 +106,27 @@ async def test_advice_names_where_the_model_is_set(gemini, tmp_path):
     said = str(judge.value)
     assert "openai/gpt-4o is not a Gemini model. Check `judge_model` of the criterion" in said
     assert "whether GOOGLE_GEMINI_BASE_URL=" in said
+    settings = "`model` of user_simulator_config", "`model_configuration` of user_simulator_config"
     with pytest.raises(ModelError, match="Check `model` of user_simulator_config for a misspelt"):
-        await ask("gemini-gone", "?", None, tmp_path, setting="`model` of user_simulator_config")
+        await ask("gemini-gone", "?", None, tmp_path, settings=settings)
     gemini.script(fails(400, "too long"))
     with pytest.raises(ModelError, match=r"refused the request: check `judge_model` of the criterion and"):
         await ask("judge-1", "?", None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("error", "keys"),
+    [
+        ("topP is not supported by this model", "`top_p`"),
+        ("Sampling is not supported", "`temperature`, `top_p`"),
+    ],
+)
+async def test_a_refused_parameter_is_named_with_its_setting(gemini, tmp_path, error, keys):
+    gemini.script(fails(400, error))
+    with pytest.raises(ModelError) as judge:
+        await ask("judge-1", "?", {"temperature": 0.5, "top_p": 0.9}, tmp_path)
+    assert f"400 INVALID_ARGUMENT: {error}" in str(judge.value)
+    assert f"It was sent with {keys} of `judge_model_config` of the criterion." in str(judge.value)
 
 
 async def test_an_answer_that_is_no_text_says_why(gemini, tmp_path):

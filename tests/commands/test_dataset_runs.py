@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from agentplatform._genai.types import EvaluationDataset
 
+from evaltui.core.model.eval_set import full_text
+from evaltui.project.eval_sets import load_eval_set
 from tests.commands.command_line import call
 from tests.project.layouts import PYPROJECT, write
 
@@ -129,6 +132,67 @@ def test_runs_that_agents_cli_recorded_are_scored(scaffold, capsys):
     capsys.readouterr()
     assert call("inspect", str(dataset)) == 2
     assert "`evaltui run` runs its cases" in capsys.readouterr().err
+
+
+def test_a_run_is_exported_as_results_that_score_alike(scaffold):
+    words = ("--config", str(write(scaffold / "c.json", '{"criteria": {"response_match_score": 0.8}}')))
+    code, cases = report("run", "app", "--runs", "2", *words)
+    assert call("report", "app", "last", "--report", "csv=results.csv") == 0
+    assert call("export", "app", "--run", "last", "--format", "dataset", "-o", "traces.json") == 0
+    scored_code, scored = report("score", "traces.json", "--home", "app", *words)
+    assert (scored_code, statuses(scored)) == (code, statuses(cases))
+    assert [len(case["repeats"]) for case in scored.values()] == [2, 2, 2]
+    traces = EvaluationDataset.model_validate_json(Path("traces.json").read_text(encoding="utf-8"))
+    actual = [(case.eval_case_id, case.responses[0].response.parts[0].text) for case in traces.eval_cases]
+    assert actual[2:4] == [("weather_query", "Hello!"), ("weather_query", "Hello!")]
+    call_event = traces.eval_cases[2].agent_data.turns[0].events[0]
+    assert call_event.content.parts[0].function_call.name == "get_weather"
+    assert [bool(case.reference) for case in traces.eval_cases] == [False] * 4 + [True] * 2
+    # Only an import makes expectations of answers.
+    assert call("import", "traces.json", "--into", "actual.evalset.json") == 0
+    imported = load_eval_set("actual.evalset.json").eval_cases[1].conversation[0]
+    assert full_text(imported.final_response) == "Hello!"
+
+
+def test_a_dataset_is_imported_and_again_updates_its_cases(scaffold, capsys):
+    dataset = scaffold / "tests" / "eval" / "datasets" / "basic-dataset.json"
+    words = ("import", str(dataset), "--into", "new.evalset.json", "--yes")
+    assert call(*words, "--strict") == 0
+    cases = json.loads(dataset.read_text(encoding="utf-8"))["eval_cases"]
+    cases[0] |= {"reference": PARIS, "system_instruction": user("Be brief.")}
+    dataset.write_text(json.dumps({"eval_cases": cases}), encoding="utf-8")
+    before = Path("new.evalset.json").read_bytes()
+    assert call(*words, "--strict") == 1
+    assert "eval_cases[0].system_instruction: not taken" in capsys.readouterr().err
+    assert Path("new.evalset.json").read_bytes() == before
+    assert call(*words) == 0
+    assert "1 changed, 2 unchanged" in capsys.readouterr().out
+    first, *_ = load_eval_set("new.evalset.json").eval_cases
+    assert full_text(first.conversation[0].final_response) == "The capital of France is Paris."
+    assert not first.checks_unspecified
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--set", "basic-dataset"], 2, "is an EvaluationDataset; make an eval set of it"),
+        (["--set", "old"], 2, "convert it with `evaltui migrate`"),
+        (["--set", "broken.evalset.json"], 2, "eval_cases[0].eval_id"),
+        (["--set", "odd", "--strict"], 1, "eval_cases[0]: an EvaluationDataset cannot hold this: no message"),
+        (["--set", "odd"], 2, "has no case that a dataset can hold"),
+        (["--set", "nothing"], 2, "no eval set 'nothing'"),
+        (["--set", "odd", "--run", "last"], 2, "name either a run (--run) or an eval set (--set)"),
+        (["--set", "odd", "--format", "otlp"], 2, "--set: needs --format dataset"),
+    ],
+)
+def test_an_export_that_is_refused_writes_nothing(scaffold, capsys, words, code, message):
+    write(scaffold / "app" / "old.test.json", '[{"query": "Hi", "reference": "Hello!"}]')
+    write(scaffold / "broken.evalset.json", '{"eval_set_id": "broken", "eval_cases": [{"conversation": []}]}')
+    odd = {"eval_set_id": "odd", "eval_cases": [{"eval_id": "a", "conversation": []}]}
+    write(scaffold / "app" / "odd.evalset.json", json.dumps(odd))
+    assert call("export", "app", "--format", "dataset", "-o", "new.json", *words) == code
+    assert message in capsys.readouterr().err
+    assert not Path("new.json").exists()
 
 
 @pytest.mark.parametrize("command", ["inspect", "import"])

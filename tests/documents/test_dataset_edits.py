@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaltui.documents.case_file import Change
+from evaltui.documents.dataset import dataset_of
 from evaltui.documents.edits import Duplicate, Edit, EditError, Insert, Move, Put, Remove
 from evaltui.documents.formats import read_case_file
 
@@ -300,3 +301,27 @@ def test_problems_have_the_lines_of_the_dataset():
     document = read_case_file(text)
     line = document.line_of(("eval_cases", 0, "conversation", 0, "final_response", "parts", 0))
     assert '"response": "x"' in text.splitlines()[line - 1]
+
+
+def test_an_exported_case_is_edited_with_all_that_evaltui_keeps_of_it():
+    turns = [{"user_content": content("user", {"text": text}), "rubrics": []} for text in "abc"]
+    rubric = {"rubric_id": "r", "rubric_content": {"text_property": "kind"}}
+    turns[1] |= {"rubrics": [rubric], "invocation_id": "i"}
+    case = {"eval_id": "a", "conversation": turns, "final_session_state": {"n": 1}}
+    written, _ = dataset_of({"eval_set_id": "s", "eval_cases": [case], "description": "d"}, "s")
+    at = ("eval_cases", 0)
+    document = read_case_file(json.dumps(written, indent=2)).edited(
+        [
+            Remove((*at, "conversation", 0)),
+            Put((*at, "final_session_state", "n"), 2),
+            Put((*at, "conversation", 0, "rubrics", 0, "rubric_content", "text_property"), "brief"),
+        ]
+    )
+    edited = {**rubric, "rubric_content": {"text_property": "brief"}}
+    kept = {"conversation": {"0": {"invocation_id": "i", "rubrics": [edited]}}}
+    own = json.loads(document.text)["eval_cases"][0]["evaltui"]
+    assert own == {
+        "unspecified": "checked",
+        "case": {**kept, "final_session_state": {"n": 2}},
+        "set": {"description": "d"},
+    }

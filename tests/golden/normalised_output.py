@@ -90,6 +90,7 @@ class Normaliser:
         now = datetime.now(UTC)
         for day in {f"{now + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 1)}:
             text = re.sub(re.escape(day) + _CLOCK, "TIME", text)
+            text = text.replace(f'"recorded": "{day}"', '"recorded": "DAY"')
         for pattern, replacement in _REPLACEMENTS:
             text = pattern.sub(replacement, text)
         return text

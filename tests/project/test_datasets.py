@@ -9,6 +9,7 @@ from evaltui.core.model.base_model import dump
 from evaltui.project.configs import find_config
 from evaltui.project.eval_sets import changes, load_eval_set, read_eval_set
 from evaltui.project.lint import lint
+from evaltui.text.values import show_value
 from tests.project.layouts import write
 
 
@@ -152,11 +153,18 @@ def test_what_cannot_be_converted_is_said_with_its_place(tmp_path):
 
 
 def test_what_an_eval_set_has_no_place_for_is_known(tmp_path):
-    path = read(tmp_path, {**PROMPT, "context": "c", "responses": []})
-    assert [one.message for one in changes(path)] == [
-        'an eval set has no place for it; left out: "c"',
-        "actual, not expected; left out: []",
+    first = {**PROMPT, "context": "c", "responses": [], "reference": {"response": HELLO, "note": "n"}}
+    recorded = {**PROMPT, **turns(event("desk", "Hello!"))}
+    path = read(tmp_path, {**first, "agent_data": {"agents": {"desk": {}}}}, recorded)
+    assert [str(one).partition(": ")[2] for one in changes(path)] == [
+        "eval_cases[0].responses: actual, not expected; left out: []",
+        'eval_cases[0].reference.note: an eval set has no place for it; left out: "n"',
+        'eval_cases[0].agent_data.agents: an eval set has no place for it; left out: {"desk": {}}',
+        "eval_cases[1].agent_data: actual, not expected; left out: "
+        + show_value(recorded["agent_data"], 100),
     ]
+    # A column of the user's own is one in an eval set, too.
+    assert load_eval_set(path).eval_cases[0].model_extra["context"] == "c"
 
 
 CONFIG = """

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from html import unescape
 
 import pytest
 from stored_matrix import write_variant
@@ -45,11 +46,11 @@ def report(tmp_path_factory):
 
 def test_reports_name_calls_without_a_price_in_cells_and_sums(report):
     console = render_matrix(report, color=False, width=160)
-    for text in (console, markdown_matrix(report), html_matrix(report)):
-        # Of the cell, of the sum, and per case that passed.
-        assert text.count("$0.0040 + 3 unpriced calls") == 3
+    for text in map(unescape, (console, markdown_matrix(report), html_matrix(report))):
+        # Of the cell, of the sum, per case that passed, and in the verdict.
+        assert text.count("$0.0040 + 3 unpriced calls") == 4
         # Nothing is known to be shared among the cases that passed.
-        assert text.count("2 unpriced calls") == 2
+        assert text.count("2 unpriced calls") == 3
         assert "$0.020" in text
         assert "$0.0040+" not in text
     rows = list(csv.DictReader(io.StringIO(matrix_csv(report))))

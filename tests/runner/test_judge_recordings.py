@@ -49,8 +49,8 @@ class Host:
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Answer):
-            return {"text": answer.text, "cut_off": answer.cut_off, "usages": answer.usages}
-        return {"text": answer, "cut_off": "", "usages": ()}
+            return {"text": answer.text, "cut_off": answer.cut_off, "usages": answer.usages, "version": ""}
+        return {"text": answer, "cut_off": "", "usages": (), "version": ""}
 
 
 def question(prompt="so?", turn=0, metric="m", limit=10, **options):

@@ -11,12 +11,13 @@ import pytest
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
-from evaltui.runs.listing import RunRow, run_differences
+from evaltui.runs.listing import FailedCase, RunRow, run_differences
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
-from evaltui.tui.runs.page import FailedCase, RunPlot, pass_rate, write_plot, write_run_preview, write_side
+from evaltui.tui.runs.page import RunPlot, pass_rate, write_plot, write_run_preview, write_side
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.run import ListedRun, run_line, run_table
+from evaltui.workbench.runs.run_list import RunDetails
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "final_response_match_v2": {"threshold": 0.8}}}
@@ -187,7 +188,7 @@ def test_a_base_of_other_cases_is_not_subtracted():
 
 def side(row, failed, height=30):
     page = Page(44)
-    write_side(page, row, failed, height)
+    write_side(page, row, None if failed is None else RunDetails(tuple(failed)), height)
     return [draw(line, color=False) for line in page.lines]
 
 
@@ -245,7 +246,7 @@ def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
 def test_a_run_has_the_pass_rate_of_its_reports_where_a_flaky_case_passes_by_its_policy():
     met = adding_up(run(19, timedelta(seconds=12), 8, flaky=2), flaky_passed=2)
     page = Page(100)
-    write_run_preview(page, met, [], NOW, 20)
+    write_run_preview(page, met, RunDetails(), NOW, 20)
     shown = "\n".join(draw(line, color=False) for line in page.lines)
     assert "100%" in shown
     assert "All cases passed" in shown

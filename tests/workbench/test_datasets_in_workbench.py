@@ -246,3 +246,19 @@ async def test_a_case_shows_what_is_not_checked_and_no_mark_of_the_format(opened
     assert "evaltui" not in texts
     assert texts["Turn 1"] == "calls not checked"
     assert texts["calls"].startswith("Not checked")
+
+
+async def test_an_exported_case_shows_what_is_expected_and_no_mark_of_the_format(tmp_path):
+    write(tmp_path / "agent.py", AGENT)
+    case = {"eval_case_id": "a", "prompt": "hi", "evaltui": {"unspecified": "checked"}}
+    path = write(tmp_path / "eval" / "basic.json", json.dumps({"eval_cases": [case]}))
+    workbench = Workbench(tmp_path)
+    await workbench.open()
+    (shown,) = workbench.sets.listed
+    workbench.sets.open(path)
+    workbench.navigation.select(Selection(shown.case_path, "a"))
+    workbench.selected.follow()
+    texts = {row.label: row.shown for row in workbench.selected.rows}
+    await workbench.close()
+    assert "evaltui" not in texts
+    assert texts["calls"].startswith("No calls")

@@ -216,7 +216,9 @@ async def _exchanged(
             responses = await through_gate(call.model, lambda: _size(request), ask, usage, call.waits)
         else:
             responses = await ask()
-        exchange.keep(list(map(form.write, responses)), None)
+        versions = (form.describe(response).data.get("model_version") for response in reversed(responses))
+        version = next((str(name) for name in versions if name), "")
+        exchange.keep(list(map(form.write, responses)), None, version)
     except Exception as error:
         exchange.keep([], error)
         raise

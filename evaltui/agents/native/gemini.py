@@ -149,6 +149,14 @@ def advice(error: Exception, model: str, setting: str, *, vertexai: bool) -> str
     return f"The service refused the request: check {setting} and its configuration."
 
 
+def _sent_keys(error: APIError, config: types.GenerateContentConfig, setting: str) -> str:
+    """A sentence on the keys of the config: those that the error names, else all; "" for none."""
+    keys = [name for name in type(config).model_fields if getattr(config, name) is not None]
+    message = (error.message or "").replace("_", "").lower()
+    named = [key for key in keys if key.replace("_", "") in message] or keys
+    return f" It was sent with {', '.join(f'`{key}`' for key in named)} of {setting}." if named else ""
+
+
 _KEY = (
     "Check the key in GOOGLE_API_KEY or GEMINI_API_KEY, in the environment or the agent's .env file (where "
     "both are set, GOOGLE_API_KEY counts), and what its project may use; keys are made at "
@@ -207,10 +215,13 @@ class GeminiModel:
     handle broken streams or the service's own delay, and are not reported.
     """
 
-    def __init__(self, name: str, setting: str = "the agent's `model`") -> None:
-        """`setting` says where the name is set, for error messages."""
+    def __init__(
+        self, name: str, setting: str = "the agent's `model`", config_setting: str = "the agent's `config`"
+    ) -> None:
+        """The settings say where the name and the config of requests are set, for error messages."""
         self.name = name
         self._setting = setting
+        self._config_setting = config_setting
 
     @cached_property
     def _client(self) -> genai.Client:
@@ -278,11 +289,16 @@ class GeminiModel:
         except KNOWN_ERRORS as error:
             tried = f" (tried {counted(attempt.number, 'time')})" if attempt.number > 1 else ""
             what = f"model {self.name!r} gave no response{tried}: {describe(error)}"
-            vertexai = "_client" in vars(self) and bool(self._client.vertexai)
-            what_to_do = advice(error, self.name, self._setting, vertexai=vertexai)
-            failed = ModelError(f"{what}. {what_to_do}")
+            failed = ModelError(f"{what}. {self._advice(error, request)}")
             failed.usages = usages_of([_usage(attempt.chunks)])
             raise failed from error
+
+    def _advice(self, error: Exception, request: ModelRequest) -> str:
+        vertexai = "_client" in vars(self) and bool(self._client.vertexai)
+        text = advice(error, self.name, self._setting, vertexai=vertexai)
+        if isinstance(error, APIError) and error.code == 400 and request.config is not None:
+            text += _sent_keys(error, request.config, self._config_setting)
+        return text
 
     def _is_worth_repeating(self, error: BaseException, attempt: _Attempt) -> bool:
         # With a gate, the call has already waited there after a refusal, for as long as that helps.
@@ -428,14 +444,19 @@ _COMPLETE = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
 
 async def ask_gemini(
-    name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits, setting: str
+    name: str,
+    prompt: str,
+    config: Json | None,
+    agent_folder: Path | None,
+    waits: Waits,
+    settings: tuple[str, str],
 ) -> Reply:
     """Asks a model once, as `model_client.ask`. Raises ValueError or ModelError."""
     # From JSON text, since bytes are base64 in JSON only.
     options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
     content = Content(role="user", parts=[Part(text=prompt)])
     # Without a folder, this is the user's own process, whose next call may come from another event loop.
-    model = GeminiModel(name, setting) if agent_folder is None else _model_of(name, agent_folder, setting)
+    model = GeminiModel(name, *settings) if agent_folder is None else _model_of(name, agent_folder, settings)
     request = ModelRequest("", [content], (), options)
     failed: list[FailedAttempt] = []
     try:
@@ -450,10 +471,10 @@ async def ask_gemini(
 
 
 @cache
-def _model_of(name: str, agent_folder: Path, setting: str) -> GeminiModel:
+def _model_of(name: str, agent_folder: Path, settings: tuple[str, str]) -> GeminiModel:
     """The model of a name, which is cached, so that its connections are used again."""
     load_env_file(agent_folder)
-    return GeminiModel(name, setting)
+    return GeminiModel(name, *settings)
 
 
 def _usages_of_attempts(failed: Sequence[FailedAttempt]) -> tuple[Json, ...]:
@@ -465,7 +486,8 @@ def _reply_of(name: str, response: ModelResponse, failed: Sequence[FailedAttempt
     if text:
         reason = response.finish_reason or ""
         cut_off = "" if reason in _COMPLETE else reason
-        return Reply(text, cut_off, (*_usages_of_attempts(failed), *usages_of([response.usage])))
+        usages = *_usages_of_attempts(failed), *usages_of([response.usage])
+        return Reply(text, cut_off, usages, response.model_version or "")
     reason = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
     error = ModelError(
         f"model {name!r} responded without text ({reason or 'no reason given'}). If it was cut off, "

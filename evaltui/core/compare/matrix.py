@@ -11,6 +11,7 @@ from typing import Literal, TypeGuard
 from evaltui.core.compare.run_comparison import CaseChange, Paired, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.compare.totals import Totals, totals_of
+from evaltui.core.compare.variant_verdict import VariantVerdict, verdict_on
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
@@ -78,6 +79,8 @@ class Matrix:
     """Index of the base column."""
     not_run: tuple[str, ...] = ()
     """Names of the variants without a run."""
+    verdicts: tuple[VariantVerdict | None, ...] = ()
+    """Verdicts against the base, by column; None for the base."""
 
     @cached_property
     def sets(self) -> Mapping[str, tuple[Row, ...]]:
@@ -128,7 +131,8 @@ def matrix_of(columns: Sequence[RunSummary], base: int = 0, not_run: Sequence[st
     rows = tuple(_row(case, columns, changes) for case in _cases(columns))
     paired = tuple(None if comparison is None else comparison.paired for comparison in compared)
     totals = tuple(totals_of(column.cases.values()) for column in columns)
-    return Matrix(columns, rows, totals, paired, base, (*not_run,))
+    verdicts = tuple(None if comparison is None else verdict_on(comparison) for comparison in compared)
+    return Matrix(columns, rows, totals, paired, base, (*not_run,), verdicts)
 
 
 def _cases(runs: Sequence[RunSummary]) -> list[CaseId]:
@@ -160,6 +164,8 @@ def _direction(change: CaseChange) -> tuple[Direction, tuple[str, ...]]:
     if change.reasons or not _is_judged(before) or not _is_judged(after):
         return "", change.reasons
     difference = after.passed / after.evaluated - before.passed / before.evaluated
+    if difference and change.served:
+        return "", tuple(served.in_words for served in change.served)
     return ("better" if difference > 0 else "worse" if difference < 0 else "same"), ()
 
 

@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal, cast, get_args
 from pydantic import PlainSerializer, computed_field
 
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
-from evaltui.core.model.base_model import NOT_REPORTED, keys_first
+from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.served import ServedChange, served_changes
 from evaltui.core.model.variants import BASE, Variant
 from evaltui.core.statistics import ALPHA, fisher_worse, mcnemar_exact
 from evaltui.text.figures import counted, show_growth, show_number, show_p
@@ -290,10 +291,10 @@ class CaseChange:
     reasons: tuple[str, ...] = ()
     """Reasons why the two verdicts cannot be compared."""
     regression: bool = False
-    """Whether it does not pass, the base does not excuse that, and chance does not explain it.
-
-    A case with repeats needs evidence: its own or, for a broken case, that of all cases.
-    """
+    """Whether it does not pass, the base run does not excuse that, no other model served it, and it is no
+    chance: a case that was repeated needs evidence, its own or, if it broke, that of all cases together."""
+    served: tuple[ServedChange, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
+    """Requests that other models answered than in the base, which may be why it differs."""
 
     @computed_field
     @property
@@ -337,12 +338,12 @@ class CaseChange:
 
     @property
     def may_be_regression(self) -> bool:
-        """Whether it does not pass now, and the base does not excuse that.
+        """Whether it does not pass now, and neither the base run nor another model excuses that.
 
         A failure is excused by an equally frequent failure of the same expectation; an error or a missing
         verdict by another one.
         """
-        if self.candidate is None or self.candidate.passes:
+        if self.candidate is None or self.candidate.passes or self.served:
             return False
         if self.base is None or self.kind in ("broken", "new", "expectation changed"):
             return True
@@ -397,8 +398,24 @@ class Comparison:
     def regression_count(self) -> int:
         return len(self.regressions)
 
+    @computed_field(alias="other_model_served")
+    @property
+    def other_model_count(self) -> int:
+        """Cases that differ, and that other models served than in the base: no regressions."""
+        return len(self.of_other_models)
+
     _keys = keys_first(
-        "base", "candidate", "changed", "totals", "regressions", "alpha", "paired", "seconds", "tokens", "usd"
+        "base",
+        "candidate",
+        "changed",
+        "totals",
+        "regressions",
+        "other_model_served",
+        "alpha",
+        "paired",
+        "seconds",
+        "tokens",
+        "usd",
     )
 
     @cached_property
@@ -416,6 +433,15 @@ class Comparison:
     @property
     def regressions(self) -> tuple[CaseChange, ...]:
         return tuple(change for change in self.cases if change.regression)
+
+    @property
+    def of_other_models(self) -> tuple[CaseChange, ...]:
+        """Cases that differ, and that other models served than in the base."""
+        return tuple(
+            change
+            for change in self.cases
+            if change.served and (change.kind != "unchanged" or change.passes_less_often)
+        )
 
     @property
     def without_evidence(self) -> tuple[CaseChange, ...]:
@@ -479,7 +505,7 @@ def compare(base: RunSummary, candidate: RunSummary, alpha: float = ALPHA) -> Co
     base, candidate = _with_paths(base, candidate), _with_paths(candidate, base)
     cases = dict.fromkeys([*candidate.cases, *base.cases])
     changes = [change for case in cases for change in _changes(case, base, candidate)]
-    both = ((change.base, change.candidate) for change in changes if not change.reasons)
+    both = ((change.base, change.candidate) for change in changes if not change.reasons and not change.served)
     pairs = pair_cases((before, after) for before, after in both if before and after)
     judged = (replace(change, regression=_is_regression(change, pairs, alpha)) for change in changes)
     return Comparison(base, candidate, tuple(judged), pairs, alpha)
@@ -546,7 +572,22 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
     if base.by_label and not (reasons or before.passes or after.passes or before.expects):
         # A failure excuses another one only of the same expectation.
         reasons = ("the baseline does not say what was expected",)
-    return CaseChange(_kind(before, after, reasons), case, label, before, after, reasons)
+    kind = _kind(before, after, reasons)
+    return CaseChange(kind, case, label, before, after, reasons, served=_served_changes(before, after))
+
+
+def _served_changes(before: CaseSummary, after: CaseSummary) -> tuple[ServedChange, ...]:
+    """The requests that other models answered, if these may be why the case differs.
+
+    Judges alone may be, where no score has changed but those that they gave.
+    """
+    changes = served_changes(before.served, after.served)
+    judged = {change.metric for change in changes}
+    if "" in judged:
+        return changes
+    both = {**before.scores, **after.scores}
+    changed = {name for name in both if before.scores.get(name) != after.scores.get(name)}
+    return changes if changed <= judged else ()
 
 
 def _kind(before: CaseSummary, after: CaseSummary, reasons: Sequence[str]) -> Kind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
 from evaltui.core.model.modes import RecordMode, ToolMode, modes_of
 from evaltui.core.model.outcome import CaseResult, Outcome, Status, verdict_of
+from evaltui.core.model.served import ServedModel, served_models
 from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
 
@@ -59,6 +60,8 @@ class CaseSummary:
     given: str = field(default="", metadata=NOT_REPORTED)
     """Fingerprint of the agent's input; "" where it is unknown."""
     recorded: str = field(default="", metadata=NOT_REPORTED)
+    served: tuple[ServedModel, ...] = field(default=(), metadata=NOT_REPORTED)
+    """Models that answered in all its runs, as their responses name them."""
 
     _keys = keys_first("status", "passes")
 
@@ -152,6 +155,11 @@ def summarize(case: CaseResult) -> CaseSummary:
         decision=case.decision,
         times=_times(case),
         costs={} if (spent := case.spent) is None else spent.costs,
+        served=served_models(
+            replace(served, repeat=number)
+            for number, repeat in enumerate(case.repeats)
+            for served in repeat.served
+        ),
     )
 
 

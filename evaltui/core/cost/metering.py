@@ -1,15 +1,24 @@
-"""The model calls of a repeat and of its judges, with their tokens and costs."""
+"""Model calls among the events of a repeat, and those of judges: tokens, costs, models that answered."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from evaltui.core.cost.prices import Prices, load_table
-from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, SOME_MODEL_CALLS, Event, Json
+from evaltui.core.model.events import (
+    MODEL_CALLS,
+    SCRIPTED_PREFIX,
+    SIMULATED_USER,
+    SOME_MODEL_CALLS,
+    Event,
+    Json,
+)
+from evaltui.core.model.served import ServedModel, served_models
 from evaltui.core.model.spending import ModelSpending, Payer, Spending, Tokens
 
 
@@ -25,6 +34,16 @@ class MeteredCall:
     is_replayed: bool = False
     at: datetime | None = None
     """Time of the call; None where it is unknown."""
+    version: str = ""
+    """The model that the response names; "" where it names none."""
+    turn: int | None = None
+    """Its turn, from 0; None where it is unknown."""
+    number: int = 1
+    """Number among the calls of its payer in the turn, of a judge among its votes, from 1."""
+    metric: str = ""
+    """The metric of a judge; "" for other payers."""
+    is_requested: bool = True
+    """Whether its request was seen: without it, `model` is the version."""
 
 
 def tokens_of(usage: Mapping[str, Any] | None) -> Tokens | None:
@@ -97,10 +116,26 @@ def calls_in(events: Iterable[Event]) -> tuple[list[MeteredCall], bool]:
     return meter.calls(), meter.is_unseen
 
 
-async def spending_in(events: Iterable[Event], judged: Iterable[MeteredCall], prices: Prices) -> Spending:
-    """The spending of a repeat, from its events and the model calls of its judges."""
-    calls, is_unseen = calls_in(events)
-    calls += judged
+def served_in(calls: Iterable[MeteredCall]) -> tuple[ServedModel, ...]:
+    """The versions of models that answered calls; calls whose responses name none are left out."""
+    ordered = sorted(calls, key=lambda call: (-1 if call.turn is None else call.turn, call.number))
+    return served_models(
+        ServedModel(
+            call.payer,
+            call.model if call.is_requested else "",
+            call.version,
+            call.metric,
+            replayed=int(call.is_replayed),
+            turn=call.turn,
+            call=call.number,
+        )
+        for call in ordered
+        if call.version and not call.model.startswith(SCRIPTED_PREFIX)
+    )
+
+
+async def spent_by(calls: Collection[MeteredCall], prices: Prices, *, is_unseen: bool = False) -> Spending:
+    """The spending of model calls; `is_unseen` where the agent may have made others that nobody saw."""
     if prices.need_table(call.model for call in calls if any(call.tokens)):
         # Importing it takes its time, in which other cases go on.
         await asyncio.to_thread(load_table)
@@ -115,6 +150,9 @@ class _Request:
     model: str
     at: datetime | None
     is_replayed: bool
+    turn: int | None
+    number: int
+    version: str = ""
     usage: Json = field(default_factory=dict)
     """The last reported value of each count; pieces of a response report cumulative counts."""
     failed: list[Tokens] = field(default_factory=list)
@@ -125,7 +163,17 @@ class _Request:
         last = tokens_of(self.usage)
         # A request that was refused costs nothing, as far as nobody tells of tokens.
         attempts = [] if self.has_failed and last is None else [last]
-        return MeteredCall(self.payer, self.model, (*self.failed, *attempts), self.is_replayed, self.at)
+        tokens = *self.failed, *attempts
+        return MeteredCall(
+            self.payer,
+            self.model,
+            tokens,
+            self.is_replayed,
+            self.at,
+            self.version,
+            self.turn,
+            self.number,
+        )
 
 
 class _Meter:
@@ -136,6 +184,7 @@ class _Meter:
         self._seen_turns: set[int | None] = set()
         self._hidden_turns: set[int | None] = set()
         self._lacks_some = False
+        self._numbers: Counter[tuple[Payer, int | None]] = Counter()
 
     def add(self, event: Event) -> None:
         self._at = _moment(event.data.get("timestamp")) or self._at
@@ -158,12 +207,18 @@ class _Meter:
             self._seen_turns.add(event.turn)
         payer: Payer = "agent" if is_agents else "simulated user"
         model, is_replayed = str(event.data.get("model") or ""), bool(event.data.get("replayed"))
-        self._requests[event.id] = _Request(payer, model, self._at, is_replayed)
+        number = self._next_number(payer, event.turn)
+        self._requests[event.id] = _Request(payer, model, self._at, is_replayed, event.turn, number)
+
+    def _next_number(self, payer: Payer, turn: int | None) -> int:
+        self._numbers[payer, turn] += 1
+        return self._numbers[payer, turn]
 
     def _continue(self, request: _Request, event: Event) -> None:
         request.is_replayed |= bool(event.data.get("replayed"))
         if event.kind == "model_response":
             request.usage |= event.usage or {}
+            request.version = str(event.data.get("model_version") or request.version)
             request.has_failed = False
         elif event.kind == "error" and event.data.get("retrying"):
             if (spent := tokens_of(event.usage)) is not None:
@@ -178,7 +233,11 @@ class _Meter:
         if event.usage is not None or model is not None:
             tokens = tokens_of(event.usage)
             is_replayed = bool(event.data.get("replayed"))
-            call = MeteredCall("agent", str(model or ""), (tokens,), is_replayed, self._at)
+            number = self._next_number("agent", event.turn)
+            name = str(model or "")
+            call = MeteredCall(
+                "agent", name, (tokens,), is_replayed, self._at, name, event.turn, number, is_requested=False
+            )
             self._reported.append((event.turn, call))
 
     def calls(self) -> list[MeteredCall]:

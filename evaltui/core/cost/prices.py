@@ -11,8 +11,8 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.config import OwnPrice
+from evaltui.core.model.events import SCRIPTED_PREFIX
 from evaltui.core.model.spending import Tokens
-from evaltui.core.trace.model_calls import SCRIPTED_PREFIX
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo

@@ -8,11 +8,13 @@ spelling of the data.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from evaltui.core.metrics.gemini_access import GeminiAccess
-from evaltui.core.metrics.metric import effective_threshold
+from evaltui.core.metrics.judges.judge import judge_options
+from evaltui.core.metrics.metric import CriterionError, effective_threshold
 from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES, info_of, is_own
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import (
@@ -30,6 +32,7 @@ from evaltui.core.model.json_values import (
     spelling_in,
     value_at,
 )
+from evaltui.core.model.model_ends import end_of
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     DANGLING_REFERENCE,
@@ -139,6 +142,31 @@ def _unusable(config: EvalConfig) -> Iterator[Finding]:
             why = ". ".join(part for part in (unmet.why.removeprefix(f"{name}: "), unmet.fix) if part)
             path = _path_of(config, metric)
             yield (path if function is None else ("custom_metrics", name, "code_config", "name")), why
+
+
+ENDING_MODEL = LintRule("ending-model", "A config names a model whose end is announced", blocks=False)
+
+
+@ENDING_MODEL.checks("config")
+def _ending_models(config: EvalConfig) -> Iterator[Finding]:
+    """The models that the config names; the default is google-adk's."""
+    for path, model in _named_models(config):
+        if (row := end_of(model)) is not None:
+            instead = f", successor {row.successor}" if row.successor else ""
+            source = f"{row.source}, {row.read}"
+            yield path, f"{model}: announced end {row.end}{instead} ({source}). Name another model"
+
+
+def _named_models(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    simulator = config.user_simulator_config
+    if simulator is not None and "model" in simulator.model_fields_set:
+        yield ("user_simulator_config", "model"), simulator.model
+    for metric in config.metrics():
+        with suppress(CriterionError):
+            options = judge_options(metric)
+            if "judge_model" in options.model_fields_set:
+                path = *_path_of(config, metric), "judge_model_options", "judge_model"
+                yield path, options.judge_model
 
 
 @UNKNOWN_KEY.checks("config")

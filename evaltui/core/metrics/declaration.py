@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from evaltui.core.metrics.judges.judge import JudgedMetric
 from evaltui.core.metrics.metric import Metric
+from evaltui.core.model.adk_defaults import default_models
 from evaltui.core.model.outcome import CallOp
 from evaltui.core.model.problems import JsonPath
 
@@ -131,7 +132,7 @@ JUDGE_MODEL = Option(
     ("judge_model_options", "judge_model"),
     "text",
     "The judge: a Gemini model, or your function as module:callable.",
-    default="gemini-2.5-flash",
+    default=default_models().judge,
 )
 SAMPLES = Option(
     ("judge_model_options", "num_samples"),

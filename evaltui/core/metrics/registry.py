@@ -61,7 +61,7 @@ def is_own(name: str) -> bool:
 
 
 def is_known(metric: EvalMetric) -> bool:
-    """Whether there is such a metric; only one that there is may be optional."""
+    """Whether a metric exists; only an existing metric may be optional."""
     return (
         metric.metric_name in METRICS
         or metric.custom_function_path is not None

@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from .adk_defaults import default_models
 from .answer_rule import AnswerRule
 from .arg_rule import ArgRule
 from .base_model import DataModel
@@ -42,8 +43,9 @@ class SimulatorConfig(DataModel):
 
     type: _SimulatorType = "llm_backed"
     """`llm_audio` is not supported."""
-    model: StrictStr = "gemini-2.5-flash"
-    """A model that google-genai reaches, or `module:callable`, a custom function from prompt to answer."""
+    model: StrictStr = default_models().simulated_user
+    """One that google-genai reaches, or `module:callable`, a function of the user's from prompt to answer.
+    By default that of the installed google-adk."""
     model_configuration: dict[str, Any] = Field(
         default_factory=lambda: {"thinking_config": {"include_thoughts": True, "thinking_budget": 10240}}
     )
@@ -218,7 +220,7 @@ class EvalMetric(_Camel):
     """`module.function` of a custom metric; None for a built-in one."""
     # ADK has no such field in what functions receive.
     interval: Interval | None = Field(default=None, exclude=True)
-    """The scores that it may give, where the config says so."""
+    """The possible scores, if the config has them."""
     definition: DefinedMetric | None = Field(default=None, exclude=True)
     """The metric as a config of agents-cli defines it; None for every other metric."""
 
@@ -300,6 +302,19 @@ class TaggedCase(_Strict):
     """Tags by which the case can be selected, and is counted in reports."""
 
 
+class ImportedSource(_Strict):
+    """A file of another tool whose rows or tests are cases of a set."""
+
+    source: StrictStr
+    """The path of the file, relative to the folder of the config."""
+    set: StrictStr
+    """The id of the set."""
+    map: dict[StrictStr, StrictStr | list[StrictStr]] = Field(default_factory=dict)
+    """Paths of rows by field of a case; empty for a suite, which needs none."""
+    cases: dict[StrictStr, StrictStr] = Field(default_factory=dict)
+    """Digests of the cases as they were imported, by case id."""
+
+
 PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
 
 
@@ -343,9 +358,7 @@ class EvaltuiBlock(_Strict):
     criteria: dict[str, Threshold | OwnCriterion] = Field(default_factory=dict)
     """Metrics that ADK does not have, by name."""
     optional: list[StrictStr] = Field(default_factory=list)
-    """Metrics that, where they cannot be evaluated, do not keep a case from passing. What they raise is an
-    error as any other.
-    """
+    """Metrics that need not be evaluated for a case to pass; their errors count as any others."""
     metrics_to_run: SkipJsonSchema[dict[StrictStr, DefinedMetric]] = Field(default_factory=dict)
     """Metrics of a config of agents-cli, by name. No other config has them."""
     rules: list[ArgRule] = Field(default_factory=list)
@@ -356,6 +369,8 @@ class EvaltuiBlock(_Strict):
     """Marks on turns; the last mark of a turn applies."""
     tags: list[TaggedCase] = Field(default_factory=list)
     """Tags of cases, which do not affect scoring."""
+    imports: list[ImportedSource] = Field(default_factory=list)
+    """Files that cases were imported from, which do not affect scoring."""
     repeats: Repeats = Field(default_factory=Repeats)
     """Number of runs of each case."""
     thoughts: Literal["ignore", "score"] = "ignore"
@@ -430,10 +445,10 @@ class EvalConfig(_Camel):
         return tags_by_case(entries, eval_set_id)
 
     def scoring(self) -> dict[str, Any]:
-        """The settings that cases are scored by, as JSON without defaults, tags and paths."""
+        """The settings that cases are scored by, as JSON without defaults, tags, imports and paths."""
         metrics = {name: metric.anywhere for name, metric in self.evaltui.metrics_to_run.items()}
-        untagged = self.evaltui.model_copy(update={"tags": [], "metrics_to_run": metrics})
-        return self.model_copy(update={"evaltui": untagged}).model_dump(mode="json", exclude_defaults=True)
+        scored = self.evaltui.model_copy(update={"tags": [], "imports": [], "metrics_to_run": metrics})
+        return self.model_copy(update={"evaltui": scored}).model_dump(mode="json", exclude_defaults=True)
 
 
 def _defined(name: str, definition: DefinedMetric, criterion: float | BaseCriterion | None) -> EvalMetric:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, StrictStr
 from pydantic.alias_generators import to_camel
 
+from .adk_defaults import default_models
 from .base_model import DataModel
 from .config import BaseCriterion
 from .content import GenaiType
@@ -44,8 +45,9 @@ class JudgeModelOptions(DataModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
-    judge_model: StrictStr = "gemini-2.5-flash"
-    """A Gemini model, or `module:callable`, a custom function from prompt to answer."""
+    judge_model: StrictStr = default_models().judge
+    """A Gemini model or, as `module:callable`, a function that takes the prompt and returns the answer. By
+    default that of the installed google-adk."""
     judge_model_config: Annotated[Any, GenaiType("GenerateContentConfig")] | None = None
     """Generation settings of a Gemini model; None for its defaults."""
     num_samples: int = Field(default=5, ge=1)

@@ -7,12 +7,12 @@ Turns without expectations are not checked; see `UNSPECIFIED`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, field_of, indexed_objects, spelling_in
+from evaltui.core.model.json_values import camel, field_of, indexed_objects, list_at, spelling_in
 from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
 from evaltui.text.values import show_value
 
@@ -20,22 +20,44 @@ Json = dict[str, Any]
 
 OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}
-"""Under `OWN_KEY` of a case: absent responses and calls of its turns are not checked."""
+"""The value of `OWN_KEY` in a case whose absent responses and calls are not checked."""
+CHECKED = {"unspecified": "checked"}
+"""The opposite, under `OWN_KEY` of a dataset's case: they are expectations, as in ADK."""
+OF_CASE, OF_SET = "case", "set"
+"""Members under `OWN_KEY` of a dataset's case: what the format has no place for, of the eval case and, at the
+first case, of its set. Turns are named by their index, rubrics by their id."""
 ORIGINAL = "dataset_case"
 """Under `OWN_KEY` of a case of a dataset, never in a file: what functions of agents-cli read of it."""
 
-_CASE_KEYS = (
-    "eval_case_id",
-    "prompt",
-    "reference",
-    "reference_trajectory",
-    "conversation_history",
-    "agent_data",
-    "user_scenario",
-    "session_inputs",
-    "rubric_groups",
-)
+# The members of a dataset's case that an eval case has a place for.
+_PLACES: Json = {
+    "eval_case_id": ...,
+    "prompt": ...,
+    "reference": {"response": ...},
+    "reference_trajectory": ...,
+    "conversation_history": [{"author": ..., "content": ...}],
+    "agent_data": {
+        "turns": [{"turn_index": ..., "events": [{"author": ..., "content": ..., "state_delta": ...}]}]
+    },
+    "user_scenario": {"starting_prompt": ..., "conversation_plan": ...},
+    "session_inputs": {"app_name": ..., "user_id": ..., "state": ...},
+    "rubric_groups": {
+        "*": {"rubrics": [{"rubric_id": ..., "content": {"property": {"description": ...}}, "type": ...}]}
+    },
+    OWN_KEY: ...,
+}
 _RECORDED_KEYS = ("responses", "intermediate_events")
+_OF_GOOGLE = (*_PLACES, *_RECORDED_KEYS, "system_instruction", "agent_info", "interactions_data_source")
+_OF_EVAL_CASES = (
+    "eval_id",
+    "conversation",
+    "conversation_scenario",
+    "session_input",
+    "rubrics",
+    "final_session_state",
+    "creation_timestamp",
+)
+_RESERVED = {spelling for name in (*_OF_GOOGLE, *_OF_EVAL_CASES) for spelling in (name, camel(name))}
 _DATASET_ONLY_KEYS = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
 _MAX_VALUE_LENGTH = 100
@@ -58,7 +80,9 @@ def without_original(case: Json) -> Json:
     own = case.get(OWN_KEY)
     if not isinstance(own, dict) or ORIGINAL not in own:
         return case
-    return {**case, OWN_KEY: {name: value for name, value in own.items() if name != ORIGINAL}}
+    rest = {name: value for name, value in own.items() if name != ORIGINAL}
+    others = {name: value for name, value in case.items() if name != OWN_KEY}
+    return {**case, OWN_KEY: rest} if rest else others
 
 
 def is_dataset(data: Any) -> bool:
@@ -79,7 +103,8 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
         problems += (replace(problem, path=(key, index, *problem.path)) for problem in of_case)
         if isinstance(case, dict):
             cases.append(converted)
-    return {"eval_set_id": name, "name": name, "eval_cases": cases}, problems
+    members = next((of_set for _, case in indexed_objects(data[key]) if (of_set := _own(case, OF_SET))), {})
+    return {"eval_set_id": name, "name": name} | members | {"eval_cases": cases}, problems
 
 
 def case_ids(cases: Sequence[Any]) -> list[str]:
@@ -153,6 +178,12 @@ def is_recorded(case: Json) -> bool:
     return _Case(case).is_recorded
 
 
+def has_runs(data: Any) -> bool:
+    """Whether an agent was run with a case of a dataset, or its responses are there."""
+    cases = indexed_objects(data[spelling_in("eval_cases", data)])
+    return any(is_recorded(case) or bool(field_of(case, "responses")) for _, case in cases)
+
+
 class RecordedCase(NamedTuple):
     """A case with a recorded run."""
 
@@ -176,19 +207,99 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
             yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
 
 
+def columns(case: Json) -> Json:
+    """The members of a case that neither format knows, such as columns of the user's own; both keep them."""
+    return {name: value for name, value in case.items() if name not in _RESERVED}
+
+
+def other_members(eval_case: Json) -> Json:
+    """The members of an eval case that google-adk does not know, without those of evaltui."""
+    names = {OWN_KEY, *_OF_EVAL_CASES, *map(camel, _OF_EVAL_CASES)}
+    return {name: value for name, value in eval_case.items() if name not in names}
+
+
 def left_out_warnings(data: Any) -> Iterator[Problem]:
-    """Warnings about keys of a dataset, with their values, that an eval set does not have."""
+    """Warnings for the members of a dataset that an eval set has no place for, with their values."""
     if not is_dataset(data):
         return
     key = spelling_in("eval_cases", data)
-    converted = {spelling for name in _CASE_KEYS for spelling in (name, camel(name))}
+    for name in (name for name in data if name != key):
+        yield _left_out((name,), data[name])
     for index, case in indexed_objects(data[key]):
-        for name in (name for name in case if name not in converted):
-            is_actual = name in _RECORDED_KEYS or name in map(camel, _RECORDED_KEYS)
-            why = "actual, not expected" if is_actual else "an eval set has no place for it"
-            yield Problem.warning(
-                (key, index, name), f"{why}; left out: {show_value(case[name], _MAX_VALUE_LENGTH)}"
-            )
+        is_actual = is_recorded(case)
+        for path, value in _without_place(case, _PLACES, ()):
+            if path[0] in _RESERVED and not (is_actual and path[0] == spelling_in("agent_data", case)):
+                yield _left_out((key, index, *path), value)
+        if is_actual:
+            yield _left_out((key, index, spelling_in("agent_data", case)), field_of(case, "agent_data"))
+
+
+def _left_out(path: JsonPath, value: Any) -> Problem:
+    names = {*_RECORDED_KEYS, *map(camel, _RECORDED_KEYS), "agent_data", "agentData"}
+    why = "actual, not expected" if path[-1] in names else "an eval set has no place for it"
+    return Problem.warning(path, f"{why}; left out: {show_value(value, _MAX_VALUE_LENGTH)}")
+
+
+def _without_place(data: Any, places: Any, path: JsonPath) -> Iterator[tuple[JsonPath, Any]]:
+    """The members that have no place in `places`, each with its path."""
+    if isinstance(data, dict) and isinstance(places, dict):
+        spellings = {spelling: place for name, place in places.items() for spelling in (name, camel(name))}
+        for name, value in data.items():
+            place = spellings.get(name, places.get("*"))
+            if place is None:
+                yield (*path, name), value
+            else:
+                yield from _without_place(value, place, (*path, name))
+    elif isinstance(data, list) and isinstance(places, list):
+        for index, item in enumerate(data):
+            yield from _without_place(item, places[0], (*path, index))
+
+
+def by_name(items: list[Any]) -> dict[str, Json]:
+    """The turns or rubrics of a list by the names that they have under `OWN_KEY`."""
+    return {str(field_of(item, "rubric_id") or index): item for index, item in indexed_objects(items)}
+
+
+def add_kept(value: Json, members: Json) -> None:
+    """Adds to an eval case, or a part of it, what evaltui keeps of it.
+
+    Anything that the dataset states otherwise stays as stated: it may have been changed since.
+    """
+    for name, item in members.items():
+        stated = value.get(name)
+        if isinstance(stated, list) and isinstance(item, dict):
+            entries = by_name(stated)
+            for key, entry in item.items():
+                if key in entries and isinstance(entry, dict):
+                    add_kept(entries[key], entry)
+        elif name in _STATED:
+            if _STATED[name](stated) == _STATED[name](item):
+                value[name] = item
+        elif stated is None:
+            value[name] = item
+        elif isinstance(stated, dict) and isinstance(item, dict):
+            add_kept(stated, item)
+
+
+def _own(case: Json, name: str) -> Json:
+    """A member of what evaltui keeps at a case; empty where there is none."""
+    value = field_of(field_of(case, OWN_KEY), name)
+    return value if isinstance(value, dict) else {}
+
+
+def _calls_in(data: Any) -> list[Json]:
+    """The calls in intermediate data of either shape."""
+    data = data if isinstance(data, dict) else {}
+    uses, events = (list_at(data, (spelling_in(name, data),)) for name in ("tool_uses", "invocation_events"))
+    of_events = [call for event in events for call in calls_of(field_of(event, "content"))]
+    return [*uses, *of_events]
+
+
+# Of these members, what a dataset states: they are kept whole, and count as long as it states that.
+_STATED: Mapping[str, Callable[[Any], Any]] = {
+    "intermediate_data": _calls_in,
+    "final_response": lambda content: _texts(content_of(content) or {"parts": []}),
+}
 
 
 class _Case:
@@ -216,7 +327,10 @@ class _Case:
             case["session_input"] = session
         if rubrics := [rubric for _, rubric in self.rubrics()]:
             case["rubrics"] = rubrics
-        return case | {OWN_KEY: {**UNSPECIFIED, ORIGINAL: self._original()}}
+        case |= columns(self._case)
+        add_kept(case, _own(self._case, OF_CASE))
+        is_checked = field_of(field_of(self._case, OWN_KEY), "unspecified") == CHECKED["unspecified"]
+        return case | {OWN_KEY: {**({} if is_checked else UNSPECIFIED), ORIGINAL: self._original()}}
 
     def _original(self) -> Json:
         """The members of the dataset's case that no run has written."""
@@ -326,7 +440,7 @@ class _Case:
         for group, value in (self._member("rubric_groups", dict) or {}).items():
             rubrics = value.get("rubrics") if isinstance(value, dict) else None
             for index, rubric in indexed_objects(rubrics if isinstance(rubrics, list) else []):
-                property_ = (field_of(rubric, "content") or {}).get("property")
+                property_ = field_of(field_of(rubric, "content"), "property")
                 text = property_.get("description") if isinstance(property_, dict) else None
                 where = (spelling_in("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):

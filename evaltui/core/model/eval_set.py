@@ -276,7 +276,7 @@ class EvalCase(_Open):
 
     @property
     def checks_unspecified(self) -> bool:
-        """Whether absent responses and calls of its turns are expectations, as in ADK."""
+        """Whether absent responses and calls of its turns are checked, as in ADK."""
         return checks_unspecified(self.model_extra or {})
 
     @property

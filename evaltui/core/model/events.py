@@ -42,6 +42,8 @@ EXPECTATION = "an expectation"
 
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
 # that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.
+SCRIPTED_PREFIX = "scripted"
+"""Beginning of the names of stand-ins for models, which answer by rules, without network and cost."""
 SIMULATED_USER = "simulated user"
 
 Kind = Literal[

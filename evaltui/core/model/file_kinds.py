@@ -38,7 +38,8 @@ def is_eval_config(data: Any) -> bool:
     return "metrics_to_run" in data or isinstance(data.get("custom_metrics"), list)
 
 
-def _is_promptfoo(data: Any) -> bool:
+def is_promptfoo(data: Any) -> bool:
+    """Whether data is a config of promptfoo."""
     return isinstance(data, dict) and "providers" in data and bool(data.keys() & {"prompts", "tests"})
 
 
@@ -94,8 +95,8 @@ _KINDS = (
     ),
     FileKind(
         "a promptfoo config",
-        _is_promptfoo,
-        "evaltui does not read it; write its tests as eval cases, see `evaltui help cases`",
+        is_promptfoo,
+        "`evaltui import FILE --into SET` makes cases of its tests",
     ),
     FileKind(
         "an ADK session",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from evaltui.core.model.base_model import TextOrNull, keys_first
+from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, TextOrNull, keys_first
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Vote:
     """The verdict in the judge's own word, such as `valid`."""
     problem: TextOrNull = ""
     """Why the vote does not count; "" for one that counts."""
+    version: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
+    """The model that answered, as its response names it; "" where it names none."""
 
     _keys = keys_first("score", "label")
 
@@ -63,6 +65,8 @@ class JudgedBy:
     """Number of answers from a recording."""
     unasked: int = 0
     """Number of questions without an answer in a replay, which no judge was asked."""
+    versions: tuple[str, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
+    """Models that answered, as their responses name them, each once; none where they name none."""
 
     @property
     def live(self) -> int:

@@ -31,6 +31,7 @@ from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.judgement import JudgedBy, Judgement
+from evaltui.core.model.served import ServedModel
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
@@ -252,7 +253,7 @@ class TurnResult:
     intermediate: tuple[IntermediateDiff, ...] = ()
     """The texts of `unscored` aligned with the expected ones; empty for a case that expects none."""
     user: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """The message of a simulated user, which the case does not have."""
+    """The message of a simulated user; "" for other turns."""
     leaves_response: bool = field(default=False, metadata=LEFT_OUT_IF_EMPTY)
     """Whether the response is not checked, since its dataset has no reference."""
 
@@ -314,6 +315,8 @@ class RepeatResult:
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """Reason for the end of a simulated user's conversation; "" for other cases, and for an incomplete one.
     """
+    served: tuple[ServedModel, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
+    """Models that answered, as their responses name them; none where none names one."""
 
     _keys = keys_first("status", "error")
 

@@ -67,6 +67,11 @@ class StoredCase:
         """The case as JSON data, not cached."""
         return self._parsed() if self._value is None else self._value
 
+    @property
+    def eval_case_text(self) -> str:
+        """The case as JSON text in the EvalSet schema."""
+        return self.text
+
     def model(self) -> EvalCase:
         from evaltui.core.model.eval_set import EvalCase
 

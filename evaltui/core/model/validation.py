@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evaltui.core.model.content import Content, FunctionCall
-from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
+from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED, without_original
 from evaltui.core.model.eval_set import (
     EvalCase,
     EvalSet,
@@ -213,7 +213,8 @@ def _no_turns(case: EvalCase) -> Iterator[Finding]:
 
 @IGNORED_VALUE.checks("case")
 def _unsupported_checks(case: EvalCase) -> Iterator[Finding]:
-    if case.conversation != [] and OWN_KEY in (case.model_extra or {}) and case.checks_unspecified:
+    own = without_original(case.model_extra or {}).get(OWN_KEY)
+    if case.conversation != [] and own and case.checks_unspecified:
         yield (OWN_KEY,), f"ignored: only {json.dumps(UNSPECIFIED)} is supported"
 
 

@@ -223,6 +223,16 @@ class ModelCall:
     """The responses in the framework's format, several for a streamed answer."""
     error: Json | None = None
     """The error after the responses; None for none."""
+    served: str = ""
+    """The model that the responses name; "" where they name none."""
+    recorded: str = ""
+    """The day in UTC on which it was recorded, `2026-11-30`; "" in older recordings."""
+
+    @property
+    def version(self) -> str:
+        """The model that answered: `served`, in older recordings as the responses have it."""
+        versions = (response.get("model_version") for response in reversed(self.responses))
+        return self.served or next((name for name in versions if isinstance(name, str)), "")
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -6,15 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.events import SCRIPTED_PREFIX
 from evaltui.text.figures import counted
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import RepeatResult
-
-
-# Models whose name begins so are stand-ins: they answer by rules, without network and cost.
-SCRIPTED_PREFIX = "scripted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Event, Json, describe_response
+from evaltui.core.model.served import is_other_model
 from evaltui.core.trace.spans import Span
 from evaltui.text.figures import UNKNOWN, show_number
 from evaltui.text.lines import Line, cells
@@ -48,6 +49,12 @@ def model_of(span: Span) -> str:
     return str((event.data if event else {}).get("model") or "")
 
 
+def version_of(span: Span) -> str:
+    """The model that answered, as its response names it; "" where it names none."""
+    event = span.event("model_response")
+    return str((event.data if event else {}).get("model_version") or "")
+
+
 def span_body_line(span: Span, room: int, *, named: bool = True) -> Line:
     """The text of a span other than a turn, without its kind.
 
@@ -82,6 +89,9 @@ def span_body_line(span: Span, room: int, *, named: bool = True) -> Line:
 def _model(span: Span, name: str) -> Line:
     answered = span.event("model_response")
     line: Line = [(visible(name), ""), (" ", "")] if name else []
+    is_replayed = any(event.data.get("replayed") for event in span.events)
+    if not is_replayed and is_other_model(model_of(span), version := version_of(span)):
+        line += [(f"served by {visible(version)}", "warning"), (" ", "")]
     if failed := span.event("error"):
         return [*line, *_error(failed.data)]
     if answered is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from evaltui.core.model.json_values import indexed_objects, list_at
 from evaltui.core.model.modes import TurnMode
@@ -19,8 +19,9 @@ CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
-BlockList = Literal["turns", "rules", "answers", "tags"]
-BLOCK_LISTS: tuple[BlockList, ...] = get_args(BlockList)
+BlockList = Literal["turns", "rules", "answers", "tags", "imports"]
+BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "answers", "tags")
+"""The lists with entries that name a case."""
 
 
 CopiedReferences = Mapping[BlockList, Sequence[Entry]]
@@ -109,10 +110,35 @@ class References:
         self.append_entries("tags", new)
         self.remove_entries("tags", gone)
 
+    # Files that cases were imported from
+
+    @property
+    def _imports(self) -> list[dict[str, Any]]:
+        return [entry for _, entry in self.entries("imports")]
+
+    def imported(self, set_id: str, source: str) -> dict[str, Any] | None:
+        """The entry of a file that was imported into a set; None where it was not."""
+        names = source, set_id
+        return next((e for e in self._imports if (e.get("source"), e.get("set")) == names), None)
+
+    def put_import(self, entry: Entry) -> None:
+        """Adds the entry of an imported file, or replaces the one of its last import."""
+        if (last := self.imported(entry["set"], entry["source"])) is None:
+            self.append_entries("imports", [entry])
+        else:
+            last.update(entry)
+
+    def add_entries(self, name: BlockList, case: CaseRef, entries: Sequence[Entry]) -> None:
+        """Adds entries of a case that it has not, and no rule for an argument that has a rule of the case."""
+        present = [_subject(name, entry) for _, entry in self._of_case(name, case)]
+        names = {"set": case[0], "case": case[1]}
+        owned = [{**entry, **names} for entry in entries]
+        self.append_entries(name, [entry for entry in owned if _subject(name, entry) not in present])
+
     # Cases and sets that are renamed, moved, copied or deleted
 
     def rename_set(self, old: str, new: str) -> None:
-        for _, _, entry in self._every_entry():
+        for entry in (*(entry for _, _, entry in self._every_entry()), *self._imports):
             if entry.get("set") == old:
                 entry["set"] = new
 
@@ -198,3 +224,7 @@ class References:
             remove(self.config, (*path, index))
         if indices and not list_at(self.config, path):
             remove(self.config, path)
+
+
+def _subject(name: BlockList, entry: Entry) -> Any:
+    return (entry.get("tool"), entry.get("arg")) if name == "rules" else entry

@@ -20,6 +20,7 @@ from evaltui.text.figures import show_rate
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.views.matrix import cell_line, matrix_facts, plot_of, sum_rows, variant_changes
+from evaltui.views.variant_verdict import verdict_lines
 
 _MAX_CHARACTERS = 1_450_000
 # Glyphs of repeats that are shown one by one.
@@ -63,6 +64,7 @@ def html_matrix(report: MatrixReport) -> str:
             base=matrix.base,
             changes=variant_changes(matrix).items(),
             sums=sum_rows(matrix).items(),
+            verdicts=list(verdict_lines(matrix)),
             plot=_plot(matrix),
             sets=rows,
             bodies=[

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 from evaltui.core.model.datasets import RecordedCase, recorded_cases
 from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split_step
+from evaltui.core.model.json_values import spelling_in
+from evaltui.text.figures import counted
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import Held, spans_of_turns
 
@@ -19,13 +22,22 @@ _REMEDY = "agents-cli records no model calls, and tool calls under agent_data on
 def read_dataset(data: Json) -> Recorded:
     """The runs in a dataset as spans. Raises UnreadableTraceError where it has cases to be run only."""
     recorded = Recorded()
+    repeats: Counter[str] = Counter()
     for case in recorded_cases(data):
         authors = [event["author"] for turn in case.turns for event in turn.events]
-        held = Held(case.eval_case_id, authors[0], 0, {_CASE: case.eval_case_id})
+        repeats[case.eval_case_id] += 1
+        number = repeats[case.eval_case_id]
+        name = f"{case.eval_case_id}/{number}" if number > 1 else case.eval_case_id
+        held = Held(name, authors[0], 0, {_CASE: case.eval_case_id})
         recorded.spans += spans_of_turns(held, list(_events(case)), ())
+    unrecorded = len(data[spelling_in("eval_cases", data)]) - repeats.total()
     if not recorded.spans:
         raise UnreadableTraceError(
             "an EvaluationDataset without responses or agent_data of a run; `evaltui run` runs its cases"
+        )
+    if unrecorded:
+        recorded.warnings.append(
+            f"{counted(unrecorded, 'case')} without responses or agent_data of a run left out"
         )
     return recorded
 

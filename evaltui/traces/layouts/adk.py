@@ -71,6 +71,7 @@ def _model_call(attributes: Mapping[str, Any], conversation: str) -> Operation:
     return Operation(
         "model",
         name=str(model or ""),
+        version=str(either(response, "modelVersion") or ""),
         conversation=conversation,
         inputs=contents_of(_with_placeholders(request["contents"])) if "contents" in request else None,
         outputs=_answer(response, content),

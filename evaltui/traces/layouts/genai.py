@@ -97,6 +97,7 @@ def read_genai(span: OtelSpan) -> Operation | None:
     operation = Operation(
         kind,
         name=_name(kind, merged),
+        version=_text(merged.get("gen_ai.response.model")) if kind == "model" else "",
         agent=_text(merged.get("gen_ai.agent.name")),
         conversation=_text(merged.get("gen_ai.conversation.id")),
         error=_text(merged.get("error.type")),

@@ -124,6 +124,9 @@ def _message(item: Any, role: str) -> Json | None:
     if not isinstance(item, dict):
         return None
     inner = item.get("kwargs") if "lc" in item or item.get("type") == "constructor" else item.get("message")
+    if inner is None and "content" not in item and isinstance(item.get("type"), str):
+        # As LangChain's `messages_to_dict` writes it.
+        inner = item.get("data")
     if isinstance(inner, dict):
         kind = item["id"][-1] if isinstance(item.get("id"), list) and item["id"] else item.get("role")
         return _message({"role": kind, **inner}, role)
@@ -135,7 +138,9 @@ def _message(item: Any, role: str) -> Json | None:
     if is_placeholder(content) and not item.get("tool_calls"):
         return None
     parts = list(_parts(content))
-    for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")):
+    # OpenAI had one call in a message before it had several.
+    older = [item["function_call"]] if isinstance(item.get("function_call"), dict) else []
+    for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")) or older:
         parts += _call(call)
     if all(part.get("thought") for part in parts) and any(map(_lacks_text, _list(content))):
         return None

@@ -27,6 +27,8 @@ class Operation:
     kind: OperationKind
     name: str = ""
     """Name of the agent, the tool or the model."""
+    version: str = ""
+    """The model that the response names; "" where the span names none."""
     agent: str = ""
     """Who did it, where the span says so."""
     conversation: str = ""
@@ -66,6 +68,9 @@ class Operation:
     """Remedy for content that is not here, a sentence without its dot."""
 
 
+_TEXTS = ("name", "version", "agent", "instruction", "tools", "config", "call_id", "calls_tools", "error")
+
+
 @dataclass(frozen=True)
 class Layout:
     """The names of attributes in one convention, declared by its module."""
@@ -91,7 +96,7 @@ def prefer(first: Operation, second: Operation) -> Operation:
     first.lacks_attachment |= second.lacks_attachment
     if second.is_cut and not first.is_cut:
         first.is_cut, first.remedy = True, second.remedy
-    for name in ("name", "agent", "instruction", "tools", "config", "call_id", "calls_tools", "error"):
+    for name in _TEXTS:
         if not getattr(first, name):
             setattr(first, name, getattr(second, name))
     return first

@@ -20,6 +20,7 @@ from evaltui.tui.widgets.writer import Folding, Lines, Page
 from evaltui.views.comparison import (
     KIND_ROLES,
     change_row,
+    served_lines,
     spent_rows,
     unfinished_runs,
     verdicts_line,
@@ -66,8 +67,12 @@ def spent_line(compared: ComparedRuns) -> Line:
     if (pairs := compared.comparison.paired).cases:
         role = "error" if pairs.is_worse(compared.comparison.alpha) else ""
         facts.append([(str(pairs), role)])
+    facts += (served := [[(line.strip(), "warning")] for line in served_lines(compared.comparison)])
     changed = "; ".join(map(visible, compared.between))
-    facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
+    if changed:
+        facts.append([("changed ", "muted"), (changed, "")])
+    elif not served:
+        facts.append([("no other changes found", "muted")])
     facts += [[(f"{row.name} ", "muted"), (row.figures, "")] for row in spent_rows(compared.comparison)]
     for words, _ in unfinished_runs(compared.base.summary, compared.candidate.summary):
         facts.append([(words, "warning")])
@@ -139,6 +144,8 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     what: Line = [("…" if why is None else visible(why), "muted")]
     if row.reasons:
         what = [(row.reasons, "")]
+    elif row.served:
+        what = [(f"{row.served}  ", "warning"), *what]
     elif why == "" and not columns.score:
         what = moved
     return join_ends([*left, *what], right, width, least=cells(left) + _MIN_WHY)
@@ -181,6 +188,8 @@ def write_change(page: Page, change: CaseChange) -> None:
     page.ends(outcomes, [("   ".join(spent), "muted")])
     if row.reasons:
         page.text([(row.reasons, "warning")])
+    for served in change.served:
+        page.text([(visible(served.in_words), "warning")])
     if row.evidence:
         page.text([(f"{row.evidence} by its repeats (Fisher's exact test)", "muted")])
     line: Line = []

@@ -434,7 +434,7 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
         if row is None:
             page.row(("Reading the run…", "muted"))
         else:
-            write_run_preview(page, row, self._runs.failures_of(row), datetime.now(UTC), height)
+            write_run_preview(page, row, self._runs.details_of(row), datetime.now(UTC), height)
 
     def result_of(self, match: Path) -> tuple[Path, str]:
         return match, self._title(match)

@@ -44,7 +44,7 @@ from evaltui.tui.widgets.writer import (
     write_json,
 )
 from evaltui.views.cause import place_of
-from evaltui.views.judged import answers_text, cut_block, judge_findings, judge_line, mark
+from evaltui.views.judged import answers_text, cut_block, judge_findings, judge_line, judge_name, mark
 from evaltui.views.repeats import repeat_rows, repeat_title
 from evaltui.views.result import detailed_turns, error_rows, gating_metrics, informational_rows, turn_facts
 from evaltui.views.rows import Row, cut_middle, outermost_name, scored_response, state_rows, text_rows
@@ -137,7 +137,7 @@ def _judge(page: Page, metric: MetricResult) -> Line:
     if judge is None:
         return []
     is_detailed = page.width >= ROOMY_WIDTH or judge.answered < judge.asked or judge.replayed
-    return [(f"judge {visible(judge.model)}{f', {answers_text(judge)}' if is_detailed else ''}", "muted")]
+    return [(f"judge {judge_name(judge)}{f', {answers_text(judge)}' if is_detailed else ''}", "muted")]
 
 
 def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) -> None:

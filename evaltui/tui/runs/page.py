@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from evaltui.core.model.outcome import Status
 from evaltui.core.statistics import wilson
-from evaltui.runs.listing import FailedCase, RunRow
+from evaltui.runs.listing import RunRow
 from evaltui.text.figures import (
     counted,
     short_list,
@@ -28,24 +28,25 @@ from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.run import duration_text, rate_bar, rate_figure, selection_text
+from evaltui.workbench.runs.run_list import RunDetails
 from evaltui.workbench.state import scale_to_shares
 
 _MIN_WIDTH_BESIDE = 60
 
 
-def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
-    """Writes the cases of a run that did not pass, each with the reason, and the run's facts below; `failed`
-    is None while it is being read."""
+def write_side(page: Page, row: RunRow, details: RunDetails | None, height: int) -> None:
+    """Writes the cases of a run that did not pass, each with the reason, and the run's facts below; `details`
+    are None while they are being read."""
     facts = Page(page.width)
-    write_run(facts, row)
+    write_run(facts, row, details)
     if not row.problem:
-        _write_failures(page, row, failed, height - len(facts.lines) - 1)
+        _write_failures(page, row, details, height - len(facts.lines) - 1)
         page.blank()
     page.lines += facts.lines
 
 
 def write_run_preview(
-    page: Page, row: RunRow, failed: Sequence[FailedCase] | None, now: datetime, height: int
+    page: Page, row: RunRow, details: RunDetails | None, now: datetime, height: int
 ) -> None:
     """Writes a run in `height` lines: its time, its counts, the failed cases; then its facts."""
     moment: Line = [(f"{show_moment(row.started, now)}   {duration_text(row, now)}", "muted")]
@@ -68,16 +69,16 @@ def write_run_preview(
         selected,
     )
     page.blank()
-    _write_failures(page, row, failed, height)
+    _write_failures(page, row, details, height)
     facts = Page(page.width)
-    write_run(facts, row)
+    write_run(facts, row, details)
     if len(page.lines) + 1 + len(facts.lines) <= height:
         page.blank()
         page.lines += facts.lines
 
 
-def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
-    if failed is None:
+def _write_failures(page: Page, row: RunRow, details: RunDetails | None, height: int) -> None:
+    if details is None:
         page.row(("Reading the run…", "muted"))
         return
     count = row.totals.cases - row.totals.passed
@@ -87,7 +88,7 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
         return
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0
-    for case in failed:
+    for case in details.failures:
         part = Page(page.width)
         part.row(glyph(case.status), (f" {visible(case.eval_id)}", ""))
         part.block([(visible(case.why), "muted")], 2)
@@ -101,8 +102,10 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
         )
 
 
-def write_run(page: Page, row: RunRow) -> None:
+def write_run(page: Page, row: RunRow, details: RunDetails | None) -> None:
     """Writes the facts of a run: its cases, model, config, and whether the agent has changed."""
+    for note in details.notes if details else ():
+        page.labelled("note", [(visible(note), "warning")])
     page.labelled("log", [(visible(row.id), "muted")])
     if row.problem:
         page.labelled("problem", [(visible(row.problem), "error")])

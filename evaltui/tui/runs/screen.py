@@ -28,7 +28,7 @@ from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.messages import RunsRead
-from evaltui.workbench.runs.run_list import RunList, RunTarget, refuses_to_resume
+from evaltui.workbench.runs.run_list import RunDetails, RunList, RunTarget, refuses_to_resume
 from evaltui.workbench.workbench import Workbench
 
 # The width from which on the failures of the current run stand at the right.
@@ -132,12 +132,15 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         if self.size.width < _MIN_WIDTH_WITH_SIDE or path is None or (row := self._runs.row(path)) is None:
             return
         height = self.query_one("#runs-side").size.height
-        write_side(page, row, None if row.problem else self._runs.failures_of(row), height)
+        write_side(page, row, self._details_of(row), height)
 
     def _write_run(self, page: Page) -> None:
         path = self.rows.current
         if path is not None and (row := self._runs.row(path)) is not None:
-            write_run(page, row)
+            write_run(page, row, self._details_of(row))
+
+    def _details_of(self, row: RunRow) -> RunDetails | None:
+        return None if row.problem else self._runs.details_of(row)
 
     # Actions
 

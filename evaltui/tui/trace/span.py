@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import SCRIPTED_PREFIX, Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.graph import AgentUse, Graph, graph_of
-from evaltui.core.trace.model_calls import SCRIPTED_PREFIX
-from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of
+from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of, version_of
 from evaltui.core.trace.spans import Request, Span, request_of
 from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
@@ -81,6 +80,7 @@ def _span_facts(span: Span) -> list[tuple[str, str]]:
     origin = answer_summary(answered.content) if answered is not None and answered.content else ""
     facts = [
         ("agent", visible(span.agent) if span.kind != "agent" else ""),
+        ("served by", "" if _name_of(span).startswith(SCRIPTED_PREFIX) else visible(version_of(span))),
         ("tokens", tokens),
         ("response", visible(origin)),
         ("recording", _recording_text(span)),

@@ -10,7 +10,7 @@ from operator import is_
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.datasets import OWN_KEY
+from evaltui.core.model.datasets import OWN_KEY, without_original
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import EvalSetError, JsonPath
@@ -245,7 +245,7 @@ def _moment(timestamp: float) -> str:
 def _unknown_rows(source: RowSource) -> Iterator[Row]:
     # A mark of the format, which the case shows as what is not checked.
     marks = () if source.editor.checks_unspecified else (OWN_KEY,)
-    for key, value in unknown_fields(source.editor.value, (*_KNOWN_KEYS, *marks)):
+    for key, value in unknown_fields(without_original(source.editor.value), (*_KNOWN_KEYS, *marks)):
         path = (*source.editor.path, key)
         shown = json.dumps(value, ensure_ascii=False)
         row_id = ("extra", "unknown", key)

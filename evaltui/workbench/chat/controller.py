@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.conversation.waiting import WaitingCall
-from evaltui.core.cost.metering import spending_in
+from evaltui.core.cost.metering import calls_in, spent_by
 from evaltui.core.cost.prices import Prices
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
@@ -272,7 +272,8 @@ class ChatController:
     async def _price(self, turns: list[ChatTurn]) -> None:
         prices = Prices(self._agent.settings.prices)
         for turn in turns:
-            self._priced[turn] = await spending_in(turn.events, (), prices)
+            calls, is_unseen = calls_in(turn.events)
+            self._priced[turn] = await spent_by(calls, prices, is_unseen=is_unseen)
         self._messages.publish(ChatProgressed())
 
     async def close(self) -> None:

@@ -46,12 +46,7 @@ _MANY_CASES = 1000
 class Outcomes:
     """The result and the trace of every case that was run."""
 
-    def __init__(
-        self,
-        agent: AgentState,
-        sets: OpenSets,
-        messages: Messages,
-    ) -> None:
+    def __init__(self, agent: AgentState, sets: OpenSets, messages: Messages) -> None:
         self.results = Results()
         """The shown results."""
         self.traces = Traces(self.results.get, messages)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_files import FilesNow
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
     FailedCase,
@@ -21,8 +23,10 @@ from evaltui.runs.listing import (
     run_differences,
     stored_runs,
 )
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.text.keys import key_of
+from evaltui.views.served import other_models
 from evaltui.workbench.agent.background import Lookups
 from evaltui.workbench.messages import Messages, RunsRead
 
@@ -35,6 +39,15 @@ class Side(NamedTuple):
 
     path: Path
     title: str
+
+
+class RunDetails(NamedTuple):
+    """The details of a run, for which its cases are read."""
+
+    failures: tuple[FailedCase, ...] = ()
+    """The first cases that did not pass."""
+    notes: tuple[str, ...] = ()
+    """Models that another one answered for."""
 
 
 class Sides(NamedTuple):
@@ -70,8 +83,8 @@ class RunList:
         self._files: FilesNow | None = None
         self._rows = Lookups(self._read_row, messages, RunsRead)
         # By run and how many of its cases were done.
-        self._failures = Lookups[tuple[Path, int], tuple[FailedCase, ...]](
-            lambda key: failures(key[0], _MAX_FAILURES), messages, RunsRead, at_once=1
+        self._details = Lookups[tuple[Path, int], RunDetails](
+            lambda key: _read_details(key[0]), messages, RunsRead, at_once=1
         )
 
     async def load(self) -> None:
@@ -119,14 +132,14 @@ class RunList:
             self._rows.outdate(path)
             self._rows.get(path)
 
-    def failures_of(self, row: RunRow) -> Sequence[FailedCase] | None:
-        """The first cases of a run that did not pass; None while they are being read."""
-        return self._failures.get((row.path, row.totals.cases))
+    def details_of(self, row: RunRow) -> RunDetails | None:
+        """The details of a run; None while they are being read."""
+        return self._details.get((row.path, row.totals.cases))
 
     async def close(self) -> None:
         """Cancels the reading."""
         await self._rows.close()
-        await self._failures.close()
+        await self._details.close()
 
     # In a thread
 
@@ -136,6 +149,15 @@ class RunList:
 
     def _read_row(self, path: Path) -> RunRow:
         return read_row(path, self._names.get(run_id(path), ()), self._files)
+
+
+def _read_details(path: Path) -> RunDetails:
+    """In a thread."""
+    notes: tuple[str, ...] = ()
+    with suppress(OSError, ValueError):
+        if not path.name.endswith(ADK_SUFFIX):
+            notes = tuple(other_models(case.summary for case in RunFile(path).cases))
+    return RunDetails(failures(path, _MAX_FAILURES), notes)
 
 
 def refuses_to_resume(row: RunRow) -> str | None:

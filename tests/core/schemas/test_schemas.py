@@ -265,7 +265,8 @@ def test_configs(seeds):
 
 
 def test_the_examples_are_accepted():
-    assert validate_eval_set(SET)[1] == []
+    (problem,) = validate_eval_set(SET)[1]
+    assert problem.message.startswith("not compared: ")
     assert validate_config(CONFIG)[1] == []
     for schema in (SETS, CONFIGS):
         Draft7Validator.check_schema(schema.schema)

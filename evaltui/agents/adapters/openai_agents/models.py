@@ -49,12 +49,28 @@ _TRANSPORT_SETTINGS = (
 
 # The run that the current task works for; its `agent` is the name of the running agent.
 current_run: ContextVar[Any] = ContextVar("evaltui_agents_run", default=None)
+# Gets the models that the provider's responses name while a model is asked: the SDK's response has none.
+_served: ContextVar[list[str] | None] = ContextVar("evaltui_agents_served", default=None)
+_VERSION = "model_version"
 
 
 @functools.cache
 def watch_models() -> None:
     """Wraps models, also of classes that are defined later."""
     wrap_methods(Model, {"get_response": _watched, "stream_response": _watched_stream})
+    wrap_methods(Model, {"_fetch_response": _fetching})
+
+
+def _fetching(fetch_response: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    @functools.wraps(fetch_response)
+    async def watched(self: Model, *args: Any, **kwargs: Any) -> Any:
+        response = await fetch_response(self, *args, **kwargs)
+        served, version = _served.get(), getattr(response, "model", None)
+        if served is not None and isinstance(version, str):
+            served.append(version)
+        return response
+
+    return watched
 
 
 def _watched(get_response: Callable[..., Awaitable[ModelResponse]]) -> Callable[..., Any]:
@@ -64,9 +80,24 @@ def _watched(get_response: Callable[..., Awaitable[ModelResponse]]) -> Callable[
         ask = functools.partial(get_response, self, *args, **kwargs)
         if is_same_request(self, arguments.get("input")):
             return await ask()
-        return await ask_model(_call(self, arguments), ask, _FORM)
+        return await ask_model(_call(self, arguments), functools.partial(_with_version, ask), _FORM)
 
     return watched
+
+
+async def _with_version(ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
+    served: list[str] = []
+    token = _served.set(served)
+    try:
+        response = await ask()
+    finally:
+        _served.reset(token)
+    return _as_served(response, served[-1] if served else "")
+
+
+def _as_served(response: ModelResponse, version: str) -> ModelResponse:
+    setattr(response, _VERSION, version)
+    return response
 
 
 def _call(model: Model, arguments: dict[str, Any]) -> ModelCall:
@@ -92,7 +123,10 @@ def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Calla
 
         async def ask() -> ModelResponse:
             events.extend([event async for event in stream_response(self, *args, **kwargs)])
-            return _streamed(events)
+            response = _streamed(events)
+            # Of a model without the Responses API, the SDK names the requested one.
+            named = _completed_in(events).model
+            return _as_served(response, named if named != model_name(self) else "")
 
         try:
             response = await ask_model(_call(self, arguments), ask, _FORM)
@@ -154,11 +188,17 @@ def _declaration(tool: Any) -> Json:
 
 def _streamed(events: list[Any]) -> ModelResponse:
     """The response of a stream. Raises _UnfinishedStreamError where it has none."""
+    response = _completed_in(events)
+    output = response.output or [event.item for event in events if _is_done(event)]
+    return ModelResponse(output=output, usage=_streamed_usage(response), response_id=response.id)
+
+
+def _completed_in(events: list[Any]) -> Response:
+    """The completed response of a stream. Raises _UnfinishedStreamError where it has none."""
     last = next((event for event in reversed(events) if isinstance(event, ResponseCompletedEvent)), None)
     if last is None:
         raise _UnfinishedStreamError("the model's stream ended without a completed response")
-    output = last.response.output or [event.item for event in events if _is_done(event)]
-    return ModelResponse(output=output, usage=_streamed_usage(last.response), response_id=last.response.id)
+    return last.response
 
 
 def _is_done(event: Any) -> bool:
@@ -224,7 +264,13 @@ def _write(response: ModelResponse) -> Json:
         "output": [item | {"call_id": ""} if "call_id" in item else item for item in items],
         "usage": _USAGE.dump_python(response.usage, mode="json"),
         "response_id": response.response_id,
+        **_version_of(response),
     }
+
+
+def _version_of(response: ModelResponse) -> Json:
+    version = getattr(response, _VERSION, "")
+    return {_VERSION: version} if version else {}
 
 
 def _call_part(item: Json) -> Json:
@@ -235,16 +281,17 @@ def _call_part(item: Json) -> Json:
 def _read(data: Json) -> ModelResponse:
     ids = iter([part["function_call"]["id"] for part in data["content"]["parts"]])
     items = [item | {"call_id": next(ids)} if "call_id" in item else item for item in data["output"]]
-    return ModelResponse(
+    response = ModelResponse(
         output=[_OUTPUT.validate_python(item) for item in items],
         usage=_USAGE.validate_python(data["usage"]),
         response_id=data["response_id"],
     )
+    return _as_served(response, data.get(_VERSION, ""))
 
 
 def _describe(response: ModelResponse) -> Described:
     parts = [part for content in output_contents(output_of(response)) for part in content["parts"]]
-    return Described({"role": "model", "parts": parts}, tokens_of(response))
+    return Described({"role": "model", "parts": parts}, tokens_of(response), _version_of(response))
 
 
 def output_of(response: ModelResponse) -> list[Json]:

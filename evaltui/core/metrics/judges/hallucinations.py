@@ -343,7 +343,7 @@ def _mean(scores: Sequence[float]) -> float:
 def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgement]:
     count = len(pieces)
     read = [
-        read_findings(sample.text, count)
+        [finding.by(sample.version) for finding in read_findings(sample.text, count)]
         if isinstance(sample, Answer)
         else [Statement(Vote(None, problem=str(sample)))] * count
         for sample in samples

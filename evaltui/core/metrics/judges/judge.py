@@ -46,6 +46,8 @@ class Answer:
     """Why the answer is incomplete, such as `MAX_TOKENS`; "" for a complete one."""
     usages: tuple[Json, ...] = ()
     """Tokens of each attempt as genai's usage metadata, if reported; the last one belongs to the text."""
+    version: str = ""
+    """The model that the response names; "" where it names none."""
 
 
 class JudgeFailedError(Exception):
@@ -137,6 +139,7 @@ def judged_by(options: JudgeModelOptions, prompt: Prompt, samples: Iterable[Samp
         answered=len(answers),
         replayed=sum(answer.is_replayed for answer in answers),
         unasked=sum(isinstance(sample, JudgeFailedError) and not sample.was_asked for sample in all_samples),
+        versions=tuple(dict.fromkeys(answer.version for answer in answers if answer.version)),
     )
 
 
@@ -185,7 +188,9 @@ def judgement(subject_id: str, subject: str, votes: Sequence[Vote]) -> Judgement
 def votes_of(samples: Sequence[Sample], read: Callable[[str], Vote]) -> tuple[Vote, ...]:
     """A vote for each sample; a failed sample becomes a vote without a verdict."""
     return tuple(
-        read(sample.text) if isinstance(sample, Answer) else Vote(None, problem=str(sample))
+        replace(read(sample.text), version=sample.version)
+        if isinstance(sample, Answer)
+        else Vote(None, problem=str(sample))
         for sample in samples
     )
 
@@ -196,6 +201,10 @@ class Statement:
 
     vote: Vote
     evidence: tuple[Evidence, ...] = ()
+
+    def by(self, version: str) -> Statement:
+        """The statement as that of a version of a model."""
+        return replace(self, vote=replace(self.vote, version=version)) if version else self
 
 
 def votes_counted(votes: Sequence[Vote]) -> str:

@@ -106,7 +106,7 @@ def _rated_turn(
     inputs: MetricInput, samples: Sequence[Sample], scale: Scale, subject: str, threshold: float
 ) -> InvocationScore:
     ratings = [
-        read_rating(sample.text, scale)
+        read_rating(sample.text, scale).by(sample.version)
         if isinstance(sample, Answer)
         else Statement(Vote(None, problem=str(sample)))
         for sample in samples

@@ -232,9 +232,9 @@ def _turn_as_adk(
 ) -> InvocationScore:
     texts = {rubric.id: rubric.text for rubric in rubrics}
     votes: dict[str, list[Vote]] = {}
-    for text in (sample.text for sample in samples if isinstance(sample, Answer)):
-        for subject, vote in read_fulfilment_as_adk(text, rubrics):
-            votes.setdefault(subject, []).append(vote)
+    for answer in (sample for sample in samples if isinstance(sample, Answer)):
+        for subject, vote in read_fulfilment_as_adk(answer.text, rubrics):
+            votes.setdefault(subject, []).append(replace(vote, version=answer.version))
     judgements = tuple(
         judgement(subject, texts[subject], rubric_votes) for subject, rubric_votes in votes.items()
     )
@@ -255,7 +255,7 @@ def _votes(sample: Sample, rubrics: Sequence[HeldRubric]) -> dict[str, Vote]:
         return dict.fromkeys((rubric.id for rubric in rubrics), Vote(None, problem=str(sample)))
     votes = dict(read_fulfilment(sample.text, rubrics))
     absent = Vote(None, problem="no vote on it") if votes else unreadable_vote(sample.text)
-    return {rubric.id: votes.get(rubric.id, absent) for rubric in rubrics}
+    return {rubric.id: replace(votes.get(rubric.id, absent), version=sample.version) for rubric in rubrics}
 
 
 def _reason(judgements: Sequence[Judgement]) -> str:

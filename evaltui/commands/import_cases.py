@@ -1,0 +1,366 @@
+"""`evaltui import` of rows and promptfoo suites: shown, then merged into the set."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaltui.commands.exit_codes import NOT_WRITTEN
+from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.commands.target_set import find_set, require_free
+from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.datasets import without_original
+from evaltui.core.model.eval_set import EvalCase, full_text, scored_text, tool_calls
+from evaltui.core.model.json_values import list_at
+from evaltui.core.model.problems import EvalSetError, errors_in
+from evaltui.documents.case_file import CaseFile
+from evaltui.documents.document import JsonDocument
+from evaltui.documents.editing.config import ConfigEditor, new_config_text
+from evaltui.documents.editing.references import BLOCK, References
+from evaltui.documents.editing.set import new_set_text
+from evaltui.documents.merge import Clash
+from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
+from evaltui.documents.values import append, copy_of, edits_of
+from evaltui.exchange.imported import (
+    ImportedCase,
+    ImportedCases,
+    Json,
+    NotTaken,
+    UnusableSourceError,
+    not_taken_lines,
+)
+from evaltui.exchange.merging import MergedImport, Outcome, UnmergeableImportError, digest, merge_import
+from evaltui.exchange.promptfoo import cases_of_suite, is_suite
+from evaltui.exchange.row_cases import cases_of_rows
+from evaltui.exchange.row_mapping import RowMapping, parse_mapping
+from evaltui.project.configs import config_file
+from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
+from evaltui.text.figures import counted, short_list, show_number
+from evaltui.text.lines import Line
+from evaltui.text.values import cut, show_value, visible
+
+_SHOWN = 5
+_LONGEST_TEXT = 60
+_WORDS: Mapping[Outcome, str] = {
+    "new": "new",
+    "changed": "changed",
+    "gone": "gone from the file",
+    "edited": "edited here, kept",
+    "unchanged": "unchanged",
+}
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The set and the config that an import changes, as they are on disk."""
+
+    path: Path
+    set_id: str
+    document: CaseFile
+    source: Source | None
+    """None for a new set."""
+    config_path: Path
+    config: JsonDocument
+    config_source: Source | None
+    """None for a new config."""
+
+
+def import_cases(options: argparse.Namespace, path: Path) -> int:
+    """Shows the cases of a file, asks, and merges them into the set; returns the exit code."""
+    try:
+        target = _target(find_set(options.agent_dir, options.into))
+        name = os.path.relpath(path.resolve(), target.config_path.parent.resolve())
+        last = References(target.config.value).imported(target.set_id, name) or {}
+        imported = _read(path, _mapping(options.map), last)
+        before = _digests(last)
+        merged = merge_import(
+            target.document, imported.cases, {key: old[0] for key, old in before.items()}, options.conflicts
+        )
+        config, refused_criteria = _config(target, imported, merged, before, name)
+        notes = list(not_taken_lines([*imported.not_taken, *refused_criteria]))
+        for note in (*notes, *_never_evaluated(target, imported)):
+            write_stderr(f"evaltui import: {visible(note)}")
+        write_lines(_lines(target, imported, merged))
+        if merged.conflicts:
+            write_stderr(f"evaltui import: {visible(_conflict(target.path, path, merged.conflicts))}")
+            return NOT_WRITTEN
+        if options.strict and notes:
+            write_stderr(
+                f"evaltui import: nothing written: {counted(len(notes), 'part')} not taken (--strict)"
+            )
+            return NOT_WRITTEN
+        if options.dry_run:
+            return 0
+        writes = _writes(target, merged.document, config)
+        if not writes:
+            return 0
+        if not options.yes and not _confirmed(target.path):
+            return NOT_WRITTEN
+        _write(writes)
+    except (UsageError, EvalSetError, UnusableSourceError, UnmergeableImportError) as error:
+        return complain("import", error)
+    write_stderr(f"evaltui import: written: {short_list([visible(str(write.path)) for write in writes])}")
+    return 0
+
+
+def _mapping(words: Sequence[str]) -> RowMapping:
+    """Raises UsageError."""
+    try:
+        return parse_mapping(words)
+    except ValueError as error:
+        raise UsageError(f"--map: {error}") from error
+
+
+def _read(path: Path, chosen: RowMapping, last: Mapping[str, Any]) -> ImportedCases:
+    if set_kind(path) == "dataset":
+        return _cases_of_dataset(path)
+    if is_suite(path) and not chosen.paths:
+        return cases_of_suite(path)
+    return cases_of_rows(path, chosen, RowMapping.of(last["map"]) if last.get("map") else None)
+
+
+def _cases_of_dataset(path: Path) -> ImportedCases:
+    """The cases of an EvaluationDataset with what they expect. Raises EvalSetError."""
+    loaded = read_eval_set(path)
+    if loaded.eval_set is None:
+        raise EvalSetError(errors_in(loaded.problems))
+    not_taken = [
+        NotTaken(f"{path}:{problem.line}", problem.path, problem.message)
+        for problem in (*loaded.problems, *changes(path))
+    ]
+    eval_cases = map(without_original, loaded.data["eval_cases"])
+    return ImportedCases([ImportedCase(case, str(path)) for case in eval_cases], not_taken)
+
+
+def _target(path: Path) -> _Target:
+    """Raises UsageError, EvalSetError."""
+    set_id = set_name(path)
+    source = None
+    document: CaseFile = JsonDocument(new_set_text(set_id, time.time()))
+    if path.exists():
+        require_free(path, ())
+        file = read_eval_set_file(path, "given", path.parent)
+        if file.document is None:
+            raise UsageError(f"{path} cannot be edited; check it with `evaltui lint`")
+        if not isinstance(file.document, JsonDocument):
+            raise UsageError(
+                f"{path} is an EvaluationDataset; import into an eval set, NAME.evalset.json, instead"
+            )
+        set_id, source = file.eval_set_id, read_source(path)
+        document = JsonDocument(source.text)
+    config_path = config_file(path)
+    try:
+        config_source = read_source(config_path) if config_path.exists() else None
+        config = JsonDocument(config_source.text if config_source else new_config_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{config_path} cannot be read: {error}") from error
+    if not isinstance(config.value, dict):
+        raise UsageError(f"{config_path} is not a config; check it with `evaltui lint`")
+    return _Target(path, set_id, document, source, config_path, config, config_source)
+
+
+# The entry in the config
+
+
+def _digests(last: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Digests of the last import by case: of the case, and of its entries."""
+    stored = last.get("cases")
+    items = stored.items() if isinstance(stored, dict) else ()
+    return {eval_id: (text.partition(".")[0], text.partition(".")[2]) for eval_id, text in items}
+
+
+def _entries_digest(case: ImportedCase) -> str:
+    """Digest of the tags, rules and checks of a case; "" for none."""
+    entries = [list(case.tags), list(case.rules), list(case.answers)]
+    if not any(entries):
+        return ""
+    text = json.dumps(entries, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _config(
+    target: _Target,
+    imported: ImportedCases,
+    merged: MergedImport,
+    before: Mapping[str, tuple[str, str]],
+    name: str,
+) -> tuple[JsonDocument, list[NotTaken]]:
+    """The config with the mapping, digests, tags, rules and checks of an import, and criteria if it is new.
+
+    Also the criteria of the file that are not taken, since an existing config scores other sets, too.
+    """
+    editor = ConfigEditor(copy_of(target.config.value))
+    not_taken: list[NotTaken] = []
+    if target.config_source is None:
+        _put_criteria(editor, imported)
+    else:
+        not_taken = list(_refused_criteria(editor, imported, target.config_path))
+    present = {case.eval_id for case in merged.document.cases}
+    stamps: dict[str, str] = {}
+    for case in imported.cases:
+        entries = _entries_digest(case)
+        stamps[case.eval_id] = ".".join(filter(None, (digest(case.case), entries)))
+        if case.eval_id in present and entries != before.get(case.eval_id, ("", ""))[1]:
+            reference = target.set_id, case.eval_id
+            editor.change_tags([reference], case.tags, ())
+            editor.add_entries("rules", reference, case.rules)
+            editor.add_entries("answers", reference, case.answers)
+    editor.remove_cases(target.set_id, merged.ids("gone"))
+    entry = {"source": name, "set": target.set_id, "map": dict(imported.mapping), "cases": stamps}
+    editor.put_import({key: value for key, value in entry.items() if value != {}})
+    return target.config.edited(edits_of(editor.config)), not_taken
+
+
+def _put_criteria(editor: ConfigEditor, imported: ImportedCases) -> None:
+    """Puts the criteria of the file into a new config, else ADK's defaults for what its cases state; those
+    that some case states nothing for are optional."""
+    criteria = imported.criteria or {
+        metric: threshold
+        for metric, threshold in DEFAULT_CRITERIA.items()
+        if any(_states(case.case, metric) for case in imported.cases)
+    }
+    criteria = criteria or DEFAULT_CRITERIA
+    for metric in editor.metrics:
+        editor.remove_metric(metric)
+    for metric, criterion in criteria.items():
+        editor.add_metric(metric, criterion)
+        if not all(_states(case.case, metric) for case in imported.cases):
+            append(editor.config, (*BLOCK, "optional"), metric)
+
+
+def _refused_criteria(editor: ConfigEditor, imported: ImportedCases, path: Path) -> Iterator[NotTaken]:
+    for metric, criterion in imported.criteria.items():
+        if editor.criterion(metric) != criterion:
+            has = "another criterion" if editor.criterion_path(metric) else "no such criterion"
+            reason = f"the file asks for {show_value(criterion)}, the config has {has}"
+            yield NotTaken(str(path), ("criteria", metric), reason)
+
+
+def _states(case: Json, metric: str) -> bool:
+    """Whether a case states what a metric compares or judges."""
+    info, turns = METRICS.get(metric), case.get("conversation") or ()
+    if info is not None and info.compares in ("calls", "response"):
+        key = "intermediate_data" if info.compares == "calls" else "final_response"
+        return any(key in turn for turn in turns)
+    if info is not None and "rubrics" in info.needs:
+        rubrics = [rubric for holder in (case, *turns) for rubric in holder.get("rubrics", ())]
+        return any(rubric.get("type") in (None, info.rubric_type) for rubric in rubrics)
+    return True
+
+
+def _never_evaluated(target: _Target, imported: ImportedCases) -> Iterator[str]:
+    """Sentences on the criteria of an existing config that some imported cases state nothing for."""
+    editor = ConfigEditor(target.config.value)
+    optional = list_at(target.config.value, (*BLOCK, "optional"))
+    for metric in editor.metrics if target.config_source else ():
+        cases = [case.eval_id for case in imported.cases if not _states(case.case, metric)]
+        if cases and metric not in optional:
+            yield (
+                f"{counted(len(cases), 'case')} ({short_list(cases)}) cannot pass: {metric} has nothing to "
+                f"compare; list it under evaltui.optional in {target.config_path}"
+            )
+
+
+# Output
+
+
+def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> Iterator[Line]:
+    counts = [
+        f"{show_number(len(merged.ids(outcome)))} {words}"
+        for outcome, words in _WORDS.items()
+        if merged.ids(outcome)
+    ]
+    if merged.conflicts:
+        counts.append(counted(len(merged.conflicts), "conflict"))
+    total = counted(len(imported.cases), "case")
+    yield [(f"{visible(str(target.path))}: {total}: {', '.join(counts)}", "bold")]
+    if imported.mapping:
+        words = [f"{name}={path}" for name, paths in imported.mapping.items() for path in _listed(paths)]
+        shape = f"  ({imported.shape})" if imported.shape else ""
+        yield [(f"  {visible('  '.join(words))}{shape}", "muted")]
+    if imported.criteria:
+        yield [(f"  criteria: {', '.join(imported.criteria)}", "muted")]
+    written = [case for case in imported.cases if case.eval_id in merged.ids("new", "changed")]
+    for case in written[:_SHOWN]:
+        yield from _case_lines(case)
+    if len(written) > _SHOWN:
+        yield [(f"  and {counted(len(written) - _SHOWN, 'more case')}", "muted")]
+    if gone := merged.ids("gone"):
+        yield [(f"  gone: {visible(short_list(gone))}", "warning")]
+
+
+def _listed(paths: Any) -> Sequence[str]:
+    return [paths] if isinstance(paths, str) else paths
+
+
+def _case_lines(imported: ImportedCase) -> Iterator[Line]:
+    case = EvalCase.model_validate(imported.case)
+    tags = "".join(f"  #{tag}" for tag in imported.tags)
+    yield [
+        ("  ", ""),
+        (visible(case.eval_id), "bold"),
+        (f"  {visible(imported.source)}{visible(tags)}", "muted"),
+    ]
+    for number, turn in enumerate(case.conversation or (), start=1):
+        calls = [visible(str(call.name)) for call in tool_calls(turn.intermediate_data)]
+        names = f"   → {short_list(calls)}" if calls else ""
+        yield [(f"    {number}  ", "muted"), (_short(full_text(turn.user_content)), ""), (names, "muted")]
+        if answer := scored_text(turn, thoughts=False):
+            yield [("       ", ""), (_short(answer), "muted")]
+
+
+def _short(text: str) -> str:
+    return visible(cut(" ".join(text.split()), _LONGEST_TEXT))
+
+
+def _conflict(set_path: Path, path: Path, conflicts: Sequence[Clash]) -> str:
+    names = short_list([clash.name for clash in conflicts])
+    return (
+        f"nothing changed: {set_path} and {path} have both changed {names} since the last import. "
+        f"--conflicts mine keeps the cases of the set, --conflicts theirs takes those of the file"
+    )
+
+
+def _confirmed(path: Path) -> bool:
+    """Raises UsageError without a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("nothing changed: without a terminal, --yes imports")
+    try:
+        answer = input(f"Write these cases to {visible(str(path))}? [y/N] ")
+    except EOFError:
+        answer = ""
+    return answer.strip().lower() in ("y", "yes")
+
+
+# Files
+
+
+def _writes(target: _Target, document: CaseFile, config: JsonDocument) -> list[Write]:
+    """The files whose text changes."""
+    writes = []
+    if target.source is None or document.text != target.source.text:
+        seen = target.source.fingerprint if target.source else None
+        writes.append(Write(target.path, document.text, seen))
+    if target.config_source is None or config.text != target.config_source.text:
+        seen = target.config_source.fingerprint if target.config_source else None
+        writes.append(Write(target.config_path, config.text, seen))
+    return writes
+
+
+def _write(writes: Sequence[Write]) -> None:
+    """Raises UsageError where the files cannot be written."""
+    try:
+        save_together(writes)
+    except (OSError, ChangedOutsideError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise UsageError(f"nothing changed: {reason or error}") from error

@@ -1,0 +1,363 @@
+"""Rows as eval cases: their messages as turns, with calls, responses and results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.conversation.drafting import propose_eval_id
+from evaltui.core.model.datasets import calls_of, turn_of
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.model_errors import validate_model
+from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.tags import tag_problem, typed_tags
+from evaltui.exchange.imported import (
+    ImportedCase,
+    ImportedCases,
+    Json,
+    NotTaken,
+    Report,
+    UnusableSourceError,
+    with_unspecified,
+)
+from evaltui.exchange.row_files import Row, json_in, read_rows
+from evaltui.exchange.row_mapping import RowMapping, propose, require_message, row_steps, row_value
+from evaltui.text.figures import counted
+from evaltui.text.values import paragraphs, value_in_words
+from evaltui.traces.layouts.messages import messages_of, without_attachments
+from evaltui.traces.layouts.operation import responses_in, texts
+
+_ARCHIVED = {"status": "ARCHIVED"}
+_ANY_ARGS = {"arg": "*", "match": "ignore"}
+_OF_MESSAGES = {"role", "content", "parts", "tool_calls", "messages", "kwargs", "data"}
+
+
+def cases_of_rows(path: Path, chosen: RowMapping, last: RowMapping | None = None) -> ImportedCases:
+    """The cases of a file of rows.
+
+    Fields of `chosen` replace those of the mapping of the `last` import, else of the proposed one.
+    Raises UnusableSourceError.
+    """
+    read = read_rows(path)
+    if not read.rows:
+        raise UnusableSourceError(f"{path}: has no rows")
+    shape, proposed = propose(read.rows)
+    mapping = (proposed if last is None else last).with_fields(chosen)
+    require_message(mapping, read.rows, str(path))
+    cases: dict[str, ImportedCase] = {}
+    not_taken = list(read.not_taken)
+    ids: set[str] = set()
+    for row in read.rows:
+        builder = _RowCase(row, mapping)
+        imported = builder.case(ids)
+        not_taken += builder.not_taken
+        if imported is None:
+            continue
+        if (same := cases.get(imported.eval_id)) is not None:
+            reason = f"the id {imported.eval_id!r} is that of {same.source}; give each row an id of its own"
+            not_taken.append(NotTaken(row.source, (), reason))
+            continue
+        ids.add(imported.eval_id)
+        cases[imported.eval_id] = imported
+    if not cases:
+        reason = not_taken[0].reason if not_taken else "no messages"
+        raise UnusableSourceError(f"{path}: no row is a case: {reason}")
+    return ImportedCases(list(cases.values()), not_taken, mapping.data, "" if last else shape)
+
+
+def case_of_row(row: Row, mapping: RowMapping) -> Json | None:
+    """The case of one row; None where it has no message."""
+    imported = _RowCase(row, mapping).case(set())
+    return imported.case if imported else None
+
+
+class _RowCase:
+    """The case of a row."""
+
+    def __init__(self, row: Row, mapping: RowMapping) -> None:
+        self._row = row
+        self._mapping = mapping
+        self.not_taken: list[NotTaken] = []
+
+    def case(self, used_ids: set[str]) -> ImportedCase | None:
+        """The case, with an id of the row or a proposed one; None where the row has no message."""
+        if self._row.values.items() >= _ARCHIVED.items():
+            self._leave_out((), "archived")
+            return None
+        answers = self._answers()
+        contents = [*self._messages(), *self._users(), *answers]
+        name = "messages" if "messages" in self._mapping.paths else "user"
+        turns = turns_of(contents, self._reporter(name))
+        if not turns:
+            self._leave_out((), "no message of the user")
+            return None
+        if not answers:
+            self._expect_responses(turns)
+        conversation = [turn_of(user, events) for user, events in turns]
+        rules = self._expect_calls(conversation)
+        eval_id = self._value("id")
+        proposed = propose_eval_id("\n".join(texts(turns[0][:1])), used_ids)
+        eval_id = proposed if eval_id in (None, "") else str(eval_id).strip()
+        case: Json = {"eval_id": eval_id, "conversation": conversation}
+        if state := self._state():
+            case["session_input"] = {"app_name": "", "user_id": "", "state": state}
+        case = with_unspecified(case)
+        model, problems = validate_model(EvalCase, case)
+        if model is None:
+            self._leave_out((), f"a case cannot hold this: {problems[0]}")
+            return None
+        for path in self._mapping.unmapped(self._row.values):
+            self._leave_out(path, "not mapped")
+        return ImportedCase(case, self._row.source, self._tags(), rules)
+
+    def _value(self, name: str) -> Any:
+        return self._mapping.value(name, self._row.values)
+
+    def _leave_out(self, path: JsonPath, reason: str) -> None:
+        self.not_taken.append(NotTaken(self._row.source, path, reason))
+
+    def _reporter(self, name: str) -> Report:
+        place = self._mapping.place(name, self._row.values)
+        return lambda path, reason: self._leave_out((*place, *path), reason)
+
+    # Messages
+
+    def _messages(self) -> list[Json]:
+        return contents_of_messages(json_in(self._value("messages")), self._reporter("messages"))
+
+    def _users(self) -> list[Json]:
+        """The messages of the field `user`: texts, or messages of every role."""
+        value = json_in(self._value("user"))
+        if _are_messages(value):
+            return contents_of_messages(value, self._reporter("user"))
+        if isinstance(value, str) and self._row.is_csv:
+            value = paragraphs(value)
+        values = value if isinstance(value, list) else [value]
+        if wrong := next((item for item in values if isinstance(item, dict)), None):
+            self._reporter("user")(
+                (), f"the message is {value_in_words(wrong)}; choose the text with --map user=PATH"
+            )
+            return []
+        return [_text_content("user", text) for item in values if (text := _text(item)).strip()]
+
+    # Expectations
+
+    def _answers(self) -> list[Json]:
+        """The messages in the field `expected` after the last one of a user; empty where it has none."""
+        value = json_in(self._value("expected"))
+        if not isinstance(value, dict | list) or not _are_messages(value):
+            return []
+        contents = contents_of_messages(value, self._reporter("expected"), "assistant")
+        users = [number for number, content in enumerate(contents) if _is_of_user(content)]
+        return contents[users[-1] + 1 if users else 0 :]
+
+    def _expect_responses(self, turns: Sequence[tuple[Json, list[Json]]]) -> None:
+        """Adds the texts of the field `expected` to the events of the turns: of all turns, or of the last."""
+        value = self._value("expected")
+        if value in (None, "", [], {}):
+            return
+        if not isinstance(value, dict | list):
+            turns[-1][1].append(_event(_text_content("model", _text(value))))
+        elif isinstance(value, list) and len(value) == len(turns) and all(map(_is_text, value)):
+            for (_, events), text in zip(turns, value, strict=True):
+                events += [_event(_text_content("model", text))] if text else []
+        else:
+            remedy = "choose the text with --map expected=PATH"
+            self._reporter("expected")((), f"the expected response is {value_in_words(value)}; {remedy}")
+
+    def _expect_calls(self, conversation: Sequence[Json]) -> list[Json]:
+        """Adds the field `calls` to the turns; returns the rules for calls that are names only."""
+        value = json_in(self._value("calls"))
+        if value in (None, ""):
+            return []
+        report = self._reporter("calls")
+        if isinstance(value, str):
+            value = typed_tags(value)
+        is_by_turn = isinstance(value, list) and any(item is None or isinstance(item, list) for item in value)
+        by_turn = value if is_by_turn else [value]
+        if is_by_turn and len(value) != len(conversation):
+            listed = counted(len(value), "turn")
+            report((), f"lists of calls for {listed}; the row has {len(conversation)}")
+            return []
+        turns = conversation if is_by_turn else conversation[-1:]
+        rules: dict[str, Json] = {}
+        for turn, calls in zip(turns, by_turn, strict=True):
+            if calls is None:
+                continue
+            uses = list(_expected_calls(calls, rules, report))
+            if uses or not calls:
+                turn["intermediate_data"] = {"tool_uses": uses}
+        return list(rules.values())
+
+    def _state(self) -> Json | None:
+        value = json_in(self._value("state"))
+        if value is None or isinstance(value, dict):
+            return value
+        self._reporter("state")((), f"the state must be an object, is {value_in_words(value)}")
+        return None
+
+    def _tags(self) -> list[str]:
+        tags: dict[str, None] = {}
+        for path in self._mapping.paths.get("tag", ()):
+            value = json_in(row_value(self._row.values, path))
+            value = typed_tags(value) if isinstance(value, str) else value
+            items = value if isinstance(value, list) else [value]
+            for item in items:
+                tag = _text(item)
+                if problem := tag_problem(tag):
+                    if item not in (None, ""):
+                        self._leave_out(row_steps(self._row.values, path), f"the tag {tag!r} {problem}")
+                else:
+                    tags[tag] = None
+        return list(tags)
+
+
+def _expected_calls(value: Any, rules: dict[str, Json], report: Report) -> Iterator[Json]:
+    """Calls as names or objects; for a name alone, a rule lets every argument differ."""
+    for number, item in enumerate(value if isinstance(value, list) else [value]):
+        if isinstance(item, str) and item:
+            rules.setdefault(item, {"tool": item, **_ANY_ARGS})
+            yield {"name": item}
+            continue
+        tool = item.get("tool") if isinstance(item, dict) else None
+        item = {**item, "name": tool} if isinstance(tool, str) and "name" not in item else item
+        messages = messages_of([{"role": "assistant", "tool_calls": [item]}]) or ()
+        calls = [_without_id(call) for message in messages for call in calls_of(message)]
+        if not calls:
+            report(
+                (number,), f"a call must be a name or an object with name and args, is {value_in_words(item)}"
+            )
+        for call in calls:
+            if "args" not in call:
+                rules.setdefault(call["name"], {"tool": call["name"], **_ANY_ARGS})
+            yield call
+
+
+# Messages as turns
+
+
+def contents_of_messages(value: Any, report: Report, role: str = "user") -> list[Json]:
+    """The contents of messages without system messages, thoughts and files, which are reported."""
+    items = value.get("messages", value) if isinstance(value, dict) else value
+    while isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
+        items = items[0]
+    items = items if isinstance(items, list) else [] if items is None else [items]
+    contents = []
+    for number, item in enumerate(items):
+        read = without_attachments(messages_of([item], role))
+        if not read:
+            report((number,), f"not a message that can be read: {value_in_words(item)}")
+            continue
+        content = read[0]
+        if content["role"] == "system":
+            report((number,), "a system message: the agent has its own instruction")
+            continue
+        for part in _unread_parts(item, role):
+            report((number, "content", part), "not a text, call or result that a case can hold")
+        parts = [part for part in content["parts"] if not part.get("thought")]
+        if len(parts) < len(content["parts"]):
+            report((number,), "thoughts, which are not expected")
+        contents += [{**content, "parts": parts}] if parts else []
+    return contents
+
+
+def _unread_parts(item: Any, role: str) -> Iterator[int]:
+    """Indexes of the parts of a message that the reader of messages passes over."""
+    if not isinstance(item, dict):
+        return
+    key = next((key for key in ("content", "parts") if isinstance(item.get(key), list)), "")
+    for number, part in enumerate(item[key] if key else ()):
+        alone = {"role": item.get("role") or item.get("type") or role, key: [part]}
+        contents = without_attachments(messages_of([alone], role)) or []
+        if not any(content["parts"] for content in contents) and part not in ("", {}, None):
+            yield number
+
+
+def turns_of(contents: Sequence[Json], report: Report) -> list[tuple[Json, list[Json]]]:
+    """The user's message and the events after it, for each turn.
+
+    Results get the names of their calls and stand in the order of these; ids are left out.
+    """
+    turns: list[tuple[Json, list[Json]]] = []
+    names: dict[str, str] = {}
+    for number, content in enumerate(contents):
+        for call in calls_of(content):
+            names[str(call.get("id"))] = call["name"]
+        results = responses_in([content])
+        for result in results:
+            result.setdefault("name", names.get(str(result.get("id")), ""))
+        parts = [part for part in content["parts"] if "function_response" not in part]
+        if results and turns:
+            shown = [part for part in content["parts"] if "function_response" in part]
+            turns[-1][1].append(_event({**content, "parts": shown}))
+        if _is_of_user(content):
+            turns.append(({**content, "parts": parts}, []))
+        elif turns and not results:
+            turns[-1][1].append(_event(content))
+        elif not turns:
+            report((number,), "before the first message of the user")
+    for number, (_, events) in enumerate(turns):
+        answers = [event for event in events if texts([event["content"]])]
+        if len(answers) > 1 and not any(calls_of(event["content"]) for event in events):
+            report((), f"turn {number + 1} has several responses; the last one is expected")
+        events[:] = _without_ids(events)
+    return turns
+
+
+def _without_ids(events: Sequence[Json]) -> list[Json]:
+    """Events without the ids of calls; results in the order of their calls."""
+    order = [str(call.get("id")) for event in events for call in calls_of(event["content"])]
+    plain: list[Json] = []
+    for is_result, group in groupby(events, key=lambda event: bool(responses_in([event["content"]]))):
+        items = list(group)
+        if is_result:
+            items.sort(key=lambda event: _place(order, event))
+        for event in items:
+            parts = [
+                {key: _without_id(value) if isinstance(value, dict) else value for key, value in part.items()}
+                for part in event["content"]["parts"]
+            ]
+            plain.append({**event, "content": {**event["content"], "parts": parts}})
+    return plain
+
+
+def _place(order: Sequence[str], event: Json) -> int:
+    call_id = str(responses_in([event["content"]])[0].get("id"))
+    return order.index(call_id) if call_id in order else len(order)
+
+
+def _without_id(call: Json) -> Json:
+    return {name: value for name, value in call.items() if name != "id"}
+
+
+def _are_messages(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return any(
+        isinstance(item, list) or (isinstance(item, dict) and item.keys() & _OF_MESSAGES) for item in items
+    )
+
+
+def _is_of_user(content: Json) -> bool:
+    """Whether a content is more than the results of calls."""
+    return content["role"] == "user" and any("function_response" not in part for part in content["parts"])
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _event(content: Json) -> Json:
+    return {"author": "model", "content": content}
+
+
+def _text_content(role: str, text: str) -> Json:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,75 @@
+"""The verdict on a variant of a matrix: better, worse or undecided, by case and by metric."""
+
+import pytest
+
+from evaltui.core.compare.matrix import matrix_of
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.model.confidence import Decision
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.served import ServedModel
+from evaltui.text.lines import draw
+from evaltui.views.variant_verdict import verdict_lines
+
+
+def case(name, passed, runs=1, decision=None, **more):
+    status = Status.PASSED if passed == runs else Status.FLAKY if passed else Status.FAILED
+    statuses = (Status.PASSED,) * passed + (Status.FAILED,) * (runs - passed)
+    decided = None if decision is None else Decision(decision, 0.95, 50, 0.7, 0.9)
+    differing = statuses if status is Status.FLAKY else ()
+    scores = {"judged": passed / runs, "calls": 1.0}
+    judges = {"judged": "gemini-judge (p/1)"}
+    more = {"scores": scores, "judges": judges, "decision": decided} | more
+    return CaseSummary("s", name, status, runs, passed, statuses=differing, **more)
+
+
+def verdict_on(base, variant):
+    columns = [RunSummary(name, {one.id: one for one in cases}) for name, cases in base_and(base, variant)]
+    matrix = matrix_of(columns)
+    return matrix.verdicts[1], "\n".join(draw(line, color=False) for line in verdict_lines(matrix))
+
+
+def base_and(base, variant):
+    return (("base", base), ("new", variant))
+
+
+SERVED = {"served": (ServedModel("agent", "m", "m-001"),)}
+OTHER = {"served": (ServedModel("agent", "m", "n"),)}
+
+
+@pytest.mark.parametrize(
+    ("base", "variant", "answer"),
+    [
+        (case("c", 1), case("c", 1), "same"),
+        (case("c", 0), case("c", 1), "better"),
+        (case("c", 1), case("c", 0), "worse"),
+        (case("c", 5, 5), case("c", 4, 5), "undecided"),
+        (case("c", 9, 9), case("c", 1, 9), "worse"),
+        (case("c", 1, 9), case("c", 9, 9), "better"),
+        (case("c", 12, 12, "passes"), case("c", 0, 3, "does not pass"), "worse"),
+        (case("c", 12, 12, "passes"), case("c", 6, 9, "undecided"), "undecided"),
+        (case("c", 1, **SERVED), case("c", 0, **OTHER), "undecided"),
+        (case("c", 1, expects="1"), case("c", 0, expects="2"), "undecided"),
+    ],
+)
+def test_of_a_case(base, variant, answer):
+    verdict, _ = verdict_on([base], [variant])
+    cases = {"better": verdict.better, "worse": verdict.worse, "undecided": verdict.undecided}
+    assert {name: ids for name, ids in cases.items() if ids} == ({} if answer == "same" else {answer: ("c",)})
+    assert verdict.same == (answer == "same")
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "answer"),
+    [(0, 0, "same"), (1, 3, "undecided"), (0, 6, "worse"), (7, 0, "better"), (5, 5, "undecided")],
+)
+def test_of_all_cases_and_of_each_metric(better, worse, answer):
+    names = [f"c{number}" for number in range(20)]
+    base = [case(name, int(number >= better)) for number, name in enumerate(names)]
+    variant = [case(name, int(not better <= number < better + worse)) for number, name in enumerate(names)]
+    verdict, text = verdict_on(base, variant)
+    assert (verdict.answer, len(verdict.better), len(verdict.worse)) == (answer, better, worse)
+    judged, calls = verdict.metrics
+    assert (judged.metric, judged.answer, judged.better, judged.worse) == ("judged", answer, better, worse)
+    assert (calls.metric, calls.answer) == ("calls", "same")
+    assert text.startswith(f"new against base: {answer}")
+    assert "judge  gemini-judge (p/1), same in both" in text
