@@ -32,9 +32,8 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         f"{subject} {show_number(noticed)}/{show_number(changes)}"
         for subject, (noticed, changes) in report.by_subject().items()
     )
-    yield cut(
-        [(headline(report), "bold"), (f"   {figures}   {short_list(runs)}, no model call", "muted")], width
-    )
+    details = f"{figures}   {short_list(runs)}, no model call"
+    yield from wrap_behind([(f"{headline(report)}   ", "bold")], [(details, "muted")], width)
     kinds = [kind for kind in report.kinds if kind.gaps]
     if kinds:
         yield []
@@ -60,10 +59,8 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
 
 def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:
     figures = f"{show_number(kind.noticed)}/{show_number(kind.changes)}"
-    yield cut(
-        [(f"  {pad(kind.kind, _KIND)}", "bold"), (f"{figures:>7}   ", ""), (still_gives(kind), "muted")],
-        width,
-    )
+    title: Line = [(f"  {pad(kind.kind, _KIND)}", "bold"), (f"{figures:>7}   ", "")]
+    yield from wrap_behind(title, [(still_gives(kind), "muted")], width)
     for gap in kind.gaps[:_MOST_GAPS]:
         row = gap_row(gap)
         sides = (

@@ -20,7 +20,7 @@ from evaltui.text.word_diff import WordOp
 from evaltui.views.rows import common_words
 
 # Characters that are shown beside a change.
-_AROUND = 20
+_AROUND = 12
 
 
 class GapRow(NamedTuple):

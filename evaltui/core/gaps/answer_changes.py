@@ -91,7 +91,7 @@ def answer_changes(text: str) -> Iterator[AnswerChange]:
     if is_english(text):
         changes += [AnswerChange(NEGATED, changed) for changed in _negated(text)]
         changes += [AnswerChange(NAME, changed) for changed in _renamed(text)]
-        changes += [AnswerChange(PROMISE, text + _PROMISE)]
+        changes += [AnswerChange(PROMISE, text.rstrip() + _PROMISE)]
     return (change for change in changes if plain(change.text) != plain(text))
 
 
