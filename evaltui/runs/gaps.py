@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
 from evaltui.core.gaps.gaps import GapReport, GapSearch
 from evaltui.core.gaps.mutants import RecordedCase, is_decided_again
-from evaltui.core.model.case_id import CaseId, case_fingerprint
+from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import RepeatResult, Status
@@ -128,9 +129,10 @@ async def find_gaps(agent_dir: Path, cases: FoundCases) -> GapReport:
 
 
 def _expected_tools(plan: SetPlan) -> Iterator[str]:
+    """The tools that the cases call, declared or not."""
     if isinstance(plan.cases, StoredCases):
         for stored in plan.cases.stored:
-            yield from stored.outline.tools
+            yield from expected_calls(json.loads(stored.eval_case_text))
         return
     for case in plan.cases:
         for turn in case.conversation or []:

@@ -207,11 +207,13 @@ def skipped_in(report):
 
 
 def test_gaps_of_any_agent_name_what_was_not_counted(desk, capsys):
+    write_eval_set(desk, "more", make_case("pays", make_turn("Licht", GERMAN, ["pay"])))
     call("run", desk)
     code, report = gaps(desk)
     kinds, skipped = kinds_of(report), skipped_in(report)
     assert code == 0
     assert kinds["argument changed"] == (2, 2)
+    assert kinds["another tool"] == (1, 1)
     assert kinds["an invented promise"][1] == 1
     assert kinds["answer emptied"] == (2, 2)
     assert kinds["state key dropped"] == (1, 1)
@@ -221,7 +223,7 @@ def test_gaps_of_any_agent_name_what_was_not_counted(desk, capsys):
     assert cells["state key", "seen"] == {
         "kind": "state key",
         "name": "seen",
-        "reached": 3,
+        "reached": 4,
         "expected": 1,
         "noticed": 2,
     }
