@@ -26,7 +26,7 @@ from tests.manual_console import run, shown_lines, steps_of, with_outputs
 
 # They install into an environment, and run this test.
 SETUP = "python3 -m venv .venv && .venv/bin/pip install -q -e "
-SETUPS = (SETUP, "pip install 'evaltui[adk]'")
+SETUPS = (SETUP, "pip install --find-links wheels 'evaltui[adk]'")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""The recording of one run of a case, in the host: replays its entries, and sends the parent new ones.
+"""Replays and records the model and tool calls of one repeat of a case, in the agent's host.
 
-Adapters find the call recorder of the task that they work in as `current_call_recorder`, and ask it before
-they ask a model or call a tool. Judges have one in the parent.
+New entries are sent to the parent process. Adapters find the recorder of their task in
+`current_call_recorder`, and ask it before each model or tool call. Judges have recorders in the parent.
 """
 
 from __future__ import annotations
@@ -92,9 +92,11 @@ class CallRecorder:
     def __init__(
         self, recorded: CaseRecording, send: Callable[[Json], object], secrets: Secrets | None = None
     ) -> None:
-        """`send` gets, for each call, `{"at": its place in the run}` with either `used`, the number of the
-        entry that it was answered with, or `entry` and `shared`, the new lines; or a `note` for the user.
-        `secrets` are by default those of this process."""
+        """`send` gets a message for each call, or a `note` for the user.
+
+        A message has `at`, the place of the call in the run, and either `used`, the index of the replayed
+        entry, or `entry` and `shared`, the new lines. `secrets` are by default those of this process.
+        """
         self._recorded = recorded
         self._send = send
         self.modes = recorded.modes
@@ -108,10 +110,10 @@ class CallRecorder:
         self._call_ids: dict[str, str] = {}
         self._missed: list[NotRecordedError] = []
         self.turn = 0
-        """The turn that the case is in."""
+        """The current turn of the case, from 0."""
 
     def check(self) -> None:
-        """Raises NotRecordedError where an entry was missing: an agent may have caught it, and gone on."""
+        """Raises the NotRecordedError of a missing entry again, because the agent may have caught it."""
         if self._missed:
             raise self._missed[0] from None
 
@@ -145,7 +147,7 @@ class CallRecorder:
         return fingerprints_without(request, self._secrets, datetime.now().astimezone())
 
     def _earlier(self, request: JsonRequest) -> Iterator[Fingerprints]:
-        """The request under the names that it may have been recorded with."""
+        """The fingerprints of the request under each earlier name of an agent or tool."""
         return map(self._prints, under_earlier_names(request, self._recorded.renamed))
 
     def _replayed(self, place: int, number: int) -> ModelExchange:
@@ -219,7 +221,7 @@ class CallRecorder:
         return described
 
     def _joined_masked(self, responses: list[Json]) -> list[Json]:
-        """The responses without the secrets that stream in over several of them."""
+        """The responses without secrets that are split over several of them."""
         texts = [part["text"] for part in _text_parts(responses)]
         masked = self._secrets.mask_pieces(texts)
         if masked == texts:
@@ -230,7 +232,7 @@ class CallRecorder:
         return responses
 
     def _number_calls(self, response: Json) -> Json:
-        """A response with call ids that are the same each time it is recorded: some are random."""
+        """A response with numbered call ids in place of random ones, so that recordings are equal."""
         parts = ((response.get("content") or response).get("parts")) or []
         for call in [part["function_call"] for part in parts if part.get("function_call")]:
             if call_id := call.get("id"):
@@ -244,7 +246,7 @@ class CallRecorder:
         return next(free for n in itertools.count(1) if (free := f"recorded-{n}") not in ids)
 
     def tool_call(self, tool: str, args: Json) -> ToolExchange | None:
-        """The exchange for a call; None where it is simply made."""
+        """The exchange for a call; None for a live tool, and where the call cannot be recorded."""
         mode = self.modes.of_tool(tool)
         if mode == "live":
             return None
@@ -302,7 +304,7 @@ class CallRecorder:
         return error
 
     def unrecordable(self, what: str, error: Exception) -> ModelExchange:
-        """The exchange for a call that cannot be recorded: it is made, unless in a replay."""
+        """The exchange for a call that cannot be recorded: a live call, or in a replay an error."""
         if self.modes.models == "replay":
             return ModelExchange(missed=self._miss(f"{what} cannot be in", message_of(error)))
         self._send({"note": f"case {self._recorded.case}: {what} is not recorded: {message_of(error)}"})
@@ -333,14 +335,16 @@ def _keep_nothing(responses: Sequence[Json], error: Exception | None, version: s
 
 @dataclass(frozen=True)
 class ModelExchange:
-    """The recorded responses and error of a request, or `keep`, which records new ones, or `missed`, the
-    error to raise."""
+    """The recording of a model request: its responses and error, a function that records new ones, or an
+    error for a missing entry."""
 
     responses: Sequence[Json] = ()
     error: Json | None = None
     is_replayed: bool = False
     missed: NotRecordedError | None = None
+    """The error to raise for a missing entry."""
     keep: KeepResponses = _keep_nothing
+    """Records new responses."""
 
     def check(self) -> None:
         """Raises the error of a missing entry."""
@@ -349,7 +353,7 @@ class ModelExchange:
 
     @property
     def mark(self) -> Json:
-        """Data of the events of a request; none where a model answers."""
+        """Data for the events of a request; empty where a model answers."""
         return {"replayed": True} if self.is_replayed else {"missed": True} if self.missed else {}
 
     def end(self) -> None:
@@ -371,13 +375,15 @@ class ToolOutcome:
 
 @dataclass(frozen=True)
 class ToolExchange:
-    """The recorded call and its source, or `keep`, which records a new outcome, or `missed`, the error to
-    raise."""
+    """The recording of a tool call: the recorded call, a function that records a new outcome, or an error
+    for a missing entry."""
 
     recorded: ToolCall | None = None
     source: Literal["", "recording", "case"] = ""
     missed: NotRecordedError | None = None
+    """The error to raise for a missing entry."""
     keep: Callable[[ToolOutcome], None] = lambda outcome: None
+    """Records a new outcome."""
 
     def check(self) -> None:
         """Raises the error of a missing entry."""
@@ -391,7 +397,7 @@ current_call_recorder: ContextVar[CallRecorder | None] = ContextVar("evaltui_tap
 
 @contextmanager
 def recording_calls(recorder: CallRecorder | None) -> Iterator[None]:
-    """Has all calls of this task and its children go through `recorder`."""
+    """Sets the recorder for all calls of this task and its children."""
     token = current_call_recorder.set(recorder)
     try:
         yield

@@ -116,7 +116,7 @@ class Preloaded:
             _set(name, environ.get(name))
         new = {name: module for name, module in sys.modules.copy().items() if name not in before}
         self._names = {name for name in new if "." not in name}
-        self._is_clean = not any(_is_own(module) for module in new.values())
+        self._is_clean = not any(_is_user_code(module) for module in new.values())
 
     def is_usable_for(self, agent_dir: Path, module: str) -> bool:
         """Whether an agent would have got the same modules, as far as is known before its import.
@@ -188,12 +188,12 @@ def _set(name: str, value: str | None) -> None:
 
 def _is_of_library(module: object) -> bool:
     folder = _folder_of(module)
-    return folder is not None and not _is_own_folder(folder)
+    return folder is not None and not _is_user_folder(folder)
 
 
-def _is_own(module: object) -> bool:
+def _is_user_code(module: object) -> bool:
     folder = _folder_of(module)
-    return folder is not None and _is_own_folder(folder)
+    return folder is not None and _is_user_folder(folder)
 
 
 def _folder_of(module: object) -> str | None:
@@ -204,7 +204,7 @@ def _folder_of(module: object) -> str | None:
 
 
 @cache
-def _is_own_folder(folder: str) -> bool:
+def _is_user_folder(folder: str) -> bool:
     return is_own_code(os.path.join(folder, "module.py"))  # noqa: PTH118
 
 

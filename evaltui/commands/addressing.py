@@ -65,7 +65,10 @@ def _settle_url(options: argparse.Namespace, word: str) -> Path:
 
 
 def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
-    """The path of the module that `-m` names; a `word` in place of the agent becomes the first selector."""
+    """The path of the module that `-m` names; a `word` in place of the agent becomes the first selector.
+
+    Raises ValueError.
+    """
     from evaltui.project.interpreters import find_interpreter
     from evaltui.project.modules import ModuleNotThereError, find_module
 

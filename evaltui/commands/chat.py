@@ -153,7 +153,7 @@ class _Chat:
     def _until_interrupted(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Raises KeyboardInterrupt once it is cancelled."""
         try:
-            return self._runner.run(self._interrupts.cancelled_by_it(work))
+            return self._runner.run(self._interrupts.run_cancellable(work))
         except asyncio.CancelledError:
             if self._interrupts.received is None:
                 raise

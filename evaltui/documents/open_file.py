@@ -58,7 +58,7 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class FileConflict:
-    """A file whose changes here and outside only the user can decide between."""
+    """A file with a conflict between unsaved changes and changes on disk, for the user to decide."""
 
     path: Path
     conflict: Conflict
@@ -98,13 +98,13 @@ class OpenFile:
         self.saved = document if on_disk is not None else None
         """The file on disk when it was last read or written; None for a new file, and where it is no JSON."""
         self.is_being_written = False
-        """Whether the file on disk is about to be another text, so that nothing counts as saved."""
+        """Whether the file on disk is being replaced, so that no text counts as saved."""
         self.deleted = False
-        """Whether it is gone or unreadable on disk, without unsaved changes."""
+        """Whether the file is deleted or unreadable on disk, and has no unsaved changes."""
         self.is_config = _is_config(path, document.value)
         """Whether it is a config and no eval set."""
         self.recovery: RecoveryFile | None = None
-        """None while nothing is unsaved."""
+        """The recovery file; None without unsaved changes."""
         # A config that is not there is an empty one; a new set is there only once it was saved.
         self._clean = document if on_disk is not None or self.is_config else None
         self._folder = folder
@@ -177,7 +177,7 @@ class OpenFile:
             self._labels = []
 
     def keep_deleted_outside(self) -> None:
-        """Makes it a new file."""
+        """Keeps the document as a new file after the file on disk was deleted."""
         self.fingerprint, self.saved, self._clean = None, None, None
 
     def leave_deleted(self) -> None:
@@ -192,7 +192,7 @@ class OpenFile:
     # The recovery file
 
     def write_draft(self, draft: Draft | None) -> None:
-        """Writes a typed text that is not in the file to the recovery file; None removes it."""
+        """Writes the text of an open field to the recovery file; None removes that text."""
         if draft != self._draft:
             self._draft = draft
             self._write_recovery()
@@ -241,7 +241,7 @@ class OpenFile:
         return self.outside(source.text, source.fingerprint)
 
     def outside(self, text: str | None, on_disk: Fingerprint | None) -> Outside:
-        """The version of a file with a text on disk; None for none."""
+        """The version of a file for its text on disk; `text` is None for a deleted file."""
         if text is None:
             return Outside(None, None)
         try:
@@ -252,7 +252,7 @@ class OpenFile:
     def merged(self, outside: Outside, choices: Choices, whole: Side | None = None) -> CaseFile | Conflict:
         """The document with the changes from outside; `whole` takes one side's text.
 
-        Raises EvalSetError where that is no JSON.
+        Raises EvalSetError where their text is chosen and is no JSON.
         """
         theirs = outside.document or outside.not_json
         if theirs is None:
@@ -310,7 +310,7 @@ def read_document(path: Path, new_text: str | None) -> tuple[CaseFile, Fingerpri
 
 
 def unusable(path: Path, text: str) -> EvalSetError:
-    """Why a file cannot be edited."""
+    """The error for a file that cannot be edited."""
     data = parse_yaml(text) if path.suffix in YAML_SUFFIXES else parse(text)
     if is_eval_config(data):
         problem = errors_in(from_eval_config(data, {})[1])[0]
@@ -324,7 +324,11 @@ def unusable(path: Path, text: str) -> EvalSetError:
 
 
 def write_together(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
-    """Writes all of the files or none; returns their fingerprints, or a version changed outside."""
+    """Writes all of the files or none of them; returns their new fingerprints.
+
+    Where another program has changed a file, returns the path and the other version of that file instead.
+    Raises OSError.
+    """
     try:
         writes = [Write(file.path, file.document.text, file.fingerprint) for file in files]
         return [source.fingerprint for source in save_together(writes)]

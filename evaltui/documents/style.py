@@ -36,11 +36,11 @@ class Verbatim:
 
 @dataclass
 class Style:
-    """The format of a new value, or key and value, in the last node of a way from the document."""
+    """The format of a new value, or of a key and value, at a place in a document."""
 
     text: str
     way: Sequence[Node]
-    """Empty where the value becomes the whole document."""
+    """The nodes from the document to the value; empty where the value becomes the whole document."""
     value: Any
     model: Node | None = None
     """A value whose form the new one takes."""
@@ -79,7 +79,7 @@ class Style:
 
     @cached_property
     def ascii(self) -> bool:
-        """Whether characters beyond ASCII are escaped everywhere."""
+        """Whether the new value's characters beyond ASCII are escaped, as the nearest ones in the file."""
         return _is_beyond_ascii(self.value) and self._escapes()
 
     def _escapes(self) -> bool:
@@ -93,7 +93,7 @@ class Style:
         return False
 
     def _around(self) -> Iterator[str]:
-        """The texts around, the nearest first."""
+        """The texts around the new value, the nearest first."""
         yield from (node.own_text for node in reversed(self.way) if node.end - node.start <= _NEARBY)
         yield from (self.text[start : start + _NEARBY] for start in range(0, len(self.text), _NEARBY))
         yield from self.beyond()
@@ -103,7 +103,7 @@ class Style:
         return _scalar(key, ascii=self.ascii)
 
     def written(self, value: Any, margin: str, model: Node | None = None, *, in_line: bool = False) -> str:
-        """A value as text whose first line has that margin."""
+        """A value as JSON text; `margin` is the indentation of its first line."""
         if isinstance(value, Verbatim):
             return value.text
         if not value or not isinstance(value, dict | list):

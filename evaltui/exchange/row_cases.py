@@ -83,12 +83,12 @@ class _RowCase:
         self.not_taken: list[NotTaken] = []
 
     def case(self, used_ids: set[str]) -> ImportedCase | None:
-        """The case, with an id of the row or a proposed one; None where the row has no message."""
+        """The case, with the id of the row or a proposed id; None for a row that makes no case."""
         if self._row.values.items() >= _ARCHIVED.items():
             self._leave_out((), "archived")
             return None
         answers = self._answers()
-        contents = [*self._messages(), *self._users(), *answers]
+        contents = [*self._messages(), *self._user_messages(), *answers]
         name = "messages" if "messages" in self._mapping.paths else "user"
         turns = turns_of(contents, self._reporter(name))
         if not turns:
@@ -128,8 +128,8 @@ class _RowCase:
     def _messages(self) -> list[Json]:
         return contents_of_messages(json_in(self._value("messages")), self._reporter("messages"))
 
-    def _users(self) -> list[Json]:
-        """The messages of the field `user`: texts, or messages of every role."""
+    def _user_messages(self) -> list[Json]:
+        """The messages in the field `user`: a user message for each text, or messages with own roles."""
         value = json_in(self._value("user"))
         if _are_messages(value):
             return contents_of_messages(value, self._reporter("user"))
@@ -146,7 +146,7 @@ class _RowCase:
     # Expectations
 
     def _answers(self) -> list[Json]:
-        """The messages in the field `expected` after the last one of a user; empty where it has none."""
+        """The messages in the field `expected` after its last user message; empty without messages."""
         value = json_in(self._value("expected"))
         if not isinstance(value, dict | list) or not _are_messages(value):
             return []

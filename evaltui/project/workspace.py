@@ -352,7 +352,7 @@ def select(
     an id that exists is preferred to two that do not. Raises SelectionError, and EvalSetError where a config
     with errors may be why no case has a tag.
     """
-    chosen = _named_by(workspace, selectors)
+    chosen = _selections_of(workspace, selectors)
     return _tagged(chosen, tags, workspace.config) if tags else chosen
 
 
@@ -395,7 +395,7 @@ def _picked(eval_set: EvalSetFile, eval_ids: Sequence[str] | None) -> Sequence[s
     return [case.eval_id for case in eval_set.cases] if eval_ids is None else eval_ids
 
 
-def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]:
+def _selections_of(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]:
     if not selectors:
         hint = skipped_hint(workspace.skipped)
         if not workspace.sets:

@@ -12,22 +12,22 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-# The exit code of whatever was interrupted.
+# The exit code of an interrupted command.
 INTERRUPTED = 130
-# Seconds after the first signal until the process ends, whatever it is doing. Guards end the agents then.
+# Seconds between the first signal and the forced end of the process. Guards end the agents then.
 FORCE_AFTER = 20.0
 # Seconds. A terminal that nobody reads from must not hold up the end.
-_LAST_WORDS = 1.0
+_ANNOUNCE_TIMEOUT = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """While it is entered, the first of these signals calls `on_interrupt`, and further ones do nothing.
+    """A context in which the first signal calls `on_interrupt`; further signals do nothing.
 
-    Without an `on_interrupt` that is a KeyboardInterrupt. `before_force` is called in a thread before the
-    process is ended by force. `received` is the first signal. A signal that the
-    process was started to ignore, as by `nohup`, stays ignored. Nothing happens outside the main thread,
-    which alone gets signals.
+    Without `on_interrupt`, the signal raises KeyboardInterrupt. `before_force` is called in a thread before
+    the process is ended by force. `received` is the first signal. Signals that were ignored when the process
+    started, as by `nohup`, stay ignored. Outside the main thread, which alone gets signals, the context has
+    no effect.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Interrupts:
         self._end_force()
 
     def listen_again(self) -> None:
-        """The first signal has ended its work, and the command goes on: the next signal counts again."""
+        """Makes the next signal the first one again, for a command that goes on after a signal."""
         self._end_force()
         self.received = None
 
     def interrupt(self) -> None:
-        """Acts like a SIGHUP, which is ignored where the process was started so; from any thread."""
+        """Acts as if the process got a SIGHUP; may be called in any thread."""
         self._receive(signal.SIGHUP, None)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
@@ -75,8 +75,8 @@ class Interrupts:
             self._force.cancel()
             self._force = None
 
-    async def cancelled_by_it(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Await something that the first signal cancels."""
+    async def run_cancellable(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Awaits `work`, which the first signal cancels."""
         import asyncio
 
         task = asyncio.ensure_future(work)
@@ -100,7 +100,7 @@ def _raise() -> None:
 def _end_at_once(before: Callable[[], None]) -> None:
     announcing = threading.Thread(target=_announce_end, args=[before], daemon=True)
     announcing.start()
-    announcing.join(_LAST_WORDS)
+    announcing.join(_ANNOUNCE_TIMEOUT)
     os._exit(INTERRUPTED)
 
 
@@ -112,14 +112,14 @@ def _announce_end(before: Callable[[], None]) -> None:
 
 
 def run_interruptible(work: Coroutine[Any, Any, Result]) -> Result:
-    """Runs like `asyncio.run`: the first signal cancels `work`, which may clean up and return all the same.
+    """Runs `work` as `asyncio.run` does; the first signal cancels `work`, which may still return a result.
 
-    Raises KeyboardInterrupt where it ended by being cancelled so.
+    Raises KeyboardInterrupt where the signal ended `work`.
     """
     import asyncio
 
     with Interrupts() as interrupts:
-        waiting = interrupts.cancelled_by_it(work)
+        waiting = interrupts.run_cancellable(work)
         try:
             return asyncio.run(waiting)
         except asyncio.CancelledError:

@@ -25,20 +25,20 @@ _OLDEST_ADK = 2
 
 @dataclass(frozen=True)
 class PythonCheck:
-    """Facts about an agent's Python, found without importing the agent."""
+    """Facts about an agent's Python, determined without importing the agent."""
 
     path: Path
-    """Its executable."""
+    """The executable."""
     reason: str
     """The file or setting that names it; "" for the Python that evaltui runs in."""
     version: str = ""
-    """Its version, e.g. `3.12.1`; "" where it cannot be used."""
+    """The version of Python, e.g. `3.12.1`; "" for an unusable Python."""
     adk: str = ""
-    """The version of google-adk there; "" where it is not installed."""
+    """The installed version of google-adk; "" where it is not installed."""
     problem: str = ""
-    """Packages that are missing or too old, as a clause; "" where none are."""
+    """A clause about missing or too old packages, or an unusable Python; "" without a problem."""
     install: str = ""
-    """Shell command that installs them; "" where there is none."""
+    """Shell command that installs the missing or too old packages; "" without such packages."""
 
 
 def check_python(agent: AgentAddress) -> PythonCheck:

@@ -227,10 +227,10 @@ def _first(problems: Sequence[Problem]) -> list[Problem]:
 def save_recordings(
     path: Path, changes: Mapping[Key, Sequence[Entry]], shared: Mapping[str, Shared]
 ) -> Recordings:
-    """Write new entries of runs of cases; everything else in the file stays, whoever put it there meanwhile.
+    """Writes new entries of cases into a file of recordings; all other entries stay.
 
-    A file that would say the same is left alone. Returns what is in it then. Raises OSError, and EvalSetError
-    for a file that is not UTF-8 or has lines that are no recordings; it stays as it is. Links are refused.
+    Returns the content of the file. Raises OSError, also for a link, and EvalSetError for a file that is not
+    UTF-8 or has a line that is no recording; such a file stays unchanged.
     """
     above = [parent.name for parent in path.parents].index(RECORDINGS) + 1
     for part in (path, *path.parents[:above]):

@@ -44,24 +44,24 @@ from evaltui.text.figures import show_p
 
 # Of pytest itself, not of the agent.
 _OF_TESTS = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
-# Seconds between two looks at the shards of other workers.
-_LOOK_EVERY = 0.1
+# Seconds between two reads of the shards of other workers.
+_POLL_INTERVAL = 0.1
 _CANCELLED = "the run was cancelled"
 
 
 class NoResultError(Exception):
-    """The run is over, and there is no result of a case; the message says why."""
+    """A run has ended without a result of a case; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class FinishedCase:
-    """A case of a run that is over."""
+    """A finished case of a run."""
 
     result: CaseResult
     printed: str
-    """The output of the agent meanwhile, as far as it is known to be of the case."""
+    """The output of the agent during the case, without output of an unknown case."""
     excuse: str = ""
-    """The reason why a failure does not count; "" where it does."""
+    """The reason why a failure does not count; "" for a failure that counts."""
 
     @property
     def seconds(self) -> float:
@@ -71,29 +71,29 @@ class FinishedCase:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that is over."""
+    """A finished run."""
 
     agent_dir: Path
     cases: int
-    """How many of its cases are over."""
+    """Number of finished cases."""
     seconds: float
     log: Path | None
-    """None where it is not stored."""
+    """The run's file; None for a run that is not stored."""
     notes: tuple[str, ...]
     comparison: Comparison | None = None
-    """With the baseline."""
+    """The comparison with the baseline; None without a baseline."""
     problem: str = ""
-    """Why it could not be done, or not to its end."""
+    """The reason why the run did not finish; "" for a complete run."""
     failed: tuple[CaseId, ...] = ()
     """The cases that failed, in the order of the tests."""
     request: RunRequest | None = None
-    """None where it could not be made, and for several shards."""
+    """The request of the run; None where it is invalid, and for several shards."""
     config: Path | None = None
     """The config of all its sets; None where each has its own."""
 
 
 class AgentRun:
-    """A run, or one shard of it beside those of other workers, and the results that are known so far."""
+    """A run, or this worker's shard of a run, with the results so far."""
 
     def __init__(
         self,
@@ -102,8 +102,8 @@ class AgentRun:
         cases: Sequence[CaseId],
         shards: Shards | None,
     ) -> None:
-        """`options` are those of `evaltui run`; `selected` are the ids of `cases` by set, None for all of it.
-        Hosts find the folder and the environment that this process has now."""
+        """`options` are those of `evaltui run`; `selected` are the ids of `cases` by set, None for a whole
+        set. Hosts get the current folder and environment of this process."""
         self._options, self._selected, self._cases, self._shards = options, selected, cases, shards
         self._folder = Path.cwd()
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith(_OF_TESTS)}
@@ -129,12 +129,12 @@ class AgentRun:
     # Called by tests
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin it in an event loop of another thread."""
+        """Starts the run in an event loop of another thread."""
         self._loop = loop
         loop.call_soon_threadsafe(self._start)
 
     def result(self, case: CaseId) -> FinishedCase:
-        """A case that is over, waited for. Raises NoResultError."""
+        """Waits for a case to finish, and returns it. Raises NoResultError."""
         with self._changed:
             self._is_asked = True
             self._changed.wait_for(lambda: case in self._results or self._finished)
@@ -145,13 +145,13 @@ class AgentRun:
             raise NoResultError(self._finished.problem or notes or "the case was not run")
 
     def end(self, *, is_awaited: bool) -> None:
-        """Wait for no other worker any more, and cancel what still runs unless another one waits for it."""
+        """Stops waiting for other workers, and cancels the run unless another worker waits for it."""
         self._is_left = True
         if not is_awaited:
             self._loop.call_soon_threadsafe(self._cancel)
 
     def wait(self) -> FinishedRun:
-        """The run once it is over."""
+        """Waits for the run to finish, and returns it."""
         with self._changed:
             self._changed.wait_for(lambda: self._finished)
             assert self._finished is not None
@@ -165,7 +165,7 @@ class AgentRun:
         self._work = asyncio.create_task(self._finish())
 
     def _cancel(self) -> None:
-        """End it, unless it has only to be stored."""
+        """Cancels the run; a run whose cases are all finished is still stored."""
         self._following.cancel()
         if not self._count or self._done < self._count:
             self._own.cancel()
@@ -188,8 +188,8 @@ class AgentRun:
                 self._shards.end()
 
     async def _with_baseline(self, request: RunRequest, sets: FileSets) -> RunRequest:
-        """The request with the run that it is compared with. Raises UsageError where no failure could be a
-        regression, though only these shall fail."""
+        """The request with its baseline. Raises UsageError where only regressions fail and none could be
+        shown."""
         options = self._options
         cases = {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()}
         later = LaterRun(request.store, cases, request.kind)
@@ -227,7 +227,7 @@ class AgentRun:
                 self._count = selected.plan.case_count
 
     async def _follow(self) -> None:
-        """Take the results of the other workers until all of these are over, or nobody asks for them."""
+        """Reads the results of the other workers until these have finished or no test waits for them."""
         shards = self._shards
         if shards is None:
             return
@@ -242,10 +242,10 @@ class AgentRun:
             for number in sorted(numbers) if self._is_asked else ():
                 if self._has_read(shards, number):
                     numbers.remove(number)
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_POLL_INTERVAL)
 
     def _has_read(self, shards: Shards, number: int) -> bool:
-        """Take the new results of another worker; returns whether there will be no more."""
+        """Reads the new results of another worker; returns whether that worker has finished."""
         is_over, path = shards.is_over(number), shards.file(number)
         has_ended = False
         # While its file is being made, there is nothing to be read.
@@ -284,8 +284,10 @@ class AgentRun:
             self._changed.notify_all()
 
     def _change(self, summary: CaseSummary, log: Path | None) -> CaseChange | None:
-        """How a case differs from the baseline; `log` is that of its shard, the only one that has the config
-        of each of its sets. None where the run is in memory until it is over."""
+        """The change of a case since the baseline; None for a run that is in memory until its end.
+
+        `log` is the file of the shard of the case, which has the configs of its sets.
+        """
         assert self._baseline is not None
         if log is None:
             return None
@@ -326,7 +328,7 @@ class AgentRun:
             self._changed.notify_all()
 
     def _comparison(self) -> Comparison | None:
-        """With the baseline, of the shards of all workers."""
+        """The comparison of all shards with the baseline; None without a baseline or a result."""
         if self._shards is not None:
             files = [RunFile(path) for path in run_files(self._shards.folder)]
         else:
@@ -357,7 +359,7 @@ def _request(
 
 
 def _shard_of(request: RunRequest, shards: Shards, cases: Sequence[CaseId]) -> RunRequest:
-    """The part of this worker of a run, and of what the run may use."""
+    """The request for this worker's shard, with its share of the limits."""
     assert shards.own is not None
     number, count, settings = shards.own, shards.count, request.settings
 
@@ -392,7 +394,7 @@ def _in_words(error: BaseException) -> str:
 
 
 def _excuse(case: CaseId, comparison: Comparison) -> str:
-    """Why the failure of a case is no regression, a sentence; "" where it is one."""
+    """The reason why the failure of a case is no regression, a clause; "" for a failure that counts."""
     base = comparison.base.id
     change = next((change for change in comparison.cases if change.case == case), None)
     if change is not None and not change.may_be_regression:
@@ -402,7 +404,7 @@ def _excuse(case: CaseId, comparison: Comparison) -> str:
 
 
 def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace]) -> FinishedRun | None:
-    """Store the shards in a folder as one run of their agent; None where there is nothing to be stored."""
+    """Stores the shards in a folder as one run of their agent; None for shards without a set."""
     logs = run_files(folder)
     shards = [RunFile(log) for log in logs]
     headers = [shard.header for shard in shards]

@@ -1,4 +1,4 @@
-"""A span as any OpenTelemetry backend keeps it, and what was logged beside it."""
+"""Spans and log records of OpenTelemetry, independent of the backend that stored them."""
 
 from __future__ import annotations
 
@@ -23,45 +23,46 @@ _SHORT_TRACE_ID = 16
 
 @dataclass(slots=True)
 class SpanEvent:
-    """Something that happened in a span, or was logged while it ran."""
+    """An event of a span, or a log record written while the span ran."""
 
     name: str
     attributes: Attributes
     time: int = 0
-    """Nanoseconds since 1970; 0 where nobody knows."""
+    """Nanoseconds since 1970; 0 where the time is unknown."""
     body: Any = None
     """Body of a log record; None for an event of the span itself."""
     cut: set[str] = field(default_factory=set)
-    """Names of attributes that were left out, since a limit had cut their values."""
+    """Names of attributes that are left out because a limit had cut their values."""
 
 
 @dataclass(slots=True)
 class OtelSpan:
-    """A span, whatever wrote it."""
+    """A span of any producer."""
 
     trace_id: str
     span_id: str
     parent_id: str
-    """"" for a root."""
+    """Id of the parent span; "" for a root span."""
     name: str
     start: int = 0
-    """Nanoseconds since 1970; 0 where nobody knows, as is `end`."""
+    """Nanoseconds since 1970; 0 where the time is unknown."""
     end: int = 0
+    """Nanoseconds since 1970; 0 where the time is unknown."""
     attributes: Attributes = field(default_factory=dict)
     events: list[SpanEvent] = field(default_factory=list)
     status: Literal["", "ok", "error"] = ""
     message: str = ""
     """Message of an error."""
     resource: Attributes = field(default_factory=dict)
-    """Attributes of the process that made it; spans of one process share them."""
+    """Attributes of the process that made the span; spans of one process share them."""
     scope: str = ""
-    """The instrumentation; "" where the format does not keep it."""
+    """The instrumentation; "" where it is unknown."""
     dropped: int = 0
-    """Number of attributes and events that a limit kept out of it."""
+    """Number of attributes and events that a limit removed from the span."""
     cut: set[str] = field(default_factory=set)
-    """Names of attributes that were cut, as in `SpanEvent.cut`."""
+    """Names of attributes that are left out because a limit had cut their values."""
     has_twin: bool = False
-    """Whether another span of the trace has the same id, and says something else."""
+    """Whether another span of the trace has the same id and different content."""
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class LogRecord:
 
     trace_id: str
     span_id: str
-    """"" where it names no span."""
+    """Id of the span of the record; "" where the record names no span."""
     event: SpanEvent
 
 
@@ -83,11 +84,11 @@ class Recorded:
     warnings: list[str] = field(default_factory=list)
     """Warnings: parts that were left out, a sentence each."""
     formats: dict[str, None] = field(default_factory=dict)
-    """The formats of what was read, each once, such as `OTLP JSON`."""
+    """The formats of the document, each once, such as `OTLP JSON`."""
     scenarios: list[dict[str, Any]] = field(default_factory=list)
-    """ADK's scenarios as JSON, of which no conversation was recorded."""
+    """ADK's scenarios without a recorded conversation, as JSON."""
     sessions: int = 0
-    """Number of ADK's sessions of which `spans` were made."""
+    """Number of ADK's sessions from which `spans` were made."""
 
     def add(self, other: Recorded) -> None:
         self.formats |= other.formats
@@ -99,13 +100,13 @@ class Recorded:
 
 
 class UnreadableTraceError(ValueError):
-    """The data holds no spans that can be read; the message says why, and what can be read."""
+    """The data has no readable spans; the message has the reason and the readable formats."""
 
 
 def normal_id(value: Any, digits: int) -> str:
-    """An id as lower-case hexadecimal digits, "" for none; what is no id stays as it is.
+    """An id as lower-case hexadecimal digits; "" for an absent id. Other text stays unchanged.
 
-    Files have hexadecimal digits, base64 (which JSON of protobuf has for bytes) or whole numbers.
+    Files have ids as hexadecimal digits, as base64 (protobuf's JSON for bytes) or as integers.
     """
     if isinstance(value, bytes):
         text = value.hex()
@@ -122,7 +123,7 @@ def normal_id(value: Any, digits: int) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes of an id in base64; empty for what is none."""
+    """The bytes of an id in base64; empty for other text."""
     # 8 and 16 bytes are 12 and 24 letters.
     if len(text) not in (12, 24):
         return b""
@@ -133,7 +134,7 @@ def from_base64(text: str) -> bytes:
 
 
 def nanoseconds(value: Any) -> int:
-    """Nanoseconds as a number or as text; 0 for anything else."""
+    """Nanoseconds from a number or a text; 0 for other values."""
     if isinstance(value, bool) or value is None:
         return 0
     try:
@@ -143,9 +144,9 @@ def nanoseconds(value: Any) -> int:
 
 
 def with_logs(spans: Iterable[OtelSpan], logs: Iterable[LogRecord]) -> int:
-    """Put log records at the end of the events of their spans; returns how many with messages have none.
+    """Appends log records to the events of their spans; returns the number of messages without a span.
 
-    A record that names no span belongs to the only model call of its trace, as some producers write them.
+    A record that names no span belongs to the only model call of its trace, as with some producers.
     """
     by_id: dict[tuple[str, str], OtelSpan] = {}
     by_trace: dict[str, list[OtelSpan]] = {}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evaltui.project.agent_source import SourcePlace
 
 CASE_MESSAGES = (FilesChanged, SelectionChanged, DraftChanged, ResultsChanged, RunProgressed, AgentChanged)
-"""The messages that concern the selected case, its result and those of the others."""
+"""The messages about the selected case and about results of any case."""
 
 
 class CopiedText(NamedTuple):
@@ -49,7 +49,7 @@ class CopiedText(NamedTuple):
 
 
 class PaneForm(Vertical):
-    """A form in a pane, with the keys of every form."""
+    """A form in a pane, with the keys that all forms have."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.FORM)
 
@@ -121,7 +121,7 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         return None
 
     def beside(self) -> Beside | None:
-        """The widget that shares its place: the details of its current item."""
+        """The widget with the details of its current item, in the same part of the screen."""
         return None
 
     def below(self) -> Widget | None:
@@ -129,7 +129,7 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         return None
 
     def left(self) -> bool:
-        """Called when another pane gets the focus; False keeps the focus here."""
+        """Called before another pane gets the focus; returns False to keep the focus."""
         return True
 
     @property

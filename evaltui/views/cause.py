@@ -92,17 +92,16 @@ def place_of(finding: Finding) -> DifferenceAt:
     return DifferenceAt("judgement", finding.turn, finding=(finding.metric, finding.number))
 
 
-def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
-    """The index of the call that a difference is about among the calls made in its turn; None for no call."""
+def actual_call_index(result: CaseResult, at: DifferenceAt) -> int | None:
+    """The index, among the actual calls of its turn, of the call with a difference; None without a call."""
     if at.turn is None or at.row is None:
         return None
     rows = result.turns[at.turn].calls
     return sum(row.actual is not None for row in rows[: at.row]) if rows[at.row].actual else None
 
 
-def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
-    """The index of the call that a difference is about among the calls expected in its turn; None for no
-    call."""
+def expected_call_index(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
+    """The index, among the expected calls of its turn, of the call with a difference; None without a call."""
     from evaltui.core.model.outcome import calls_of
 
     if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):

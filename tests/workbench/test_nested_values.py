@@ -168,7 +168,9 @@ def test_what_the_tool_declares_of_an_item_completes_it():
 @pytest.mark.parametrize("place", ["argument", "final state"])
 def test_a_difference_leads_to_the_member_that_is_expected(place, path, row, monkeypatch):
     bench = Bench(place)
-    monkeypatch.setattr(turns, "expected_call", lambda *_: bench.row[3] if place == "argument" else None)
+    monkeypatch.setattr(
+        turns, "expected_call_index", lambda *_: bench.row[3] if place == "argument" else None
+    )
     kind, turn = ("argument", 0) if place == "argument" else ("state", None)
     at = DifferenceAt(kind, turn, 0, f"{bench.path[-1]}.{path}")
     scored = SimpleNamespace(shown=None, case=None)

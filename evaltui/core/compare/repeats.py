@@ -22,12 +22,11 @@ _Outcome = Literal["passes", "does not pass", "open"]
 
 @dataclass(frozen=True)
 class SequentialTest:
-    """Wald's sequential probability ratio test: do runs pass at a rate of at least `high`, or of at most
-    `low`?
+    """Wald's sequential probability ratio test of a pass rate: at least `high`, or at most `low`.
 
-    Between these rates, either answer is right. The bounds are 1/error and error. By Ville's inequality the
-    probability of a wrong answer is at most `error` for every rate outside of the two, even if the test is
-    stopped early, where it is open. Sources: Wald, Annals of Mathematical Statistics 16 (1945); Ville, Étude
+    Between the two rates, both answers are right. The bounds of the ratio are 1/error and error. By Ville's
+    inequality, the probability of a wrong answer is at most `error` for all other rates; a test that is
+    stopped early has no answer. Sources: Wald, Annals of Mathematical Statistics 16 (1945); Ville, Étude
     critique de la notion de collectif (1939).
     """
 
@@ -50,7 +49,7 @@ class SequentialTest:
 
     @property
     def runs_to_pass(self) -> int:
-        """The number of runs that decide for passing if all of them pass."""
+        """The number of runs after which a case passes if all of them pass."""
         up, _, needed = self._weights
         return ceil(needed / up)
 
@@ -91,7 +90,7 @@ class FixedRuns:
         return len(finished) >= self.most
 
     def urgency(self, finished: Mapping[int, RepeatResult]) -> float:
-        """Urgency from 0, for the case with the most open answer, to 1."""
+        """Urgency of further runs: 0 for the case that is furthest from an answer, up to 1."""
         del finished
         return 1.0
 
@@ -101,7 +100,7 @@ class _Standing:
     """State of a sequential test after the finished runs, in the order of their numbers."""
 
     answer: Answer | None
-    """The answer; None while it is open."""
+    """The answer; None before a decision."""
     runs: int
     passed: int
     failed: int

@@ -84,7 +84,7 @@ class CaseSummary:
     @computed_field
     @property
     def passes(self) -> bool:
-        """Whether it counts as passed, a flaky case by its policy."""
+        """Whether the case counts as passed; for a flaky case, whether its policy is met."""
         return self.verdict is Status.PASSED
 
     @property

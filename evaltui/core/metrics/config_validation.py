@@ -133,7 +133,7 @@ def _no_metric(config: EvalConfig) -> Iterator[Finding]:
 
 @UNUSABLE_CRITERION.checks("config")
 def _unusable(config: EvalConfig) -> Iterator[Finding]:
-    """Unknown metrics, and criteria that no metric can be computed by."""
+    """The metrics that are unknown, and those that cannot be computed by their criterion."""
     for metric in config.metrics():
         name, function = metric.metric_name, metric.custom_function_path
         if metric.not_evaluated:
@@ -149,7 +149,7 @@ ENDING_MODEL = LintRule("ending-model", "A config names a model whose end is ann
 
 @ENDING_MODEL.checks("config")
 def _ending_models(config: EvalConfig) -> Iterator[Finding]:
-    """The models that the config names; the default is google-adk's."""
+    """The models in the config whose end is announced; ADK's default models are not checked."""
     for path, model in _named_models(config):
         if (row := end_of(model)) is not None:
             instead = f", successor {row.successor}" if row.successor else ""

@@ -1,6 +1,6 @@
-"""Informational metrics of a turn's effort: calls, model calls, tokens, seconds.
+"""Informational metrics of a turn's effort: tool calls, model calls, tokens, seconds.
 
-The values are those of google-adk 2.13 (`_efficiency_evaluators`): None for a value that is not reported.
+The values are those of google-adk 2.13 (`_efficiency_evaluators`), but None in place of 0 for unknown calls.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ def tool_call_count_v1(inputs: MetricInput) -> MetricResult:
 
 @metric(MetricInfo("Model calls per turn.", gates=False, interval=None, summed_as="model calls"))
 def inference_call_count_v1(inputs: MetricInput) -> MetricResult:
-    """Model calls per turn; None for a turn that was not recorded event by event, and where its events do not
-    tell of calls that nobody sees or that took time, which ADK takes for none."""
+    """Model calls per turn; None for a turn that was not recorded event by event.
+
+    Also None where no event reports a model call, unless the models took no time; ADK counts 0 calls there.
+    """
     return _report(inputs, lambda turn: (_model_calls(turn, inputs.as_adk), {}), _mean_of_known)
 
 
@@ -144,7 +146,7 @@ def _averages(
 ) -> dict[str, float | None]:
     """The averages over the turns by part."""
     if len(splits) == 1:
-        # Most cases have one turn, and most parts of it nobody knows.
+        # Most cases have one turn, and most of its parts are unknown.
         return {name: None if part is None else average((part,)) for name, part in splits[0].items()}
     return {name: average([split[name] for split in splits]) for name in (splits[0] if splits else {})}
 
@@ -160,7 +162,7 @@ def _model_calls(invocation: Invocation, as_adk: bool) -> float | None:
         return None
     events = data.invocation_events
     reported = sum(event.usage_metadata is not None or event.model_version is not None for event in events)
-    # Nobody timed its models, or they took time and the framework's events do not tell of their calls.
+    # Models whose time is unknown or above 0 may have been called although no event reports a call.
     is_unknown = not reported and invocation.model_duration != 0.0
     return None if is_unknown and not as_adk else float(reported)
 

@@ -116,7 +116,7 @@ class InvocationScore:
     """Score of one turn by one metric."""
 
     score: float | None
-    """The score; None for none."""
+    """The score; None for a turn without a score."""
     status: Status
     reason: str = ""
     """The reason for a low or missing score."""
@@ -130,7 +130,7 @@ class MetricResult:
 
     name: str
     score: float | None
-    """The score; None for none."""
+    """The score; None for a metric without a score."""
     threshold: float | None
     """The threshold; None for a metric without a verdict."""
     status: Status
@@ -416,6 +416,7 @@ class CaseResult:
     eval_set_id: str = ""
     turns: tuple[TurnResult, ...] = ()
     state: tuple[StateDiff, ...] = ()
+    """The keys that differ in the final session state."""
     repeats: tuple[RepeatResult, ...] = ()
     """The repeats in order."""
     policy: str = field(default="all", metadata=NOT_REPORTED)

@@ -1,4 +1,4 @@
-"""Models that answered: the version that a response names, beside the model that was asked for."""
+"""Models that answered: the version that a response names, and the requested model."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ class ServedModel:
     """The metric of a judge; "" for other payers."""
     calls: int = 1
     replayed: int = 0
-    """Calls among them that a recording answered."""
+    """Number of these calls that a recording answered."""
     turn: int | None = None
-    """Turn of the first of them that was live, else of the first, from 0; None where it is unknown."""
+    """Turn of the first live call, else of the first call, from 0; None where it is unknown."""
     call: int = 1
-    """Number of that call among those of its turn and payer, of a judge its vote, from 1."""
+    """Number of that call in its turn for its payer, from 1; for a judge, the number of the vote."""
     repeat: int = field(default=0, metadata=NOT_REPORTED)
     """Number of the repeat, from 0."""
 
     @property
     def live(self) -> int:
-        """Calls that a model answered in this run."""
+        """Number of calls that a model answered in this run."""
         return self.calls - self.replayed
 
     @property
     def is_other(self) -> bool:
-        """Whether another model answered than was asked for."""
+        """Whether another model than the requested one answered."""
         return is_other_model(self.model, self.version)
 
     def __add__(self, later: ServedModel) -> ServedModel:
@@ -84,13 +84,13 @@ def served_models(calls: Iterable[ServedModel]) -> tuple[ServedModel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ServedChange:
-    """Requests for a model that another one answered in the base than in the candidate."""
+    """Requests for a model that different models answered in the base and in the candidate."""
 
     payer: Payer
     model: str
     """The requested model; "" where it is unknown."""
     base: tuple[str, ...]
-    """Models that answered there, as their responses name them."""
+    """Models that answered in the base, as its responses name them; likewise `candidate`."""
     candidate: tuple[str, ...]
     metric: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
     """The metric of a judge; "" for other payers."""
@@ -106,9 +106,9 @@ class ServedChange:
 
 
 def served_changes(base: Iterable[ServedModel], candidate: Iterable[ServedModel]) -> tuple[ServedChange, ...]:
-    """The requests for one name that other models answered, as far as both sides name who answered.
+    """The requests that different models answered on the two sides, where both sides name them.
 
-    A name that only one side requests is no change of who serves it.
+    A model that only one side requests is no change.
     """
     before, after = _versions(base), _versions(candidate)
     changes = []
@@ -128,5 +128,5 @@ def _versions(served: Iterable[ServedModel]) -> dict[tuple[Payer, str, str], dic
 
 
 def _lacks(versions: Collection[str], others: Iterable[str]) -> bool:
-    """Whether one of the others is of none of these models."""
+    """Whether one of `others` is a version of another model than all of `versions`."""
     return any(all(is_other_model(version, other) for version in versions) for other in others)

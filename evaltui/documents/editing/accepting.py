@@ -213,7 +213,7 @@ class Accepting:
     def argument(self, turn: int, rows: Rows, row: int, path: str) -> None:
         """Accepts an argument of a changed call at a `path` of `ArgDiff`; "" for all, where one side has
         none."""
-        number = _numbers(rows, self._turn(turn).calls)[row]
+        number = _expected_indices(rows, self._turn(turn).calls)[row]
         actual = rows[row].actual
         if number is None or actual is None:
             raise EditError("Only a matched call has arguments to accept")
@@ -222,7 +222,7 @@ class Accepting:
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
         """Accepts the difference of a call: expects it with its actual arguments and place, or removes it."""
         _require({ARGUMENTS, TURN}, actual)
-        numbers = _numbers(rows, self._turn(turn).calls)
+        numbers = _expected_indices(rows, self._turn(turn).calls)
         number = numbers[row]
         # A call that was expected elsewhere says nothing of the order of the others.
         before = [
@@ -245,7 +245,7 @@ class Accepting:
     def calls(self, turn: int, rows: Rows, actual: Invocation) -> None:
         """Accepts all calls of a turn, with arguments and order; an unspecified turn gets them, too."""
         _require({ARGUMENTS, TURN}, actual)
-        numbers = _numbers(rows, self._turn(turn).calls)
+        numbers = _expected_indices(rows, self._turn(turn).calls)
         for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
             if diff.op == "missing" and missing is not None:
                 self._turn(turn).call(missing).delete()
@@ -398,7 +398,7 @@ def _require(needed: set[str], actual: Invocation) -> None:
         raise EditError(f"Unknown, so nothing to accept: {what}")
 
 
-def _numbers(rows: Rows, expected: Sequence[CallEditor]) -> list[int | None]:
+def _expected_indices(rows: Rows, expected: Sequence[CallEditor]) -> list[int | None]:
     """The index of the expected call of each row; None for an unexpected call. Of equal calls, any may be
     returned."""
     calls = [Call(call.name, call.arguments) for call in expected]

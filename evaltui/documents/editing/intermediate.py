@@ -25,7 +25,7 @@ _AUTHOR = "agent"
 
 @dataclass(frozen=True)
 class IntermediateData:
-    """The intermediate data of a turn, which need not be there yet."""
+    """The intermediate data of a turn, which may be absent."""
 
     data: Any
     """The parsed JSON of the eval set."""
@@ -94,7 +94,7 @@ class IntermediateData:
         return text_or_empty(value_at(self.data, (*self.events_path, event, "author")))
 
     def remove_parts(self, gone: Collection[PartIndex]) -> None:
-        """Removes parts of events, and the events that are left without any."""
+        """Removes parts of events, and events without another part."""
         for at in sorted(gone, reverse=True):
             is_last = len(list_at(self.data, self.parts_path(at[0]))) == 1
             remove(self.data, (*self.events_path, at[0]) if is_last else self.part_path(at))
@@ -115,26 +115,26 @@ class IntermediateData:
 
 @dataclass(frozen=True)
 class IntermediateResponse:
-    """A text of an agent before the answer, which is no thought."""
+    """An agent's text before the answer; thoughts are excluded."""
 
     intermediate: IntermediateData
     author: str
     text: str
     path: JsonPath
-    """The path of its part."""
+    """The JSON path of the part with the text."""
     entry: JsonPath
-    """The path of the event, or of the pair of author and parts, that it is in."""
+    """The JSON path of the event, or of the pair of author and parts, with the text."""
 
     def set_text(self, text: str) -> None:
         put(self.intermediate.data, (*self.path, "text"), text)
 
     def set_author(self, author: str) -> None:
-        """Sets the author; in a turn of events, of everything in the same event."""
+        """Sets the author; in a turn of events, the author of the whole event."""
         key = "author" if self.intermediate.shape == "events" else 0
         put(self.intermediate.data, (*self.entry, key), author)
 
     def delete(self) -> None:
-        """Deletes the text, and an event or pair that holds nothing else."""
+        """Deletes the text, and its event or pair if that has no other part."""
         data = self.intermediate.data
         is_last = len(list_at(data, self.path[:-1])) == 1
         remove(data, self.entry if is_last else self.path)
@@ -171,7 +171,7 @@ def intermediate_responses(intermediate: IntermediateData) -> list[IntermediateR
 
 
 def add_intermediate_response(intermediate: IntermediateData, author: str, text: str) -> None:
-    """Adds a text after all others; an unspecified turn then expects no calls."""
+    """Adds a text after all others; in an unspecified turn, this also means that no calls are expected."""
     part = {"text": text}
     if intermediate.shape == "events":
         intermediate.insert_event(intermediate.end_of_events, part, "model", author)

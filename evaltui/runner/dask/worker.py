@@ -158,7 +158,7 @@ def _agent_here(agent: AgentAddress, folder: Path) -> AgentAddress:
     return replace(agent, folder=folder, variant=variant, interpreter=interpreter)
 
 
-class _Put(Protocol):
+class _SendStep(Protocol):
     def __call__(self, message: CallStep, *, now: bool) -> None: ...
 
 
@@ -172,7 +172,7 @@ class RemoteCall:
 class RemoteGate:
     """A `CallGate` on a worker. `put` passes a message on to the run."""
 
-    def __init__(self, patterns: tuple[str, ...], put: _Put) -> None:
+    def __init__(self, patterns: tuple[str, ...], put: _SendStep) -> None:
         self.clock: Callable[[], float] = time.monotonic
         self.patterns = patterns
         self._put = put

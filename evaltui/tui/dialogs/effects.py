@@ -81,7 +81,7 @@ def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run
 
 # Rules
 
-_KINDS: Mapping[str, str] = {
+_KIND_LABELS: Mapping[str, str] = {
     "any_of": "One of",
     "case_insensitive": "Any case",
     "approx": "Approximate",
@@ -90,13 +90,13 @@ _KINDS: Mapping[str, str] = {
     "type": "Same type",
     "ignore": "Ignore",
 }
-_MEANINGS = {
+_KIND_MEANINGS = {
     "case_insensitive": "upper and lower case alike",
     "subset": "at least the expected members",
     "type": "any value of this type",
     "ignore": "any value, or none",
 }
-_WHY_NOT = {
+_WHY_UNAVAILABLE = {
     "any_of": "one side has no value",
     "case_insensitive": "differs in more than case, or is not text",
     "approx": "numbers only",
@@ -109,7 +109,7 @@ _WHY_NOT = {
 def rule_line(match: Any) -> Line:
     """A rule's kind and its parameter: `One of       19, "19"`."""
     kind = match if isinstance(match, str) else next(iter(match), "") if isinstance(match, dict) else ""
-    name = f"{_KINDS.get(kind, 'Rule'):{_KIND_WIDTH}}"
+    name = f"{_KIND_LABELS.get(kind, 'Rule'):{_KIND_WIDTH}}"
     match match:
         case {"any_of": list(values)}:
             parts = [span for value in values for span in ((", ", "muted"), *value_line(value))]
@@ -119,7 +119,7 @@ def rule_line(match: Any) -> Line:
         case {"approx": {"abs": tolerance}}:
             return [(name, "bold"), ("± ", "number"), *value_line(tolerance)]
         case str():
-            return [(name, "bold"), (_MEANINGS.get(match, ""), "muted")]
+            return [(name, "bold"), (_KIND_MEANINGS.get(match, ""), "muted")]
     return [(name, "bold"), *value_line(match)]
 
 
@@ -127,9 +127,9 @@ def unavailable_rules(matches: Sequence[Any]) -> list[Line]:
     """The kinds of rule that cannot relax a difference, each with the reason; `matches` are those that
     can."""
     there = {match if isinstance(match, str) else next(iter(match), "") for match in matches if match}
-    missing = [kind for kind in _KINDS if kind not in there and kind in _WHY_NOT]
+    missing = [kind for kind in _KIND_LABELS if kind not in there and kind in _WHY_UNAVAILABLE]
     return [
-        [("○ ", "faint"), (f"{_KINDS[kind]:{_KIND_WIDTH}}", "faint"), (_WHY_NOT[kind], "faint")]
+        [("○ ", "faint"), (f"{_KIND_LABELS[kind]:{_KIND_WIDTH}}", "faint"), (_WHY_UNAVAILABLE[kind], "faint")]
         for kind in missing
     ]
 

@@ -556,7 +556,7 @@ def _show_event(screen: MainScreen) -> None:
     navigation = screen.workbench.navigation
     if (at := navigation.difference) is not None and at.turn is not None:
         trace = screen.query_one(TraceView)
-        screen.call_after_refresh(trace.show, at.turn, navigation.made_call(at))
+        screen.call_after_refresh(trace.show, at.turn, navigation.actual_call_index(at))
 
 
 def action_show_expected(screen: MainScreen) -> None:

@@ -56,17 +56,17 @@ _MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _METRICS_ELSEWHERE = ("tool_trajectory_avg_score", "response_match_score")
 
 
-def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: bool) -> None:
-    """Writes a part for each judged metric, and for each that has a reason for not passing.
+def write_metrics(page: Page, result: CaseResult, folding: Folding, *, opens_passed: bool) -> None:
+    """Writes a part for each judged metric, and for each metric with a reason for not passing.
 
-    Passed ones are open where all of the page `fits`.
+    `opens_passed` opens the parts of passed metrics, too.
     """
     metrics = gating_metrics(result)
     for metric, name in zip(
         metrics, short_names([metric.name for metric in metrics], shortest=False), strict=True
     ):
         if was_judged(metric) or metric.judge is not None:
-            _write_judged(page, metric, name, folding, fits=fits)
+            _write_judged(page, metric, name, folding, opens_passed=opens_passed)
         elif metric.name == "final_session_state" and not metric.error:
             continue
         elif _says_more(metric):
@@ -98,14 +98,16 @@ def _head(page: Page, metric: MetricResult, name: str, key: str, *, is_open: boo
     page.fold(key, left, right)
 
 
-def _write_judged(page: Page, metric: MetricResult, name: str, folding: Folding, *, fits: bool) -> None:
+def _write_judged(
+    page: Page, metric: MetricResult, name: str, folding: Folding, *, opens_passed: bool
+) -> None:
     key = f"metric {metric.name}"
     judged_turns = [turn for turn in metric.per_invocation if turn.judgements or turn.reason]
     attention = any(finding.needs_attention for finding in findings(metric)) or any(
         status is not Status.PASSED
         for status in (metric.status, *(judged_turn.status for judged_turn in judged_turns))
     )
-    is_open = folding.is_open(key, usual=attention or fits)
+    is_open = folding.is_open(key, usual=attention or opens_passed)
     page.part(is_open=is_open)
     _head(page, metric, name, key, is_open=is_open, right=_judge(page, metric))
     if not is_open:
@@ -318,7 +320,7 @@ class ShownCase:
     """The earlier results; None while they are read."""
     folding: Folding = DEFAULT_FOLDING
     height: int = 0
-    """The height of the page: where everything fits, passed parts are open, too."""
+    """Lines of the page; if the whole result fits, passed parts are open, too."""
     turn: int | None = None
     """The selected turn, from 0, which is open."""
     note: Sequence[Span] = ()
@@ -354,14 +356,14 @@ class ShownCase:
 def write_case_result(page: Page, shown: ShownCase) -> None:
     """Writes the result of a case; passed parts are folded, unless the page fits with them open."""
     opened = Page(page.width, page.widest, page.marks, Lines(page.lines), unfolded=page.unfolded)
-    _write(page, shown, fits=False)
+    _write(page, shown, opens_passed=False)
     if len(page.lines) <= shown.height:
-        _write(opened, shown, fits=True)
+        _write(opened, shown, opens_passed=True)
         if len(opened.lines) <= shown.height:
             page.add_page(opened)
 
 
-def _write(page: Page, shown: ShownCase, *, fits: bool) -> None:
+def _write(page: Page, shown: ShownCase, *, opens_passed: bool) -> None:
     scored = shown.scored
     result = scored.shown
     several = len(scored.result.repeats) > 1
@@ -381,10 +383,10 @@ def _write(page: Page, shown: ShownCase, *, fits: bool) -> None:
         page.blank()
         is_told = not several and not error_text(result.error).endswith("…")
         write_error(page, result.error, shown.folding, is_told=is_told)
-    _write_turns(page, shown, result, fits=fits)
+    _write_turns(page, shown, result, opens_passed=opens_passed)
     if shown.strip_last:
         _write_strip(page, shown, result)
-    write_metrics(page, result, shown.folding, fits=fits)
+    write_metrics(page, result, shown.folding, opens_passed=opens_passed)
     _write_state(page, shown, result)
     _write_informational(page, result, shown.folding)
     passed = result.status is Status.PASSED
@@ -401,10 +403,10 @@ def _write_strip(page: Page, shown: ShownCase, result: CaseResult) -> None:
             write_metric(page, metric, shown.scored.config)
 
 
-def _write_turns(page: Page, shown: ShownCase, result: CaseResult, *, fits: bool) -> None:
+def _write_turns(page: Page, shown: ShownCase, result: CaseResult, *, opens_passed: bool) -> None:
     in_detail = detailed_turns(result)
     for number in range(len(result.turns)):
-        usual = fits or number in in_detail or number == shown.turn
+        usual = opens_passed or number in in_detail or number == shown.turn
         is_open = shown.folding.is_open(f"turn {number}", usual=usual)
         page.part(is_open=is_open)
         _write_turn(page, shown, result, number, is_open=is_open)

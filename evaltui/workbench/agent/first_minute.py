@@ -52,18 +52,18 @@ def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
     return next((SourcePlace(path, 1) for path in files if path.is_file()), None)
 
 
-class Missing(NamedTuple):
-    """A package that the agent imports and that is not installed."""
+class MissingModule(NamedTuple):
+    """A module that the agent imports and that cannot be found: of a package, or of the agent itself."""
 
     module: str
     command: str
-    """The shell command that installs it; "" where the agent probably needs its own module."""
+    """The shell command that installs its package; "" where the module is probably the agent's own."""
     own_module: str
-    """The module of the agent whose name is nearest; "" for none."""
+    """The agent's own module with the most similar name; "" for no similar name."""
 
 
-def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter) -> Missing | None:
-    """The missing package because of which the agent cannot be imported; None for another reason."""
+def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter) -> MissingModule | None:
+    """The missing module that prevents the import of the agent; None for another error."""
     match = _MISSING_MODULE.search(error.message)
     if "needs google-adk" in error.message:
         module = "google.adk"
@@ -77,9 +77,9 @@ def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter)
     own = [path.stem for path in folder.glob("*.py")]
     nearest_module = nearest_word(module.split(".")[-1], own) or ""
     if nearest_module or top == folder.name:
-        return Missing(module, "", nearest_module)
+        return MissingModule(module, "", nearest_module)
     package = package_of(module)
-    return Missing(module, install_command(folder, package, interpreter.path), "")
+    return MissingModule(module, install_command(folder, package, interpreter.path), "")
 
 
 class RetryOnSave:

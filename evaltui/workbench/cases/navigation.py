@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
-from evaltui.views.cause import differences_of, made_call
+from evaltui.views.cause import actual_call_index, differences_of
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.cases.filtering import Filtered, Scores, scores_by_case
 from evaltui.workbench.cases.open_sets import OpenSets
@@ -261,11 +261,14 @@ class Navigation:
         self._difference = self.selection.case, at
         self._messages.publish(SelectionChanged())
 
-    def made_call(self, at: DifferenceAt) -> int | None:
-        """The index among the made calls of the turn for a difference of the selected case."""
+    def actual_call_index(self, at: DifferenceAt) -> int | None:
+        """The index, among the actual calls of its turn, of the selected case's call with a difference.
+
+        None without a call or a result.
+        """
         case = self.selection.case
         scored = self._outcomes.get(case)
-        return made_call(scored.shown, at) if scored else None
+        return actual_call_index(scored.shown, at) if scored else None
 
     # Filter
 

@@ -29,14 +29,14 @@ class HeldRubric:
 
 
 def rubrics_of_turn(inputs: MetricInput, turn: int) -> list[HeldRubric]:
-    """The rubrics for a turn (from 0). Raises CriterionError for two that contradict each other."""
+    """The rubrics for a turn, from 0. Raises CriterionError for malformed or contradictory rubrics."""
     return _held_rubrics(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, [turn])])
 
 
 def rubrics_of_conversation(inputs: MetricInput, turns: Iterable[int]) -> list[HeldRubric]:
     """The rubrics for a whole conversation: shared ones, and those of its `turns`.
 
-    Raises CriterionError for two that contradict each other.
+    Raises CriterionError for malformed or contradictory rubrics.
     """
     return _held_rubrics(inputs, [*_shared_sources(inputs), *_turn_sources(inputs, turns)])
 

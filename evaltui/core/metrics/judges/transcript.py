@@ -23,7 +23,7 @@ from evaltui.core.model.eval_set import (
 )
 from evaltui.core.model.events import Json
 
-Kind = Literal["user", "text", "call", "result", "grounding", "code", "code_result", "answer"]
+EntryKind = Literal["user", "text", "call", "result", "grounding", "code", "code_result", "answer"]
 
 # JSON leaves these as they are.
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
@@ -38,7 +38,7 @@ class Entry:
     """
 
     turn: int
-    kind: Kind
+    kind: EntryKind
     value: Any
     agent: str = ""
     name: str = ""

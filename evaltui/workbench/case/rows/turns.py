@@ -23,7 +23,7 @@ from evaltui.documents.editing.turn import (
 from evaltui.documents.edits import EditError
 from evaltui.text.figures import counted, show_size
 from evaltui.text.values import show_value
-from evaltui.views.cause import expected_call, judged_row
+from evaltui.views.cause import expected_call_index, judged_row
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.case.fields import (
     Completion,
@@ -369,7 +369,7 @@ def expected_row(scored: CaseOutcome, at: DifferenceAt, case: CaseEditor) -> Row
         return (*turn, "answer", 0)
     if at.text is not None:
         return _text(turn, scored.shown.turns[at.turn].intermediate[: at.text + 1])
-    call = expected_call(scored.shown, scored.case, at)
+    call = expected_call_index(scored.shown, scored.case, at)
     if call is None:
         return turn
     row = (*turn, "call", call)
