@@ -270,6 +270,26 @@ COMMANDS: Mapping[str, Command] = {
         remark="OTEL_EXPORTER_OTLP_HEADERS has headers for the endpoint.",
         function="export:export",
     ),
+    "gaps": Command(
+        "Show changes that your eval sets would not notice",
+        "Change the recorded conversations of passing cases (a call missing, another number, a negation, an "
+        "invented promise) and score them again, without the agent and without model calls: changes that "
+        "their cases do not notice, and the tools, arguments and state keys that no case covers.",
+        "0 shown, 1 rate of noticed changes below --fail-under, 2 usage error or no run, 3 nothing to "
+        "change.",
+        (
+            _agent_dir("Agent of the runs (default: the current folder)", Path()),
+            _argument(
+                "selectors",
+                "SET[:CASE,CASE...]",
+                "Eval set (file, set id or folder), with all cases or only these (default: every set)",
+                nargs="*",
+            ),
+        ),
+        ("gaps my_agent", "gaps my_agent orders --report json=gaps.json --fail-under 0.8"),
+        _RUN,
+        function="gaps:gaps",
+    ),
     "lint": Command(
         "Check eval sets and configs",
         "Check eval sets and configs; each problem with path and line.",

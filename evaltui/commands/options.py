@@ -165,7 +165,7 @@ OPTIONS: tuple[Option, ...] = (
     _setting("workers", "Agent", f"{WORKBENCH} run"),
     Option(
         "-m",
-        f"{WORKBENCH} run chat record runs compare export metrics",
+        f"{WORKBENCH} run chat record runs compare export gaps metrics",
         "Agent",
         "Agent by its dotted name instead of AGENT_DIR: a package or module, or module:attribute",
         "MODULE",
@@ -173,7 +173,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--home",
-        f"{WORKBENCH} run chat record runs compare export metrics",
+        f"{WORKBENCH} run chat record runs compare export gaps metrics",
         "Agent",
         "Folder of the eval sets, configs, runs and .env of an agent with a URL "
         "(default: the current folder)",
@@ -322,9 +322,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--report",
-        "compare",
+        "compare gaps",
         "Reports",
-        "Write the comparison; repeatable; - is stdout (default: console)",
+        "Write the result; repeatable; - is stdout (default: console)",
         "console|json[=PATH]",
         more=REPEATED,
     ),
@@ -381,6 +381,7 @@ OPTIONS: tuple[Option, ...] = (
         "rows (messages of OpenAI as JSON lines; a table if FILE ends in .csv) of a set (default: otlp)",
         more={"choices": ("otlp", "dataset", "rows", "promptfoo"), "default": "otlp"},
     ),
+    Option("--run", "gaps", "Reports", "Run to change (default: per case the newest that has it)", "RUN"),
     Option(
         "-o",
         "export",
@@ -399,7 +400,7 @@ OPTIONS: tuple[Option, ...] = (
         "URL",
         instead="required",
     ),
-    _setting("results-dir", "Reports", f"{WORKBENCH} run score runs compare report merge export"),
+    _setting("results-dir", "Reports", f"{WORKBENCH} run score runs compare report merge export gaps"),
     _setting("keep-runs", "Reports", f"{WORKBENCH} run score merge listen"),
     # CI
     Option("--baseline", "run score report merge", "CI", "Compare with this run, case by case", "RUN"),
@@ -417,6 +418,7 @@ OPTIONS: tuple[Option, ...] = (
         "Exit 1 only for failures that the baseline does not have: --fail-on-regression, and --baseline last "
         "unless that names another run",
     ),
+    Option("--fail-under", "gaps", "CI", "Exit 1 below this rate of noticed changes", "RATE", values.rate),
     Option(
         "--alpha",
         "run score report merge compare",

@@ -47,6 +47,13 @@ def pass_if(text: str) -> str | float:
     return rate
 
 
+def rate(text: str) -> float:
+    number = _float(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not a rate up to 1, e.g. 0.8")
+    return number
+
+
 def alpha(text: str) -> float:
     number = _float(text)
     if not 0 < number < 1:

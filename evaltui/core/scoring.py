@@ -7,7 +7,7 @@ and a case whose agent raised is FAILED.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from evaltui.core.compare.diff import diff_state, expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.matching.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
-from evaltui.core.metrics.answer_rules import Answer, answer_rules_result
+from evaltui.core.metrics.answer_rules import ANSWER_RULES, Answer, answer_rules_result
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.judges.prompt_templates import judged_by_template
@@ -55,6 +55,8 @@ from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff
 from evaltui.core.model.validation import case_warnings
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
+FINAL_STATE = "final_session_state"
+"""The name of the metric of the final session state."""
 # What stands of a metric that a judge decides where none is asked.
 KnownJudgement = Callable[[MetricInput], MetricResult]
 
@@ -188,13 +190,54 @@ async def score_repeat(
     Without a `judge`, the results of judged metrics come from `judged`, else they are NOT_EVALUATED.
     """
     actual = expected.scored_turns(actual)
-    held = [turn for turn in actual if EXPECTATION not in turn.untold]
+    held = _known_turns(actual)
+    metrics = await metric_results(
+        expected,
+        actual,
+        final_state=final_state,
+        custom=custom,
+        judge=judge,
+        judged=judged,
+        spent=spent,
+    )
+    state: tuple[StateDiff, ...] = ()
+    if final_state is not None and _compares_state(expected) and not differing_turns(actual):
+        state = diff_state(expected.case.final_session_state or {}, dict(final_state))
+    return RepeatResult(
+        status=status_of(metrics, expected),
+        metrics=tuple(metrics),
+        actual=_without_app_details(actual),
+        turns=turn_results(expected, held, metrics),
+        state=state,
+        seconds=seconds,
+        final_state=None if final_state is None else dict(final_state),
+    )
+
+
+async def metric_results(
+    expected: Expected,
+    actual: Sequence[Invocation],
+    *,
+    final_state: Mapping[str, Any] | None,
+    custom: CustomScorer | None = None,
+    judge: Judge | None = None,
+    judged: KnownJudgement = run_metric,
+    spent: Spending | None = None,
+    only: Container[str] | None = None,
+) -> list[MetricResult]:
+    """The results of the metrics of a case for its `scored_turns`, as in `score_repeat`.
+
+    With `only`, those of these names, without what else keeps a case from passing.
+    """
+    held = _known_turns(actual)
     rules = with_patience(expected.rules, expected.config_name)
     is_all_known = all_is_known(held)
     differing = differing_turns(actual)
 
     metrics: list[MetricResult] = []
     for metric in expected.metrics:
+        if only is not None and metric.metric_name not in only:
+            continue
         reason = _withheld(expected, metric)
         if reason is None and differing and _is_of_conversation(metric):
             reason = f"the conversation is another one: {differing}"
@@ -208,29 +251,31 @@ async def score_repeat(
         metrics.append(replace(result, is_optional=True) if _checks_no_calls(inputs) else result)
     if expected.effective_config.evaltui.optional:
         metrics = [_mark_optional(metric, expected) for metric in metrics]
-    state: tuple[StateDiff, ...] = ()
-    if expected.case.final_session_state and not expected.adk_verdicts:
+    if _compares_state(expected) and (only is None or FINAL_STATE in only):
         is_known = final_state is not None and not differing
-        if final_state is not None and is_known:
-            state = diff_state(expected.case.final_session_state, dict(final_state))
+        state = (
+            diff_state(expected.case.final_session_state or {}, dict(final_state or {})) if is_known else ()
+        )
         metrics.append(_state_result(state, is_known=is_known))
-    if rules_of_answers := expected.answer_rules:
+    rules_of_answers = expected.answer_rules
+    if rules_of_answers and (only is None or ANSWER_RULES in only):
         answers = list(_answers(expected, held))
         if differing:
             answers = [answer._replace(is_known=False) for answer in answers]
         metrics.append(answer_rules_result(rules_of_answers, answers))
-    metrics += _reservations(expected)
+    if only is None:
+        metrics += _reservations(expected)
     if differing:
         metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=differing))
-    return RepeatResult(
-        status=worst_status(metric.status for metric in metrics if not _is_passed_over(metric, expected)),
-        metrics=tuple(metrics),
-        actual=_without_app_details(actual),
-        turns=turn_results(expected, held, metrics),
-        state=state,
-        seconds=seconds,
-        final_state=None if final_state is None else dict(final_state),
-    )
+    return metrics
+
+
+def _known_turns(actual: Sequence[Invocation]) -> list[Invocation]:
+    return [turn for turn in actual if EXPECTATION not in turn.untold]
+
+
+def _compares_state(expected: Expected) -> bool:
+    return bool(expected.case.final_session_state) and not expected.adk_verdicts
 
 
 _CONVERSATION = "conversation"
@@ -362,18 +407,16 @@ def _answers(expected: Expected, actual: Sequence[Invocation]) -> Iterator[Answe
 def _state_result(state: Sequence[StateDiff], *, is_known: bool) -> MetricResult:
     if not is_known:
         return MetricResult(
-            "final_session_state",
+            FINAL_STATE,
             None,
             None,
             Status.NOT_EVALUATED,
             reason="final session state is unknown",
         )
     if not state:
-        return MetricResult(
-            "final_session_state", 1.0, 1.0, Status.PASSED, reason="all expected keys are equal"
-        )
+        return MetricResult(FINAL_STATE, 1.0, 1.0, Status.PASSED, reason="all expected keys are equal")
     keys = ", ".join(difference.path for difference in state)
-    return MetricResult("final_session_state", 0.0, 1.0, Status.FAILED, reason=f"keys differ: {keys}")
+    return MetricResult(FINAL_STATE, 0.0, 1.0, Status.FAILED, reason=f"keys differ: {keys}")
 
 
 def _reservations(expected: Expected) -> list[MetricResult]:
@@ -400,6 +443,11 @@ def _mark_optional(metric: MetricResult, expected: Expected) -> MetricResult:
 # Errors of custom metrics that end a run of google-adk 2.13 without a verdict: a result that breaks the
 # contract, and the end of the process.
 _ENDS_ADK = ("CustomMetricError", "SystemExit", "AgentProcessError")
+
+
+def status_of(metrics: Iterable[MetricResult], expected: Expected) -> Status:
+    """The status of a case by the results of its metrics."""
+    return worst_status(metric.status for metric in metrics if not _is_passed_over(metric, expected))
 
 
 def _is_passed_over(metric: MetricResult, expected: Expected) -> bool:

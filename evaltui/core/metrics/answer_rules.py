@@ -188,12 +188,17 @@ def proposed_checks(expected: str) -> list[dict[str, object]]:
     checks: list[dict[str, object]] = []
     if quantities(expected):
         checks.append({"numbers": "equal"})
-    names = list(dict.fromkeys(_NAME.findall(expected)))
-    if names := [name for name in names if not _MONTH_NAME.fullmatch(name.casefold())]:
+    if names := names_in(expected):
         checks.append({"contains": names})
     if not any(has_text(expected, word) for word in _NEGATIONS):
         checks.append({"not_contains": [*_NEGATIONS]})
     return checks
+
+
+def names_in(text: str) -> list[str]:
+    """The names and quotations of an English text, each once."""
+    names = dict.fromkeys(_NAME.findall(text))
+    return [name for name in names if not _MONTH_NAME.fullmatch(name.casefold())]
 
 
 class _UndecidedError(Exception):

@@ -52,13 +52,13 @@ _NO_SPACES = (
 
 def rouge_1_f(candidate: str, reference: str) -> float:
     """The F-measure of the words that two texts share, from 0.0 to 1.0; 0.0 if one has no words."""
-    candidate_words, reference_words = Counter(words(candidate)), Counter(words(reference))
+    candidate_words, reference_words = _word_counts(candidate), _word_counts(reference)
     if not candidate_words or not reference_words:
         return 0.0
     # Equal words have equal stems: most runs need no stemmer at all.
     if candidate_words == reference_words:
         return 1.0
-    candidate_words, reference_words = _stems(candidate_words), _stems(reference_words)
+    candidate_words, reference_words = _stem_counts(candidate), _stem_counts(reference)
     overlap = (candidate_words & reference_words).total()
     if not overlap:
         return 0.0
@@ -84,9 +84,16 @@ def _space_out(char: str) -> str:
     return char if char.isalnum() else " "
 
 
-def _stems(counts: Counter[str]) -> Counter[str]:
+# A text is often compared with several others.
+@lru_cache(maxsize=64)
+def _word_counts(text: str) -> Counter[str]:
+    return Counter(words(text))
+
+
+@lru_cache(maxsize=64)
+def _stem_counts(text: str) -> Counter[str]:
     stems: Counter[str] = Counter()
-    for word, count in counts.items():
+    for word, count in _word_counts(text).items():
         stems[_stem(word) if word.isascii() else word] += count
     return stems
 

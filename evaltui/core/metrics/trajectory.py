@@ -224,6 +224,17 @@ def ignores_args(metric: EvalMetric) -> bool:
         return False
 
 
+def match_type_of(metric: EvalMetric) -> MatchType | None:
+    """How a metric compares the order of calls; None for one that does not, or has an unusable criterion."""
+    info = DECLARED.get(metric.metric_name)
+    if info is None or _MATCH_TYPE not in info.options:
+        return None
+    try:
+        return _call_criterion(metric).match_type
+    except CriterionError:
+        return None
+
+
 def with_ignored_args(metric: EvalMetric) -> EvalMetric:
     """The metric that compares names only."""
     criterion = metric.criterion.model_dump() if metric.criterion else {"threshold": metric.threshold}

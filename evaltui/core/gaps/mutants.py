@@ -1,0 +1,369 @@
+"""Mutants: a recorded conversation of a passing case with one change, which its case should notice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Literal, get_args
+
+from evaltui.core.compare.diff import diff_state
+from evaltui.core.gaps.answer_changes import answer_changes, with_number
+from evaltui.core.gaps.call_changes import (
+    SWAPPED,
+    CallChange,
+    call_changes,
+    leaves,
+    other_value,
+    with_leaf,
+)
+from evaltui.core.gaps.cells import Cell, Tools
+from evaltui.core.matching.rules import is_number, same_args
+from evaltui.core.metrics.answer_rules import ANSWER_RULES
+from evaltui.core.metrics.metric import left_out_turns
+from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.trajectory import ignores_args, match_type_of
+from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.content import Content, FunctionCall, FunctionResponse, Part
+from evaltui.core.model.criteria import MatchType
+from evaltui.core.model.eval_set import (
+    IntermediateData,
+    Invocation,
+    InvocationEvents,
+    intermediate_texts,
+    scored_text,
+    tool_calls,
+    tool_responses,
+)
+from evaltui.core.model.renaming import TRANSFER
+from evaltui.core.scoring import FINAL_STATE, Expected, metric_input
+from evaltui.text.values import show_value
+
+Subject = Literal["calls", "answers", "state", "agents"]
+SUBJECTS: tuple[Subject, ...] = get_args(Subject)
+TOOL_RESPONSE = "tool response changed"
+STATE_CHANGED = "state changed"
+STATE_DROPPED = "state key dropped"
+OTHER_AGENT = "another agent"
+MOST = 3
+"""Mutants of a kind in a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A conversation after one change."""
+
+    kind: str
+    subject: Subject
+    turn: int | None
+    """From 0; None for the final state."""
+    before: str
+    """The changed part, of a response all of it; "" for nothing."""
+    after: str
+    turns: Sequence[Invocation]
+    final_state: Mapping[str, Any] | None
+    cells: Sequence[Cell] = ()
+    """The cells of coverage that the change is about."""
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """A passing conversation beside the case that it is scored by."""
+
+    expected: Expected
+    turns: Sequence[Invocation]
+    """The actual turns, as they are scored."""
+    final_state: Mapping[str, Any] | None
+    tools: Tools = field(default_factory=dict)
+    agents: Sequence[str] = ()
+    """All known agents."""
+
+    @cached_property
+    def metrics(self) -> Sequence[EvalMetric]:
+        """The metrics that decide and that need no model and no agent."""
+        return [metric for metric in self.expected.metrics if is_computed(metric)]
+
+    @cached_property
+    def left_out_metrics(self) -> Sequence[str]:
+        """Names of the other metrics that decide: of judges and of the user."""
+        return [metric.metric_name for metric in self.expected.metrics if _needs_more(metric)]
+
+    @cached_property
+    def seen_by(self) -> Mapping[Subject, frozenset[str]]:
+        """The names of the computed metrics that see a change of each subject."""
+        infos = [METRICS[metric.metric_name] for metric in self.metrics]
+        calls = {info.name for info in infos if info.reads_calls}
+        answers = {info.name for info in infos if info.compares == "response"}
+        answers |= {ANSWER_RULES} if self.expected.answer_rules else set()
+        if not all(scored_text(turn, thoughts=self.expected.score_thoughts) for turn in self.turns):
+            # Of a turn without a text, its score is whether a call waits.
+            calls |= answers
+        has_state = bool(self.expected.case.final_session_state) and not self.expected.adk_verdicts
+        names = {
+            "calls": calls,
+            "answers": answers,
+            "state": {FINAL_STATE} if has_state else set(),
+            "agents": calls | {info.name for info in infos if info.compares == "texts"},
+        }
+        return {subject: frozenset(names[subject]) for subject in SUBJECTS}
+
+    @cached_property
+    def unscored(self) -> Mapping[Subject, Mapping[int, str]]:
+        """The turns that are not scored on purpose, from 0, by subject, each with the reason."""
+        inputs = metric_input(self.expected, EvalMetric(metric_name=""), self.turns)
+        context = left_out_turns(inputs)
+        answers = left_out_turns(inputs, compares="responses")
+        for rule in self.expected.answer_rules:
+            ruled = answers.keys() if rule.turn is None else {rule.turn}
+            answers = {turn: why for turn, why in answers.items() if turn in context or turn not in ruled}
+        calls = left_out_turns(inputs, checks_calls=True, compares="calls")
+        return {"calls": calls, "answers": answers, "state": {}, "agents": context}
+
+    # What counts as equal
+
+    @cached_property
+    def _compared(self) -> Sequence[EvalMetric]:
+        return [metric for metric in self.metrics if METRICS[metric.metric_name].compares == "calls"]
+
+    def _is_call(self, metric: EvalMetric, expected: FunctionCall, made: FunctionCall) -> bool:
+        name = expected.name or ""
+        return name == (made.name or "") and (
+            ignores_args(metric) or same_args(name, expected.args, made.args, self.expected.rules)
+        )
+
+    def is_same(self, turn: int, call: FunctionCall, changed: FunctionCall) -> bool:
+        """Whether a changed call of a turn is by definition the same for every metric that compares calls."""
+        reference = self._reference(turn)
+        return bool(self._compared) and all(
+            self._is_call(metric, call, changed)
+            or self._is_call(metric, changed, call)
+            or any(
+                self._is_call(metric, item, call) and self._is_call(metric, item, changed)
+                for item in reference
+            )
+            for metric in self._compared
+        )
+
+    def _reference(self, turn: int) -> Sequence[FunctionCall]:
+        """The expected calls of a turn."""
+        conversation = self.expected.case.conversation or []
+        return tool_calls(conversation[turn].intermediate_data) if turn < len(conversation) else []
+
+    def _targets(self, turn: int, calls: Sequence[FunctionCall]) -> frozenset[int]:
+        """The places of the calls that are expected; others are allowed and may change."""
+        if not self._compared:
+            return frozenset(range(len(calls)))
+        pairs = [(metric, item) for metric in self._compared for item in self._reference(turn)]
+        return frozenset(
+            place
+            for place, call in enumerate(calls)
+            if any(self._is_call(metric, item, call) for metric, item in pairs)
+        )
+
+    def _is_expected(self, turn: int, change: CallChange) -> bool:
+        """Whether the calls after a change are those expected, or in an order that counts for no metric."""
+        if not self._compared:
+            return False
+        reference = self._reference(turn)
+        if change.kind == SWAPPED and all(
+            self._allows_order(metric, reference, change.calls) for metric in self._compared
+        ):
+            return True
+        return len(reference) == len(change.calls) and all(
+            self._is_call(metric, item, call)
+            for metric in self._compared
+            for item, call in zip(reference, change.calls, strict=True)
+        )
+
+    def _allows_order(
+        self, metric: EvalMetric, reference: Sequence[FunctionCall], calls: Sequence[FunctionCall]
+    ) -> bool:
+        match match_type_of(metric):
+            case MatchType.EXACT:
+                return False
+            case MatchType.IN_ORDER:
+                rest = iter(calls)
+                return all(any(self._is_call(metric, item, call) for call in rest) for item in reference)
+        return True
+
+    # Mutants
+
+    def mutants(self, most: int = MOST) -> Iterator[Mutant]:
+        """The mutants, at most so many of a kind in a turn, the same each time; those that are equal for the
+        metrics by definition are not made."""
+        for number in range(len(self.turns)):
+            yield from self._some(self._of_turn(number), most)
+        yield from self._some(self._of_state(), most)
+
+    def _of_turn(self, number: int) -> Iterator[Mutant]:
+        if number not in self.unscored["calls"]:
+            yield from self._of_calls(number)
+        if number not in self.unscored["answers"]:
+            yield from self._of_answer(number)
+        if number not in self.unscored["agents"]:
+            yield from self._of_agent(number)
+
+    def _some(self, mutants: Iterable[Mutant], most: int) -> Iterator[Mutant]:
+        by_kind: dict[str, list[Mutant]] = {}
+        for mutant in mutants:
+            by_kind.setdefault(mutant.kind, []).append(mutant)
+        for kind, items in by_kind.items():
+            if len(items) > most:
+                where = self.expected.eval_set_id, self.expected.case.eval_id, items[0].turn, kind
+                places = random.Random(repr(where)).sample(range(len(items)), most)
+                items = [items[place] for place in sorted(places)]
+            yield from items
+
+    def _with(self, number: int, turn: Invocation) -> Sequence[Invocation]:
+        return [*self.turns[:number], turn, *self.turns[number + 1 :]]
+
+    def _of_calls(self, number: int) -> Iterator[Mutant]:
+        turn = self.turns[number]
+        calls = tool_calls(turn.intermediate_data)
+        changes = call_changes(
+            calls, self.tools, targets=self._targets(number, calls), is_same=partial(self.is_same, number)
+        )
+        for change in changes:
+            if not self._is_expected(number, change):
+                turns = self._with(number, _with_calls(turn, change.calls))
+                sides = change.before, change.after
+                yield Mutant(change.kind, "calls", number, *sides, turns, self.final_state, change.cells)
+
+    def _of_answer(self, number: int) -> Iterator[Mutant]:
+        turn, thoughts = self.turns[number], self.expected.score_thoughts
+        text = scored_text(turn, thoughts=thoughts)
+        if not text.strip():
+            return
+        for change in answer_changes(text):
+            changed = _with_answer(turn, change.text)
+            if scored_text(changed, thoughts=thoughts) == change.text:
+                turns = self._with(number, changed)
+                yield Mutant(change.kind, "answers", number, text, change.text, turns, self.final_state)
+        responses = tool_responses(turn.intermediate_data)
+        for place, response in enumerate(responses):
+            for path, value in leaves(response.response or {}, ()):
+                if not is_number(value) or (follows := with_number(text, value)) is None:
+                    continue
+                changed_text, other = follows
+                data = with_leaf(response.response, path, other)
+                others = [*responses]
+                others[place] = response.model_copy(update={"response": data})
+                changed = _with_answer(_with_responses(turn, others), changed_text)
+                turns = self._with(number, changed)
+                yield Mutant(TOOL_RESPONSE, "answers", number, text, changed_text, turns, self.final_state)
+
+    def _of_agent(self, number: int) -> Iterator[Mutant]:
+        """The turn as if another agent had answered; none where no author is recorded."""
+        turn = self.turns[number]
+        data = turn.intermediate_data
+        events = data.invocation_events if isinstance(data, InvocationEvents) else []
+        author = next((event.author for event in reversed(events) if event.author != "user"), "")
+        others = [agent for agent in self.agents if agent != author]
+        if not author or not others:
+            return
+        renamed = [
+            event.model_copy(
+                update={
+                    "author": others[0] if event.author == author else event.author,
+                    "content": event.content and _transferred(event.content, author, others[0]),
+                }
+            )
+            for event in events
+        ]
+        changed = InvocationEvents(invocation_events=renamed)
+        turns = self._with(number, turn.model_copy(update={"intermediate_data": changed}))
+        cells = (Cell("agent", author),)
+        yield Mutant(OTHER_AGENT, "agents", number, author, others[0], turns, self.final_state, cells)
+
+    def _of_state(self) -> Iterator[Mutant]:
+        """Changes of those keys of the final state that are expected."""
+        expected = self.expected.case.final_session_state
+        if not expected or self.final_state is None or not self.seen_by["state"]:
+            return
+        for key, value in self.final_state.items():
+            if key not in expected:
+                continue
+            rest = {name: other for name, other in self.final_state.items() if name != key}
+            other = other_value(value)
+            for kind, state, after in (
+                (STATE_CHANGED, {**self.final_state, key: other}, f"{key} {show_value(other)}"),
+                (STATE_DROPPED, rest, ""),
+            ):
+                # Not all that is in a value need be expected.
+                if diff_state(expected, state):
+                    cells = (Cell("state key", key),)
+                    yield Mutant(
+                        kind, "state", None, f"{key} {show_value(value)}", after, self.turns, state, cells
+                    )
+
+
+def is_computed(metric: EvalMetric) -> bool:
+    """Whether a metric decides and needs neither a model nor the agent's process, and sees conversations."""
+    is_own = metric.custom_function_path is not None or metric.definition is not None
+    return not is_own and _is_computed_by_name(metric.metric_name)
+
+
+def is_decided_again(name: str) -> bool:
+    """Whether a result of this name, of a metric or of the checks of a case, is computed again here."""
+    return name in (FINAL_STATE, ANSWER_RULES) or _is_computed_by_name(name)
+
+
+def _is_computed_by_name(name: str) -> bool:
+    info = METRICS.get(name)
+    return info is not None and info.function is not None and info.gates and not info.lower_is_better
+
+
+def _needs_more(metric: EvalMetric) -> bool:
+    """Whether a metric decides and needs a model or the agent's process."""
+    if metric.custom_function_path is not None or metric.definition is not None:
+        return not metric.is_informational
+    info = METRICS.get(metric.metric_name)
+    return info is not None and info.judged is not None
+
+
+def _lists(turn: Invocation) -> IntermediateData:
+    """The calls, their responses and the texts of a turn, as lists."""
+    data = turn.intermediate_data
+    if isinstance(data, IntermediateData):
+        return data
+    texts = [(author, [Part(text=text)]) for author, text in intermediate_texts(data)]
+    return IntermediateData.model_construct(
+        tool_uses=tool_calls(data), tool_responses=tool_responses(data), intermediate_responses=texts
+    )
+
+
+def _with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:
+    """The turn with these calls, and those responses that belong to one."""
+    data = _lists(turn)
+    ids = {call.id for call in calls}
+    responses = [response for response in data.tool_responses if response.id in ids or not response.id]
+    lists = data.model_copy(update={"tool_uses": list(calls), "tool_responses": responses})
+    return turn.model_copy(update={"intermediate_data": lists})
+
+
+def _with_responses(turn: Invocation, responses: Sequence[FunctionResponse]) -> Invocation:
+    lists = _lists(turn).model_copy(update={"tool_responses": list(responses)})
+    return turn.model_copy(update={"intermediate_data": lists})
+
+
+def _with_answer(turn: Invocation, text: str) -> Invocation:
+    """The turn with another response; its thoughts stay."""
+    response = turn.final_response or Content(role="model")
+    thoughts = [part for part in response.parts or [] if part.thought]
+    changed = response.model_copy(update={"parts": [*thoughts, Part(text=text)]})
+    return turn.model_copy(update={"final_response": changed})
+
+
+def _transferred(content: Content, agent: str, other: str) -> Content:
+    """The content with transfers to another agent."""
+    parts = []
+    for part in content.parts or []:
+        call = part.function_call
+        if call is not None and call.name == TRANSFER and (call.args or {}).get("agent_name") == agent:
+            args = {**(call.args or {}), "agent_name": other}
+            changed = call.model_copy(update={"args": args})
+            parts.append(part.model_copy(update={"function_call": changed}))
+        else:
+            parts.append(part)
+    return content.model_copy(update={"parts": parts})

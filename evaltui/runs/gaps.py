@@ -1,0 +1,203 @@
+"""Gaps of eval sets by stored runs: which run has a set, and what its passing cases do not notice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.gaps.coverage import Coverage
+from evaltui.core.gaps.gaps import GapReport, GapSearch
+from evaltui.core.gaps.mutants import RecordedCase, is_decided_again
+from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
+from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
+from evaltui.core.model.modes import modes_of
+from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.problems import SelectionError
+from evaltui.core.model.stored_cases import StoredCases
+from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
+from evaltui.core.recordings.given import agent_input_fingerprint
+from evaltui.core.scoring import Expected
+from evaltui.core.secrets import Secrets
+from evaltui.project.settings import secrets_of
+from evaltui.project.workspace import Selection
+from evaltui.runner.plan import SetPlan
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.history import find_run
+from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.sets import FileSets
+from evaltui.runs.store import RunStore
+
+MOST_RUNS = 20
+"""Runs that are searched for results."""
+
+
+@dataclass(frozen=True)
+class CasesInRun:
+    """Cases of an eval set of now beside the run that has their results."""
+
+    file: RunFile
+    plan: SetPlan
+    """The set with these cases only."""
+
+    @property
+    def run(self) -> str:
+        """`run 12`"""
+        return f"run {self.file.number or self.file.id}"
+
+    @cached_property
+    def agents(self) -> list[str]:
+        """The agent by its name, and those below it."""
+        agent = self.file.agent
+        return [str(name) for name in (agent.get("name"), *(agent.get("sub_agents") or ())) if name]
+
+
+@dataclass(frozen=True)
+class FoundCases:
+    """The selected cases with the runs that have their results."""
+
+    in_runs: Sequence[CasesInRun]
+    without_run: Sequence[tuple[CaseId, str]]
+    """Cases without a result, each with the id of its set."""
+
+
+def cases_in_runs(
+    agent_dir: Path, store: RunStore, selections: Iterable[Selection], ref: str = ""
+) -> FoundCases:
+    """The selected cases in the run `ref`, without one each in the newest of the last runs that has it.
+
+    Raises SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be
+    read.
+    """
+    named = find_run(store, ref) if ref else None
+    if named is not None and named.name.endswith(ADK_SUFFIX):
+        raise SelectionError(f"{named}: ADK result files are not enough; name a run of evaltui")
+    files = {eval_set.case_path: eval_set for eval_set, _ in selections}
+    remaining = {
+        eval_set.case_path: [case.eval_id for case in eval_set.cases] if eval_ids is None else [*eval_ids]
+        for eval_set, eval_ids in selections
+    }
+    sources: dict[object, FileSets] = {}
+    in_runs: list[CasesInRun] = []
+    for path in [named] if named else store.files()[: -MOST_RUNS - 1 : -1]:
+        if not any(remaining.values()):
+            break
+        file = RunFile(path)
+        header = file.header
+        key = header.config, header.initial_session, header.settings.config_choice
+        done = file.numbers
+        for item in header.sets:
+            case_path = item.path
+            eval_ids = [
+                eval_id for eval_id in remaining.get(case_path, ()) if CaseId(case_path, eval_id) in done
+            ]
+            if not eval_ids:
+                continue
+            if key not in sources:
+                config, session = (Path(text) if text else None for text in key[:2])
+                sources[key] = FileSets(agent_dir, config, session, header.settings.config_choice)
+            plan = sources[key].open(files[case_path].path)
+            in_runs.append(CasesInRun(file, plan.only(eval_ids)))
+            selected = {*eval_ids}
+            remaining[case_path] = [eval_id for eval_id in remaining[case_path] if eval_id not in selected]
+    without = [
+        (CaseId(path, eval_id), files[path].eval_set_id)
+        for path, eval_ids in remaining.items()
+        for eval_id in eval_ids
+    ]
+    return FoundCases(in_runs, without)
+
+
+async def find_gaps(agent_dir: Path, cases: FoundCases) -> GapReport:
+    """The gaps of eval sets. Raises what `RunFile` raises."""
+    secrets = secrets_of(agent_dir)
+    declared = {tool.name: tool for item in cases.in_runs for tool in declared_tools(item.file.agent)}
+    agents = list(dict.fromkeys(agent for item in cases.in_runs for agent in item.agents))
+    called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
+    coverage = Coverage({name: DeclaredTool(name) for name in called} | declared)
+    coverage.declare(declared.values(), agents)
+    search = GapSearch(coverage)
+    for item in cases.in_runs:
+        for case in item.plan.cases:
+            await _add(search, item, case, secrets, agents)
+    for case_id, eval_set_id in cases.without_run:
+        search.skip(case_id, eval_set_id, "no result")
+    return search.report()
+
+
+def _expected_tools(plan: SetPlan) -> Iterator[str]:
+    """The tools that the cases call, declared or not."""
+    if isinstance(plan.cases, StoredCases):
+        for stored in plan.cases.stored:
+            yield from expected_calls(json.loads(stored.eval_case_text))
+        return
+    for case in plan.cases:
+        for turn in case.conversation or []:
+            yield from (call.name or "" for call in tool_calls(turn.intermediate_data))
+
+
+async def _add(
+    search: GapSearch, item: CasesInRun, case: EvalCase, secrets: Secrets, agents: Collection[str]
+) -> None:
+    case_id, header, plan = CaseId(item.plan.case_path, case.eval_id), item.file.header, item.plan
+    # As the run's file has it.
+    expected = Expected(
+        plan.eval_set_id,
+        secrets.masked(case),
+        secrets.masked(plan.config),
+        header.settings.adk_verdicts,
+        config_name=plan.config_name,
+    )
+    search.coverage.add_expected(case, expected)
+    row = item.file.case(case_id)
+    assert row is not None
+    repeats = item.file.results(row.number, secrets=secrets)
+    for repeat in repeats:
+        search.coverage.add_actual(repeat.actual, repeat.final_state)
+    candidates = [number for number, result in enumerate(repeats) if _may_pass(result)]
+    if not candidates:
+        search.skip(case_id, plan.eval_set_id, f"did not pass in {item.run}")
+        return
+    place = min(candidates, key=lambda number: repeats[number].status is not Status.PASSED)
+    repeat = repeats[place]
+    if _has_other_input(item, case, repeat):
+        search.skip(case_id, plan.eval_set_id, f"changed since {item.run}: run it again")
+        return
+    turns = expected.scored_turns(_turns(item, row, place, repeat, expected))
+    tools, agents = search.coverage.tools, tuple(agents)
+    await search.add(case_id, RecordedCase(expected, turns, repeat.final_state, tools, agents))
+
+
+def _may_pass(result: RepeatResult) -> bool:
+    """Whether a result passed, or only metrics failed that are computed again."""
+    if result.status is Status.PASSED:
+        return True
+    others = (
+        metric for metric in result.metrics if metric.status not in (Status.PASSED, Status.INFORMATIONAL)
+    )
+    return (
+        result.error is None
+        and bool(result.actual)
+        and all(is_decided_again(metric.name) for metric in others)
+    )
+
+
+def _has_other_input(item: CasesInRun, case: EvalCase, result: RepeatResult) -> bool:
+    """Whether the agent would get something else of the case than in the run."""
+    if result.expects == case_fingerprint(case):
+        return False
+    settings = item.file.header.settings
+    modes = modes_of(settings.record, settings.tools, item.plan.config.evaltui.tools)
+    return result.given != agent_input_fingerprint(case, modes)
+
+
+def _turns(
+    item: CasesInRun, row: CaseInRun, place: int, result: RepeatResult, expected: Expected
+) -> Sequence[Invocation]:
+    # Only events tell what a trace lacks, and outputs.
+    if item.file.header.of_traces or expected.score_outputs:
+        return invocations_from_events(item.file.events(row.number).get(place, ()))
+    return result.actual

@@ -1,0 +1,127 @@
+"""Gaps of eval sets as rows: changes that were not noticed, coverage, and what was not counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from evaltui.core.gaps.cells import CELL_KINDS, CellKind
+from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange
+from evaltui.text.figures import (
+    UNKNOWN,
+    counted,
+    short_list,
+    show_number,
+    show_score,
+    show_threshold,
+)
+from evaltui.text.values import visible
+from evaltui.text.word_diff import WordOp
+from evaltui.views.rows import common_words
+
+# Characters that are shown beside a change.
+_AROUND = 12
+
+
+class GapRow(NamedTuple):
+    """A change that was not noticed."""
+
+    place: str
+    """`thermostat:set_bedroom turn 1`"""
+    words: Sequence[tuple[WordOp, str]]
+    """Both texts word for word; empty where they have little in common."""
+    before: str
+    after: str
+
+
+def gap_row(gap: Gap) -> GapRow:
+    turn = "final state" if gap.turn is None else f"turn {gap.turn}"
+    place = visible(f"{gap.eval_set_id}:{gap.eval_id} {turn}")
+    before, after = (text.replace("\n", " ") for text in (gap.before, gap.after))
+    return GapRow(place, list(_near_changes(common_words(before, after))), before, after)
+
+
+def _near_changes(words: Sequence[tuple[WordOp, str]]) -> Iterator[tuple[WordOp, str]]:
+    """The changed words with a little of what stands around them."""
+    for place, (op, text) in enumerate(words):
+        if op == "same" and len(text) > 2 * _AROUND:
+            before = f"{text[:_AROUND]}…" if place else ""
+            after = f"…{text[-_AROUND:]}" if place < len(words) - 1 else ""
+            text = f"{before}{' ' if before and after else ''}{after}"
+        yield op, text
+
+
+def still_gives(kind: KindOfChange) -> str:
+    """`response_match_score ≥ 0.80 still gives 0.92 to 0.97`, of the metrics that look at the changes."""
+    scores: dict[tuple[str, float | None], list[float]] = {}
+    for metric in (metric for gap in kind.gaps for metric in gap.metrics):
+        values = scores.setdefault((metric.name, metric.threshold), [])
+        values += [] if metric.score is None else [metric.score]
+    texts = []
+    for (name, threshold), values in scores.items():
+        least, most = (show_score(end(values)) if values else UNKNOWN for end in (min, max))
+        limit = "" if threshold is None else f" ≥ {show_threshold(threshold)}"
+        texts.append(f"{visible(name)}{limit} still gives {least if least == most else f'{least} to {most}'}")
+    return short_list(texts) or "no metric looks at it"
+
+
+class CoverageRow(NamedTuple):
+    """The cells of a kind: how many there are, and how many at each level."""
+
+    title: str
+    cells: int
+    reached: int
+    expected: int | None
+    """None for cells that no case names."""
+    noticed: int | None
+    """None for cells that are not changed."""
+
+
+def coverage_rows(report: GapReport) -> Iterator[CoverageRow]:
+    """A row for each kind that has cells."""
+    for kind in CELL_KINDS:
+        cells = [cell for cell in report.coverage if cell.kind == kind]
+        if cells:
+            yield CoverageRow(
+                f"{kind}s",
+                len(cells),
+                sum(cell.reached > 0 for cell in cells),
+                _above_zero(cell.expected for cell in cells),
+                _above_zero(cell.noticed for cell in cells),
+            )
+
+
+def _above_zero(counts: Iterable[int | None]) -> int | None:
+    values = [count for count in counts if count is not None]
+    return sum(count > 0 for count in values) if values else None
+
+
+def uncovered(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
+    """Cells that no case reaches, and those that no case expects, each with a title. Errors of tools are not
+    named: most tools have none."""
+    unreached = [cell for cell in report.coverage if not cell.reached and cell.kind != "tool error"]
+    if unreached:
+        yield "never reached", [_cell(cell.kind, cell.name) for cell in unreached]
+    unexpected = [cell for cell in report.coverage if cell.reached and cell.expected == 0]
+    if unexpected:
+        yield "reached, not expected", [_cell(cell.kind, cell.name) for cell in unexpected]
+
+
+def _cell(kind: CellKind, name: str) -> str:
+    words = {"argument": "", "value": "", "transfer": "transfer to "}.get(kind, f"{kind} ")
+    return f"{words}{visible(name)}"
+
+
+def not_counted(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
+    """Reasons why cases or turns are not counted, each with these."""
+    places: dict[str, list[str]] = {}
+    for item in report.not_counted:
+        name = ":".join(filter(None, (item.eval_set_id, item.eval_id)))
+        turn = "" if item.turn is None else f" turn {item.turn}"
+        places.setdefault(item.reason, []).append(visible(f"{name}{turn}"))
+    yield from places.items()
+
+
+def headline(report: GapReport) -> str:
+    """`58 of 70 changes noticed`"""
+    return f"{show_number(report.noticed)} of {counted(report.changes, 'change')} noticed"

@@ -1,0 +1,330 @@
+"""`evaltui gaps`: changes of recorded conversations that eval sets do not notice."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import call
+from eval_data import make_case, make_turn, new_rule, write_eval_set, write_test_config
+from rouge_score.rouge_scorer import RougeScorer
+
+SAMPLES = Path(__file__).parents[2] / "sample_agents"
+ROUGE = RougeScorer(["rouge1"], use_stemmer=True)
+OTHER_TYPES = {int: str, float: str, str: lambda text: [text]}
+UNITS = {"°C": "°F", "euros": "dollars"}
+WORDS = ("is", "are", "was", "were", "will", "has", "have", "had")
+PROMISE = " I have also refunded you 100 dollars."
+
+
+def gaps(agent, *words):
+    out = Path(agent) / "gaps.json"
+    code = call("gaps", agent, *words, "--report", f"json={out}")
+    return code, json.loads(out.read_text())
+
+
+# A second, independent reading of the kinds of changes, for the texts and calls of the samples.
+
+
+def call_changes(calls, tools):
+    """The kind and the calls after each change."""
+    for place, (name, args) in enumerate(calls):
+        before, after = calls[:place], calls[place + 1 :]
+
+        def put(*instead, before=before, after=after):
+            return [*before, *instead, *after]
+
+        yield "call dropped", put()
+        yield "call repeated", put((name, args), (name, args))
+        if len({*tools, name}) > 1 and (name != "transfer_to_agent" or tools):
+            yield "another tool", put(("other", args))
+        for arg, value in args.items():
+            other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else "other"
+            yield "argument changed", put((name, {**args, arg: other}))
+            yield "argument of another type", put((name, {**args, arg: OTHER_TYPES[type(value)](value)}))
+            yield "argument dropped", put((name, {key: item for key, item in args.items() if key != arg}))
+        yield "argument added", put((name, {**args, "extra": "other"}))
+        if after and after[0] != (name, args):
+            yield "calls swapped", [*before, after[0], (name, args), *after[1:]]
+
+
+def answer_changes(text, responses):
+    yield "answer emptied", ""
+    words = text.split()
+    if len(words) > 3:
+        yield "answer cut", " ".join(words[: len(words) // 2])
+    numbers = [match.span() for match in re.finditer(r"(?:(?<=\s)-?|^)\d+(?:\.\d+)?(?=[\s.,]|$)", text)]
+    for start, end in numbers:
+        start += text[start] == "-"
+        whole, dot, rest = text[start:end].partition(".")
+        changed = f"{text[:start]}{int(whole) + 1}{dot}{rest}{text[end:]}"
+        yield "another number", changed
+        if any(
+            isinstance(value, int | float)
+            and float(text[start:end]) == abs(value)
+            and (value < 0) == text[:start].endswith("-")
+            for value in responses
+        ):
+            yield "tool response changed", changed
+    for pattern in (r"\d{4}-\d\d-(\d\d)", r"\d\d:(\d\d)"):
+        for match in re.finditer(pattern, text):
+            start, end = match.span(1)
+            yield "another date or time", f"{text[:start]}{int(text[start:end]) + 1:02}{text[end:]}"
+    for unit, other in UNITS.items():
+        if re.search(rf"\d {unit}", text):
+            yield "another unit", text.replace(unit, other)
+    if verb := next((word for word in words if word in WORDS), None):
+        yield "answer negated", re.sub(rf"\b{verb}\b", f"{verb} not", text, count=1)
+    for sentence in re.findall(r"[^.!?:]+", text):
+        for name in re.findall(r"(?<=\S )\b[A-Z][\w-]+", sentence):
+            yield "another name", text.replace(name, "Avery", 1)
+    yield "an invented promise", text + PROMISE
+
+
+def changes_of_sample(agent, report):
+    """How many changes there are of each kind, and how many of them EXACT calls and ROUGE-1 notice."""
+    configs = json.loads((agent / "test_config.json").read_text()).get("evaltui", {}).get("turns", [])
+    sets = [json.loads(path.read_text()) for path in agent.glob("*.evalset.json")]
+    cases_by_id = {
+        (data["eval_set_id"], case["eval_id"]): case for data in sets for case in data["eval_cases"]
+    }
+    tools = {tool["name"] for path in report["agents"] for tool in path["tools"]}
+    tools |= {
+        name for case in cases_by_id.values() for turn in case["conversation"] for name, _ in calls_of(turn)
+    }
+    tools.discard("transfer_to_agent")
+    total, noticed = Counter(), Counter()
+
+    def count(kind, *, passes):
+        total[kind] += 1
+        noticed[kind] += not passes
+
+    for result in report["cases"]:
+        if result["status"] != "PASSED":
+            continue
+        key = result["eval_set_id"], result["eval_id"]
+        expected, turns = cases_by_id[key]["conversation"], result["repeats"][0]["actual"]
+        skipped = {
+            mark["turn"] for mark in configs if (mark["set"], mark["case"]) == key and mark["mode"] == "skip"
+        }
+        scores = [
+            ROUGE.score(text_of(want), text_of(turn))["rouge1"].fmeasure
+            for want, turn in zip(expected, turns, strict=True)
+        ]
+        for number, turn in enumerate(turns):
+            made = calls_of(turn)
+            for kind, calls in () if number in skipped else call_changes(made, tools):
+                count(kind, passes=calls == calls_of(expected[number]))
+            for kind, text in answer_changes(text_of(turn), [*results_of(turn)]):
+                score = ROUGE.score(text_of(expected[number]), text)["rouge1"].fmeasure
+                others = scores[:number] + scores[number + 1 :]
+                count(kind, passes=(sum(others) + score) / len(scores) >= 0.8)
+    return total, noticed
+
+
+def text_of(turn):
+    return "\n".join(part["text"] for part in turn["final_response"]["parts"])
+
+
+def calls_of(turn):
+    return [(item["name"], item.get("args") or {}) for item in parts(turn, "function_call", "tool_uses")]
+
+
+def results_of(turn):
+    for response in parts(turn, "function_response", "tool_responses"):
+        yield from (response.get("response") or {}).values()
+
+
+def parts(turn, kind, name):
+    data = turn.get("intermediate_data") or {}
+    events = data.get("invocation_events", [])
+    in_events = [
+        part.get(kind) for event in events for part in (event.get("content") or {}).get("parts") or []
+    ]
+    return [*filter(None, in_events), *data.get(name, [])]
+
+
+@pytest.mark.parametrize("sample", ["calculator", "home_automation", "travel_desk"])
+def test_a_second_enumeration_agrees_on_every_change_of_the_samples(sample, tmp_path, capsys):
+    if sample == "travel_desk":
+        pytest.importorskip("google.adk")
+    agent = shutil.copytree(SAMPLES / sample, tmp_path / sample)
+    call("run", agent, "--report", f"json={tmp_path / 'run.json'}")
+    run = json.loads((tmp_path / "run.json").read_text())
+    from evaltui.runs.run_file import RunFile
+
+    log = next(iter(agent.rglob("*.sqlite")))
+    total, noticed = changes_of_sample(agent, {"cases": run["cases"], "agents": [RunFile(log).agent]})
+    code, report = gaps(agent)
+    kinds = [row for row in report["kinds"] if row["subject"] in ("calls", "answers")]
+    assert code == 0
+    assert {row["kind"]: row["changes"] for row in kinds} == dict(total)
+    assert {row["kind"]: row["noticed"] for row in kinds} == {kind: noticed[kind] for kind in total}
+    assert all(len(row["gaps"]) == row["changes"] - row["noticed"] for row in kinds)
+
+
+AGENT = """
+from evaltui.events import tool_call
+
+
+def root_agent(message, session):
+    if "find" in message:
+        yield tool_call("find_orders", {"limit": 5, "late": True})
+    session.state["seen"] = message
+    yield message.replace("find", "Found") if "find" in message else "Die Lampe ist aus und das Licht auch."
+"""
+FIND = [{"name": "find_orders", "args": {"limit": 5, "late": True}}]
+FAILS = "does not pass by its case and config of now"
+GERMAN = "Die Lampe ist aus und das Licht auch."
+
+
+@pytest.fixture
+def desk(tmp_path):
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    (folder / "agent.py").write_text(AGENT)
+    write_eval_set(
+        folder,
+        "orders",
+        make_case("finds", make_turn("find the order 7 for you", "Found the order 7 for you", FIND)),
+        make_case("lamp", make_turn("Licht", GERMAN, []), final_session_state={"seen": "Licht"}),
+        make_case("fails", make_turn("find the order", "no", FIND)),
+    )
+    write_test_config(folder, tool_trajectory_avg_score=1.0, response_match_score=0.8)
+    return folder
+
+
+def kinds_of(report):
+    return {row["kind"]: (row["noticed"], row["changes"]) for row in report["kinds"]}
+
+
+def skipped_in(report):
+    return {(item["eval_id"], item["turn"]): item["reason"] for item in report["not_counted"]}
+
+
+def test_gaps_of_any_agent_name_what_was_not_counted(desk, capsys):
+    write_eval_set(desk, "more", make_case("pays", make_turn("Licht", GERMAN, ["pay"])))
+    call("run", desk)
+    code, report = gaps(desk)
+    kinds, skipped = kinds_of(report), skipped_in(report)
+    assert code == 0
+    assert kinds["argument changed"] == (2, 2)
+    assert kinds["another tool"] == (1, 1)
+    assert kinds["an invented promise"][1] == 1
+    assert kinds["answer emptied"] == (2, 2)
+    assert kinds["state key dropped"] == (1, 1)
+    assert skipped["fails", None] == FAILS
+    assert skipped["lamp", 1].startswith("not English as far as known")
+    cells = {(cell["kind"], cell["name"]): cell for cell in report["coverage"]}
+    assert cells["state key", "seen"] == {
+        "kind": "state key",
+        "name": "seen",
+        "reached": 4,
+        "expected": 1,
+        "noticed": 2,
+    }
+    assert cells["argument", "find_orders.late"]["expected"] == 2
+
+
+def test_traces_that_were_scored_have_gaps_too(desk, capsys):
+    call("run", desk)
+    _, of_run = gaps(desk)
+    call("export", desk, "--run", "last", "-o", desk.parent / "traces.json")
+    call("score", desk.parent / "traces.json", "--sets", desk / "orders.evalset.json", "--home", desk)
+    _, of_traces = gaps(desk)
+    assert of_run["runs"] != of_traces["runs"]
+    assert kinds_of(of_traces) == kinds_of(of_run)
+
+
+def test_a_case_that_changed_since_is_not_counted(desk, capsys):
+    call("run", desk)
+    path = desk / "orders.evalset.json"
+    text = path.read_text()
+    path.write_text(text.replace("find the order 7 for you", "find the order 8 for you"))
+    assert skipped_in(gaps(desk)[1])["finds", None] == "changed since run 1: run it again"
+    path.write_text(text.replace("Found the order 7", "Another text"))
+    assert skipped_in(gaps(desk)[1])["finds", None] == FAILS
+
+
+def test_a_case_that_passes_since_its_expectation_changed_is_counted(desk, capsys):
+    call("run", desk)
+    path = desk / "orders.evalset.json"
+    path.write_text(path.read_text().replace('"no"', '"Found the order"'))
+    _, report = gaps(desk)
+    assert ("fails", None) not in skipped_in(report)
+    assert kinds_of(report)["argument changed"] == (4, 4)
+
+
+def test_rules_of_now_decide(desk, capsys):
+    call("run", desk)
+    write_test_config(
+        desk,
+        criteria={"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8, "my_metric": 0.5},
+        custom_metrics={"my_metric": {"code_config": {"name": "metrics.mine"}}},
+        evaltui={
+            "rules": [new_rule("find_orders", "limit", "ignore")],
+            "answers": [{"numbers": "equal", "contains": ["Found"], "set": "orders", "case": "finds"}],
+        },
+    )
+    _, report = gaps(desk)
+    kinds = kinds_of(report)
+    assert kinds["argument changed"] == (1, 1)
+    assert kinds["another number"] == (1, 1)
+    assert report["left_out_metrics"] == ["my_metric"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--fail-under", "0.01"], 0, ""),
+        (["--fail-under", "1"], 1, "noticed, below --fail-under 1"),
+        (["--fail-under", "0"], 2, "is not a rate up to 1"),
+        (["orders:fails"], 3, "nothing to change"),
+        (["nowhere"], 2, "nowhere"),
+        (["--run", "9"], 2, "has no run '9'"),
+        (["--report", "html=x.html"], 2, "'html' is not one of console, json"),
+    ],
+)
+def test_exit_codes(desk, capsys, words, code, message):
+    call("run", desk)
+    capsys.readouterr()
+    assert call("gaps", desk, *words) == code
+    assert message in capsys.readouterr().err
+
+
+def test_without_a_run_there_is_nothing_to_change(desk, capsys):
+    assert call("gaps", desk) == 2
+    assert (
+        "nothing of orders.evalset.json in the last 20 runs. Run it first: `evaltui run"
+        in capsys.readouterr().err
+    )
+
+
+def test_each_case_has_its_newest_run(desk, capsys):
+    write_eval_set(desk, "others", make_case("other", make_turn("Licht", GERMAN, [])))
+    call("run", desk)
+    call("run", desk, "orders:fails")
+    call("run", desk, "others")
+    write_eval_set(desk, "new", make_case("later", make_turn("Licht", GERMAN, [])))
+    first, second, third = (path.name.removesuffix(".sqlite") for path in sorted(desk.rglob("*.sqlite")))
+    _, report = gaps(desk)
+    assert report["runs"] == {"orders.evalset.json": [second, first], "others.evalset.json": [third]}
+    assert skipped_in(report)["fails", None] == FAILS
+    assert skipped_in(report)["later", None] == "no result"
+    assert gaps(desk, "orders:finds,lamp", "--run", "1")[1]["runs"] == {"orders.evalset.json": [first]}
+
+
+def test_a_flaky_case_is_changed_in_a_run_that_passed(desk, capsys):
+    flaky = 'yield message.replace("find", "Found") if "find" in message else'
+    text = (desk / "agent.py").read_text()
+    (desk / "agent.py").write_text(
+        text.replace(flaky, f"{flaky} 'no' if COUNT.append(1) or len(COUNT) == 1 else").replace(
+            "def root_agent", "COUNT = []\n\n\ndef root_agent"
+        )
+    )
+    call("run", desk, "orders:lamp", "--runs", "3", "--pass-if", "0.5", "--workers", "1", "--parallel", "1")
+    assert kinds_of(gaps(desk, "orders:lamp")[1])["answer emptied"] == (1, 1)

@@ -1,0 +1,188 @@
+"""Changes of conversations that an eval set should notice: what counts as one, and what of it is noticed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from eval_data import make_case, make_turn
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaltui.core.gaps.gaps import Coverage, GapSearch, RecordedCase
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.scoring import Expected
+
+VALUES = st.sampled_from(
+    [1, 2, 1.5, True, "19", "2026-09-01", "Oslo", "oslo", None, ["a", 1], {"as_of": "x"}]
+)
+ARGS = st.dictionaries(st.sampled_from(["a", "b"]), VALUES, max_size=2)
+MATCHES = st.sampled_from(
+    [
+        "ignore",
+        "type",
+        "subset",
+        "case_insensitive",
+        {"regex": r"\d{4}-\d\d-\d\d|\d+"},
+        {"approx": {"abs": 1}},
+        {"any_of": [1, 2, "19"]},
+    ]
+)
+PATHS = st.sampled_from(["*", "a", "b", "a.as_of", "b[*]"])
+RULES = st.lists(st.tuples(st.sampled_from(["find", "pay"]), PATHS, MATCHES), max_size=3)
+
+
+def turn(calls=None, answer="The order is on its way."):
+    calls = None if calls is None else [{"name": name, "args": args} for name, args in calls]
+    return make_turn("hi", answer, calls)
+
+
+def recorded(expected, actual, criteria, evaltui=None, **case):
+    config = EvalConfig.model_validate({"criteria": criteria, "evaltui": evaltui or {}})
+    models = [EvalCase.model_validate(make_case("c", *turns, **case)) for turns in (expected, actual)]
+    return RecordedCase(
+        Expected("s", models[0], config), models[1].conversation, case.get("final_session_state")
+    )
+
+
+def report_of(case):
+    search = GapSearch(Coverage({}))
+    asyncio.run(search.add(CaseId("s.evalset.json", "c"), case, most=1000))
+    return search.report()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["find", "pay"]), ARGS, ARGS), max_size=3),
+    RULES,
+    st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]),
+    st.booleans(),
+)
+def test_no_change_of_calls_is_a_gap_that_the_metric_calls_equal(calls, rules, match_type, ignore_args):
+    """Calls differ from the expected ones as far as rules allow. Then a further call alone may be missed."""
+    criterion = {"threshold": 1.0, "match_type": match_type, "ignore_args": ignore_args}
+    rules = [{"tool": tool, "arg": arg, "match": match} for tool, arg, match in rules]
+    expected, actual = ([turn([(call[0], call[side]) for call in calls])] for side in (1, 2))
+    case = recorded(expected, actual, {"tool_trajectory_avg_score": criterion}, {"rules": rules})
+    kinds = {kind.kind for kind in report_of(case).kinds if kind.subject == "calls" and kind.gaps}
+    assert kinds <= (set() if match_type == "EXACT" else {"call repeated"})
+
+
+def test_calls_that_are_allowed_and_not_expected_are_not_changed():
+    criteria = {"tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "IN_ORDER"}}
+    case = recorded([turn(FIND[:1])], [turn(FIND)], criteria)
+    assert not any("pay" in mutant.before for mutant in case.mutants())
+
+
+CALL_KINDS = {"call dropped", "call repeated", "calls swapped", "argument changed", "argument dropped"}
+CALL_KINDS |= {"argument added", "argument of another type"}
+EXACT = {"tool_trajectory_avg_score": 1.0}
+ANSWER = {"response_match_score": 0.8}
+FIND = [("find", {"id": 1, "note": "x"}), ("pay", {})]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "rules", "absent"),
+    [
+        ({"match_type": "ANY_ORDER"}, [], {"calls swapped"}),
+        ({"match_type": "EXACT"}, [], set()),
+        (
+            {"ignore_args": True},
+            [],
+            {"argument changed", "argument dropped", "argument added", "argument of another type"},
+        ),
+        ({}, [("find", "*", "ignore")], {"argument changed", "argument dropped", "argument of another type"}),
+        ({}, [("find", "id", "type"), ("find", "note", "type")], {"argument changed"}),
+    ],
+)
+def test_what_the_config_calls_equal_is_no_change(criterion, rules, absent):
+    criteria = {"tool_trajectory_avg_score": {"threshold": 1.0, **criterion}}
+    rules = [{"tool": tool, "arg": arg, "match": match} for tool, arg, match in rules]
+    report = report_of(recorded([turn(FIND)], [turn(FIND)], criteria, {"rules": rules}))
+    kinds = {kind.kind for kind in report.kinds if kind.subject == "calls"}
+    assert CALL_KINDS - kinds == absent
+
+
+def test_the_checks_of_answers_notice_what_words_do_not():
+    said = "The room is set to 19 °C for Ada until 2026-09-01."
+    checks = [{"numbers": "equal", "contains": ["Ada"], "not_contains": ["not", "refunded"]}]
+    before, after = (
+        {
+            kind.kind: (kind.noticed, kind.changes)
+            for kind in report_of(recorded([turn([], said)], [turn([], said)], ANSWER, block)).kinds
+        }
+        for block in ({}, {"answers": checks})
+    )
+    blind = {"answer negated", "another number", "another unit", "another name", "another date or time"}
+    assert {before[kind][0] for kind in blind} == {0}
+    assert all(noticed == changes for noticed, changes in map(after.get, blind))
+    assert after["an invented promise"] == (1, 1)
+
+
+def test_the_expected_state_is_changed_and_dropped():
+    state = {"lights": {"bedroom": "OFF"}, "seen": 1}
+    case = recorded([turn([])], [turn([])], EXACT, final_session_state={"lights": {"bedroom": "OFF"}})
+    case = RecordedCase(case.expected, case.turns, state)
+    kinds = {kind.kind: (kind.noticed, kind.changes) for kind in report_of(case).kinds}
+    assert (kinds["state changed"], kinds["state key dropped"]) == ((1, 1), (1, 1))
+
+
+def test_turns_that_are_not_scored_are_named_and_not_counted():
+    marks = [
+        {"set": "s", "case": "c", "turn": turn, "mode": mode} for turn, mode in enumerate(["context", "skip"])
+    ]
+    turns = [turn(FIND), turn(FIND), turn(FIND)]
+    report = report_of(recorded(turns, turns, EXACT | ANSWER, {"turns": marks}))
+    assert {(item.turn, item.reason) for item in report.not_counted} == {
+        (1, "context turn, not scored"),
+        (2, "calls not checked"),
+    }
+    assert {kind.changes for kind in report.kinds if kind.kind == "calls swapped"} == {1}
+    assert {kind.changes for kind in report.kinds if kind.kind == "answer emptied"} == {2}
+
+
+@pytest.mark.parametrize(
+    ("criteria", "reason"),
+    [
+        ({"final_response_match_v2": 0.5}, "left to final_response_match_v2"),
+        (EXACT | {"final_response_match_v2": 0.5}, "answers: left to final_response_match_v2"),
+    ],
+)
+def test_what_only_a_judge_would_notice_is_no_gap(criteria, reason):
+    report = report_of(recorded([turn(FIND)], [turn(FIND)], criteria))
+    assert reason in {item.reason for item in report.not_counted}
+    assert report.left_out_metrics == ("final_response_match_v2",)
+    assert not any(kind.gaps for kind in report.kinds)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The bedroom light is off.", True),
+        ("NA101 flies from Rome to Oslo.", True),
+        ("De lamp in de kamer is uit.", False),
+        ("Das Licht ist aus und der Flug auch.", False),
+        ("Il volo è il primo di oggi.", False),
+        ("Oslo 42", False),
+        ("寝室の照明を消しました。", False),
+    ],
+)
+def test_words_are_changed_in_english_only(text, expected):
+    kinds = {mutant.kind for mutant in recorded([turn([], text)], [turn([], text)], ANSWER).mutants()}
+    assert ("an invented promise" in kinds) is expected
+    assert "answer emptied" in kinds
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_every_change_of_an_answer_is_another_text(text):
+    case = recorded([turn([], text)], [turn([], text)], ANSWER)
+    assert all(mutant.before == text != mutant.after for mutant in case.mutants())
+
+
+def test_the_same_changes_are_chosen_each_time():
+    calls = [("find", {"id": number}) for number in range(20)]
+    case = recorded([turn(calls)], [turn(calls)], EXACT)
+    first, again = ([(mutant.kind, mutant.before) for mutant in case.mutants(2)] for _ in range(2))
+    assert first == again
+    assert len([kind for kind, _ in first if kind == "argument changed"]) == 2
