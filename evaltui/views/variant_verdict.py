@@ -8,7 +8,7 @@ from evaltui.core.compare.matrix import Matrix
 from evaltui.core.compare.totals import Totals
 from evaltui.core.compare.variant_verdict import Answer, VariantVerdict
 from evaltui.text.figures import UNKNOWN, counted, short_list, show_number, show_p, show_score
-from evaltui.text.lines import Line
+from evaltui.text.lines import Line, Span
 from evaltui.text.values import visible
 
 _ROLES: dict[Answer, str] = {"better": "success", "worse": "error", "undecided": "warning", "same": ""}
@@ -19,12 +19,17 @@ def verdict_lines(matrix: Matrix) -> Iterator[Line]:
     base = visible(matrix.name(matrix.base))
     for place, verdict in enumerate(matrix.verdicts):
         if verdict is not None:
-            answer: Line = [(verdict.answer, f"bold {_ROLES[verdict.answer]}".strip())]
-            yield [(visible(matrix.name(place)), "bold"), (f" against {base}: ", ""), *answer, *_p(verdict.p)]
+            head: Line = [(visible(matrix.name(place)), "bold"), (f" against {base}: ", "")]
+            yield [*head, answer_span(verdict.answer), *_p(verdict.p)]
             yield [("  cases  ", "muted"), *_cases(verdict)]
             yield from _metrics(verdict)
             yield from _judges(verdict)
             yield [("  price  ", "muted"), (_prices(matrix.totals[matrix.base], matrix.totals[place]), "")]
+
+
+def answer_span(answer: Answer) -> Span:
+    """The answer of a verdict: `better`."""
+    return answer, f"bold {_ROLES[answer]}".strip()
 
 
 def _p(p: float) -> Line:

@@ -43,6 +43,7 @@ from evaltui.views.matrix import (
     variant_changes,
 )
 from evaltui.views.rows import scored_response
+from evaltui.views.variant_verdict import answer_span
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, Order, SetTitle, others_of
 
 # Cells of the column of names, and of a variant.
@@ -298,8 +299,8 @@ def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
 
 
 def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
-    """A variant against the base: the numbers of better and worse cases, and its cost; shorter where there is
-    little room."""
+    """A variant against the base: the verdict, the numbers of better and worse cases, and its cost; shorter
+    where there is little room."""
     name = visible(matrix.name(place))
     paired = matrix.paired[place]
     if paired is None:
@@ -307,7 +308,9 @@ def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
     base = visible(matrix.name(matrix.base))
     if not paired.cases:
         return [("● ", "accent"), (name, "bold"), (f" has no case to compare with {base}", "muted")], []
-    head: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted")]
+    verdict = matrix.verdicts[place]
+    answer: Line = [answer_span(verdict.answer), ("   ", "")] if verdict is not None else []
+    head: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted"), *answer]
     left: Line = [*head, (str(paired), ""), (", exact McNemar", "muted")]
     if cells(left) > width:
         better, worse = show_number(paired.better), show_number(paired.worse)
