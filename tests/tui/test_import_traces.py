@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from pilots import screen_text, turn, until, workbench_on, write_cases
 from textual import events
 
@@ -140,6 +141,31 @@ async def test_a_session_of_adk_becomes_a_case_with_the_state_it_began_in(write_
         await until(pilot, lambda: len(eval_set_cases(app)) == 2)
     session_input = eval_set_cases(app)[1].value["session_input"]
     assert session_input == {"app_name": "desk", "user_id": "ada", "state": {"city": "Oslo"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "makes"),
+    [
+        ("rows.csv", "user,expected\nhi,ho\n", "cases of its rows"),
+        ("suite.json", '{"prompts": ["x"], "providers": ["echo"], "tests": []}', "cases of its tests"),
+        (
+            "scenarios.json",
+            '{"scenarios": [{"starting_prompt": "Hi", "conversation_plan": "Go"}]}',
+            "cases of its scenarios",
+        ),
+    ],
+)
+async def test_a_file_of_another_kind_names_the_command_that_reads_it(
+    write_agent, tmp_path, name, text, makes
+):
+    path = tmp_path / name
+    path.write_text(text)
+    async with workbench_on(write_agent(AGENT, name="shop"), (160, 45)) as (app, pilot):
+        await pilot.press("I")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen) and app.focused is not None)
+        app.focused.value = str(path)
+        await pilot.press("enter")
+        await until(pilot, lambda: f"SET` makes {makes}" in app.workbench.messages.notice.text)
 
 
 def eval_set_cases(app):

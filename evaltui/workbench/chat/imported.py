@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from evaltui.documents.files import is_there, typed_path
+from evaltui.exchange.row_files import CSV_SUFFIXES
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.traces.conversations import RecordedConversation, conversations_in
@@ -44,6 +45,8 @@ def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
     Raises OSError, and ValueError for unreadable files, and for files without a conversation.
     """
     path = dropped_path(text)
+    if path.suffix.lower() in CSV_SUFFIXES:
+        raise ValueError(f"{path} is a table; `evaltui import FILE --into SET` makes cases of its rows")
     read = conversations_in(read_files([path]))
     if not read.conversations:
         hint = "; `evaltui import FILE --into SET` makes cases of its scenarios" if read.scenarios else ""
