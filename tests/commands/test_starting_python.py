@@ -27,6 +27,7 @@ IDLE = {
     "compare": [".", "last", "last"],
     "merge": [".", "last"],
     "export": [".", "--run", "last", "-o", "exported.json"],
+    "gaps": ["."],
     "inspect": ["trace.json"],
     "import": ["trace.json", "--into", "imported.evalset.json", "--case", "other"],
     "score": ["trace.json", "--sets", "desk.evalset.json"],
