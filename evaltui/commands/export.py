@@ -6,8 +6,9 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
@@ -19,7 +20,7 @@ from evaltui.commands.output import UsageError, complain, refused, settings_of, 
 from evaltui.commands.target_set import existing_set
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import field_of, spelling_in
-from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, SelectionError, errors_in
 from evaltui.documents.case_file import CASES
 from evaltui.documents.dataset import dataset_of
 from evaltui.documents.files import written_at_once
@@ -138,59 +139,81 @@ def _export_set(options: argparse.Namespace) -> int:
 def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:
     """Writes a set as messages of OpenAI, a case per line, or as CSV where the file is named so."""
     is_csv = options.output.suffix.lower() == ".csv"
-    set_id = read.eval_set.eval_set_id if read.eval_set else ""
     config = find_config(path)
+    set_id, block = _set_id(read), config.config.evaltui
     tags = config.config.tags(set_id)
-    key = spelling_in(CASES, read.data)
-    rows: list[Json] = []
-    left_out: list[Problem] = []
-    for index, case in enumerate(read.data[key]):
+
+    def row_of(case: Json) -> Json:
         of_case = tags.get(str(field_of(case, "eval_id")), ())
-        row = cells_of_case(case, of_case) if is_csv else row_of_case(case, of_case)
-        lost = list(lost_parts(case, row, is_csv=is_csv))
-        left_out += (Problem.warning((key, index, *where), f"{why}; left out") for where, why in lost)
-        rows += [] if any(not where for where, _ in lost) else [row]
-    notes = [format_problem(problem) for problem in locate(left_out, read.text, str(path))]
-    block = config.config.evaltui
+        return cells_of_case(case, of_case) if is_csv else row_of_case(case, of_case)
+
+    settings = []
     for name, entries in (("rules", block.rules), ("answers", block.answers), ("turns", block.turns)):
         if count := sum(entry.set in (None, set_id) for entry in entries):
             number = counted(count, "entry", "entries")
-            notes.append(f"{config.path}: evaltui.{name}: {number} left out: rows have no place for them")
-    for note in notes:
-        write_stderr(visible(note))
-    if notes and options.strict:
-        return refused("export", notes)
-    if not rows:
-        raise UsageError(f"{path} has no case that a row can hold")
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    with _opened(options.output) as file:
-        file.writelines([table_of(rows)] if is_csv else lines)
-    return _written(options.output, f"{counted(len(rows), 'case')} of {path}")
+            settings.append(f"evaltui.{name}: {number} left out: rows have no place for them")
+
+    def write(cases: list[Json]) -> str:
+        rows = map(row_of, cases)
+        return (
+            table_of(rows) if is_csv else "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+        )
+
+    lost = partial(lost_parts, is_csv=is_csv)
+    return _export_cases(options, path, read, lambda case: lost(case, row_of(case)), settings, write)
 
 
 def _export_suite(options: argparse.Namespace, path: Path, read: SetData) -> int:
     """Writes a set as a config of promptfoo in JSON, which its YAML reader takes, too."""
-    set_id = read.eval_set.eval_set_id if read.eval_set else ""
-    config = find_config(path)
+    set_id, config = _set_id(read), find_config(path).config
+
+    def write(cases: list[Json]) -> str:
+        write_stderr(f'evaltui export: replace the provider "{PROVIDER}" by yours')
+        return f"{json.dumps(suite_of(set_id, cases, config), indent=2, ensure_ascii=False)}\n"
+
+    def lost(case: Json) -> Iterator[tuple[JsonPath, str]]:
+        return lost_in_suite(suite_of(set_id, [case], config), case)
+
+    return _export_cases(options, path, read, lost, list(lost_settings(config, set_id)), write)
+
+
+def _export_cases(
+    options: argparse.Namespace,
+    path: Path,
+    read: SetData,
+    lost: Callable[[Json], Iterable[tuple[JsonPath, str]]],
+    settings: Sequence[str],
+    write: Callable[[list[Json]], str],
+) -> int:
+    """Writes the cases that a format can hold, and lists what it cannot.
+
+    `lost` finds the parts of a case without a place, `()` for a whole case; `settings` are those of the
+    config, as sentences. With `--strict` nothing is written where something is lost.
+    """
     key = spelling_in(CASES, read.data)
     left_out: list[Problem] = []
-    written: list[Json] = []
+    cases: list[Json] = []
     for index, case in enumerate(read.data[key]):
-        lost = list(lost_in_suite(suite_of(set_id, [case], config.config), case))
-        left_out += (Problem.warning((key, index, *where), f"{why}; left out") for where, why in lost)
-        written += [] if any(not where for where, _ in lost) else [case]
+        parts = list(lost(case))
+        left_out += (Problem.warning((key, index, *where), f"{why}; left out") for where, why in parts)
+        cases += [] if any(not where for where, _ in parts) else [case]
+    config = find_config(path).path or "config"
     notes = [format_problem(problem) for problem in locate(left_out, read.text, str(path))]
-    notes += [f"{config.path or 'config'}: {note}" for note in lost_settings(config.config, set_id)]
+    notes += [f"{config}: {setting}" for setting in settings]
     for note in notes:
         write_stderr(visible(note))
     if notes and options.strict:
         return refused("export", notes)
-    if not written:
-        raise UsageError(f"{path} has no case that a test can hold")
+    if not cases:
+        raise UsageError(f"{path} has no case that this format can hold")
+    text = write(cases)
     with _opened(options.output) as file:
-        file.write(json.dumps(suite_of(set_id, written, config.config), indent=2, ensure_ascii=False) + "\n")
-    write_stderr(f'evaltui export: replace the provider "{PROVIDER}" by yours')
-    return _written(options.output, f"{counted(len(written), 'case')} of {path}")
+        file.write(text)
+    return _written(options.output, f"{counted(len(cases), 'case')} of {path}")
+
+
+def _set_id(read: SetData) -> str:
+    return read.eval_set.eval_set_id if read.eval_set else ""
 
 
 def _require_file(options: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from evaltui.core.gaps.gaps import GapReport
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.workspace import open_workspace, select
 from evaltui.reports.gaps_report import gap_lines, gaps_json
-from evaltui.runs.gaps import MOST_RUNS, FoundCases, cases_in_runs, find_gaps
+from evaltui.runs.gaps import MAX_RUNS, CasesInRuns, cases_in_runs, find_gaps
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, short_list, show_rate
 from evaltui.text.json_pieces import json_pieces
@@ -50,7 +50,7 @@ def gaps(options: argparse.Namespace) -> int:
     return 0
 
 
-def _cases(options: argparse.Namespace) -> FoundCases:
+def _cases(options: argparse.Namespace) -> CasesInRuns:
     """The selected cases with their runs. Raises SelectionError where no run has any of them."""
     store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     if not store.files():
@@ -58,14 +58,14 @@ def _cases(options: argparse.Namespace) -> FoundCases:
     selections = select(open_workspace(options.agent_dir), options.selectors)
     cases = cases_in_runs(options.agent_dir, store, selections, options.run or "")
     if not cases.in_runs:
-        runs = f"run {options.run}" if options.run else f"last {counted(MOST_RUNS, 'run')}"
+        runs = f"run {options.run}" if options.run else f"last {counted(MAX_RUNS, 'run')}"
         sets = short_list([eval_set.case_path for eval_set, _ in selections])
         remedy = f"Run it first: `evaltui run {options.agent_dir}`"
         raise SelectionError(f"{store.title}: nothing of {sets} in the {runs}. {remedy}")
     return cases
 
 
-def _rendered(report: GapReport, cases: FoundCases, target: ReportTarget) -> Iterable[str]:
+def _rendered(report: GapReport, cases: CasesInRuns, target: ReportTarget) -> Iterable[str]:
     if target.format == "json":
         runs: dict[str, list[str]] = {}
         for item in cases.in_runs:

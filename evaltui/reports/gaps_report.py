@@ -15,8 +15,8 @@ from evaltui.text.values import visible
 from evaltui.views.gaps import coverage_rows, gap_row, headline, not_counted, still_gives, uncovered
 
 VERSION = 1
-_MOST_GAPS = 5
-_MOST_NAMES = 12
+_MAX_GAPS = 5
+_MAX_NAMES = 12
 _GAPS = TypeAdapter(GapReport)
 _KIND = 26
 
@@ -61,7 +61,7 @@ def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:
     figures = f"{show_number(kind.noticed)}/{show_number(kind.changes)}"
     title: Line = [(f"  {pad(kind.kind, _KIND)}", "bold"), (f"{figures:>7}   ", "")]
     yield from wrap_behind(title, [(still_gives(kind), "muted")], width)
-    for gap in kind.gaps[:_MOST_GAPS]:
+    for gap in kind.gaps[:_MAX_GAPS]:
         row = gap_row(gap)
         sides = (
             mark_words(row.words)
@@ -69,7 +69,7 @@ def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:
             else plain_spans(f"{row.before or UNKNOWN} → {row.after or UNKNOWN}")
         )
         yield cut([(f"    {row.place}  ", "muted"), *sides], width)
-    if (more := len(kind.gaps) - _MOST_GAPS) > 0:
+    if (more := len(kind.gaps) - _MAX_GAPS) > 0:
         yield [(f"    and {counted(more, 'more change')}; --report json=FILE has all", "muted")]
 
 
@@ -87,4 +87,4 @@ def _coverage(report: GapReport, width: int) -> Iterator[Line]:
 
 def _named(title: str, names: Sequence[str], width: int) -> Iterator[Line]:
     yield []
-    yield from wrap_behind([(f"{title}  ", "bold")], plain_spans(short_list(names, _MOST_NAMES)), width)
+    yield from wrap_behind([(f"{title}  ", "bold")], plain_spans(short_list(names, _MAX_NAMES)), width)

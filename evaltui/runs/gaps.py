@@ -31,7 +31,7 @@ from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 """Runs that are searched for results."""
 
 
@@ -56,7 +56,7 @@ class CasesInRun:
 
 
 @dataclass(frozen=True)
-class FoundCases:
+class CasesInRuns:
     """The selected cases with the runs that have their results."""
 
     in_runs: Sequence[CasesInRun]
@@ -66,7 +66,7 @@ class FoundCases:
 
 def cases_in_runs(
     agent_dir: Path, store: RunStore, selections: Iterable[Selection], ref: str = ""
-) -> FoundCases:
+) -> CasesInRuns:
     """The selected cases in the run `ref`, without one each in the newest of the last runs that has it.
 
     Raises SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be
@@ -82,7 +82,7 @@ def cases_in_runs(
     }
     sources: dict[object, FileSets] = {}
     in_runs: list[CasesInRun] = []
-    for path in [named] if named else store.files()[: -MOST_RUNS - 1 : -1]:
+    for path in [named] if named else store.files()[: -MAX_RUNS - 1 : -1]:
         if not any(remaining.values()):
             break
         file = RunFile(path)
@@ -108,10 +108,10 @@ def cases_in_runs(
         for path, eval_ids in remaining.items()
         for eval_id in eval_ids
     ]
-    return FoundCases(in_runs, without)
+    return CasesInRuns(in_runs, without)
 
 
-async def find_gaps(agent_dir: Path, cases: FoundCases) -> GapReport:
+async def find_gaps(agent_dir: Path, cases: CasesInRuns) -> GapReport:
     """The gaps of eval sets. Raises what `RunFile` raises."""
     secrets = secrets_of(agent_dir)
     declared = {tool.name: tool for item in cases.in_runs for tool in declared_tools(item.file.agent)}

@@ -90,7 +90,7 @@ def test_a_scaffold_is_run_without_a_false_verdict(scaffold):
     assert set(statuses(cases).values()) == {"NOT_EVALUATED"}
     metric = cases["capital_lookup"]["metrics"][0]
     assert (metric["name"], metric["score"]) == ("custom_response_quality", 5.0)
-    assert metric["reason"] == "good; no threshold: evaltui.criteria.custom_response_quality gives it one"
+    assert metric["reason"] == "good; no threshold; set evaltui.criteria.custom_response_quality"
     write(scaffold / "tests" / "eval" / "eval_config.yaml", CONFIG + THRESHOLD)
     code, cases = report("run", "app")
     assert code == 1

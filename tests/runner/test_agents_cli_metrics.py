@@ -97,7 +97,7 @@ async def test_a_function_gives_a_score_without_a_verdict(tmp_path, name):
     result = await scored(tmp_path, config)
     assert (result.score, result.status, result.threshold) == (score, status, None)
     assert reason in result.reason
-    hint = "no threshold: evaltui.criteria.mine gives it one"
+    hint = "no threshold; set evaltui.criteria.mine"
     assert result.reason.endswith(hint) is (status is INFO)
 
 

@@ -166,7 +166,7 @@ async def test_a_threshold_gives_a_stored_score_its_verdict(opened, until):
         (metric, *_) = workbench.outcomes.get(key).result.metrics
         return str(metric.status), metric.reason
 
-    hint = "no threshold: evaltui.criteria.mine gives it one"
+    hint = "no threshold; set evaltui.criteria.mine"
     assert shown() == ("INFORMATIONAL", hint)
     for threshold, status in (("2", "PASSED"), ("4", "FAILED")):
         assert criteria.type(criteria.sections()[0].rows[0], threshold)
@@ -175,6 +175,10 @@ async def test_a_threshold_gives_a_stored_score_its_verdict(opened, until):
     workbench.editing.undo()
     workbench.editing.undo()
     await until(lambda: shown() == ("INFORMATIONAL", hint))
+    # The arrow keys begin with a first threshold.
+    assert criteria.move(criteria.sections()[0].rows[0], 1)
+    criteria.end_move()
+    await until(lambda: shown() == ("PASSED", ""))
 
 
 async def test_changes_of_the_config_outside_are_merged_by_member(opened):

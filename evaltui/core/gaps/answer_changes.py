@@ -22,8 +22,8 @@ ENGLISH = (NEGATED, NAME, PROMISE)
 
 _PROMISE = " I have also refunded you 100 dollars."
 _NAMES = ("Avery", "Morgan")
-_LEAST_WORDS = 4
-_LEAST_LETTERS = 8
+_MIN_WORDS = 4
+_MIN_LETTERS = 8
 # A number that is no part of an id, a date or a time.
 _NUMBER = re.compile(r"(?<![\w.,:/])(?<!\w-)(?P<first>\d+)(?:[.,]\d+)*(?![\w:/-]|[.,]\d)")
 _DATE = re.compile(r"(?<![\w-])\d{4}-\d\d-(?P<last>\d\d)(?![\w-])")
@@ -109,9 +109,9 @@ def with_number(text: str, number: int | float) -> tuple[str, int | float] | Non
 
 def _cut(text: str) -> Iterator[str]:
     words = text.split()
-    if len(words) >= _LEAST_WORDS:
+    if len(words) >= _MIN_WORDS:
         yield " ".join(words[: len(words) // 2])
-    elif len(words) == 1 and len(text) >= _LEAST_LETTERS and not text.isascii():
+    elif len(words) == 1 and len(text) >= _MIN_LETTERS and not text.isascii():
         # Of a script without spaces.
         yield text[: len(text) // 2]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
-from evaltui.core.gaps.mutants import MOST, SUBJECTS, Mutant, RecordedCase, Subject
+from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCase, Subject
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import scored_text
 from evaltui.core.model.outcome import Status
@@ -105,7 +105,7 @@ class GapSearch:
         number = None if turn is None else turn + 1
         self._not_counted[NotCounted(eval_set_id, *case, number, reason)] = None
 
-    async def add(self, case: CaseId, recorded: RecordedCase, most: int = MOST) -> None:
+    async def add(self, case: CaseId, recorded: RecordedCase, most: int = MAX_PER_KIND) -> None:
         """Changes a conversation that passed and scores each change."""
         self._left_out |= dict.fromkeys(recorded.left_out_metrics)
         if problem := await _problem(recorded):

@@ -46,7 +46,7 @@ TOOL_RESPONSE = "tool response changed"
 STATE_CHANGED = "state changed"
 STATE_DROPPED = "state key dropped"
 OTHER_AGENT = "another agent"
-MOST = 3
+MAX_PER_KIND = 3
 """Mutants of a kind in a turn."""
 
 
@@ -189,7 +189,7 @@ class RecordedCase:
 
     # Mutants
 
-    def mutants(self, most: int = MOST) -> Iterator[Mutant]:
+    def mutants(self, most: int = MAX_PER_KIND) -> Iterator[Mutant]:
         """The mutants, at most so many of a kind in a turn, the same each time; those that are equal for the
         metrics by definition are not made."""
         for number in range(len(self.turns)):

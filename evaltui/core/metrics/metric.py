@@ -140,11 +140,11 @@ def threshold_hint(result: MetricResult) -> str:
 
 
 def _hint(name: str) -> str:
-    return f"no threshold: evaltui.criteria.{name} gives it one"
+    return f"no threshold; set evaltui.criteria.{name}"
 
 
 def informational(result: MetricResult) -> MetricResult:
-    """A result without its verdict and its threshold, with a hint at the key that gives it one.
+    """A result without its verdict and its threshold, with a hint at the key for a threshold.
 
     Scores and errors stay.
     """

@@ -20,7 +20,7 @@ METRICS_TO_RUN, CUSTOM_METRICS = "metrics_to_run", "custom_metrics"
 _BODIES = ("prompt_template", "custom_function", "custom_function_file", "remote_custom_function")
 # Answers that Google's service asks a judge for where the config does not say how many.
 _SAMPLES = 4
-_MOST_SAMPLES = 32
+_MAX_SAMPLES = 32
 
 
 class ManagedMetric(NamedTuple):
@@ -195,8 +195,8 @@ def _refusals(name: str, definition: Json) -> Iterator[tuple[JsonPath, str]]:
             yield (key,), "must be a text that is not empty"
     count = definition.get("judge_model_sampling_count")
     is_whole = isinstance(count, int) and not isinstance(count, bool)
-    if count is not None and not (is_whole and 1 <= count <= _MOST_SAMPLES):
-        yield ("judge_model_sampling_count",), f"must be a whole number from 1 to {_MOST_SAMPLES}"
+    if count is not None and not (is_whole and 1 <= count <= _MAX_SAMPLES):
+        yield ("judge_model_sampling_count",), f"must be a whole number from 1 to {_MAX_SAMPLES}"
 
 
 def _defined(definition: Json, code: Json, managed: ManagedMetric | None) -> Json:

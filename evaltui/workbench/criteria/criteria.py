@@ -296,14 +296,18 @@ class Criteria:
             case SettingRow(name=setting):
                 return self._do(f"remove {setting}", lambda config: config.remove_setting(setting))
             case ReferenceRow():
-                label = "remove mark" if row.block == "turns" else "remove rule"
-                return self._do(label, lambda config: config.remove_entries(row.block, [row.index]))
+                label = {"turns": "mark", "rules": "rule", "answers": "check"}.get(row.block, row.block)
+                return self._do(
+                    f"remove {label}", lambda config: config.remove_entries(row.block, [row.index])
+                )
 
     def move(self, row: Row, direction: int, *, far: bool = False) -> bool:
         """Sets the next (1) or previous (-1) value: a threshold by a step, a choice to the one beside it."""
         match row:
             case MetricRow(in_use=True, threshold=float(threshold)):
                 return self.set_threshold(row, next_threshold(row, threshold, direction, far=far))
+            case MetricRow(in_use=True, gates=True, threshold=None):
+                return self.set_threshold(row, first_threshold(row))
             case OptionRow(option=Option(kind="whole number")):
                 return self._set(row, max(row.option.least or 0, int(row.value or 0) + direction))
             case OptionRow(option=Option(kind="flag")):
