@@ -61,7 +61,7 @@ def _report_lines(report: RunReport, width: int) -> Iterator[Line]:
         yield from [*tags, []]
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
-    for label in ("pass rate", "mean scores"):
+    for label in ("pass rate", "mean scores", "judge", "simulated user"):
         if label in facts:
             yield from wrap([(f"{label}  ", "muted"), (visible(facts[label].text), "")], width)
     yield from cost_lines(report.spent, width)

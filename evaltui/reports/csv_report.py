@@ -63,6 +63,7 @@ COLUMNS = (
     "thought_tokens",
     "output_tokens",
     "decision",
+    "simulated_user",
 )
 
 _Row = dict[str, str | float | None]
@@ -78,7 +79,8 @@ def csv_report(report: RunReport) -> Iterator[str]:
     metrics has one row without a metric; a case that did not run has one row without a repeat. `score` and
     `eval_status` are those of the turn; the last columns have those of the metric. `judged` has a line for
     each judgement of the turn. The cost of a repeat is in its first row only, so that the column can be
-    summed. `decision` is that of `--confidence`, empty for a fixed number of runs. Text that a spreadsheet
+    summed. `decision` is that of `--confidence`, empty for a fixed number of runs; `simulated_user` has the
+    model that played the user. Text that a spreadsheet
     would run as a formula gets a leading apostrophe; control characters are escaped.
     """
     file = io.StringIO()
@@ -141,6 +143,7 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "case_pass_rate_low": _round_score(low),
             "case_pass_rate_high": _round_score(high),
             "decision": case.decision.answer if case.decision else None,
+            "simulated_user": ", ".join(repeat.spent.models_of("simulated user")) if repeat.spent else None,
         }
         cost = _cost_cells(repeat.spent)
         for row in _repeat_rows(repeat, expected):

@@ -14,7 +14,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.compare.totals import totals_of
 from evaltui.core.cost.cost_lines import estimate_note
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.core.model.spending import Spending
+from evaltui.core.model.spending import Payer, Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
@@ -93,8 +93,9 @@ def _cost(spent: Spending | None) -> dict[str, str]:
     if spent is None:
         return {}
     cost, properties = spent.cost, dict[str, str]()
-    for payer in ("judge", "simulated user"):
-        if models := dict.fromkeys(entry.model for entry in spent.models if entry.payer == payer):
+    payers: tuple[Payer, ...] = ("judge", "simulated user")
+    for payer in payers:
+        if models := spent.models_of(payer):
             properties[payer.replace(" ", "_")] = ", ".join(models)
     if cost.usd is not None:
         properties["cost_usd"] = f"{cost.usd:.10f}".rstrip("0").removesuffix(".")

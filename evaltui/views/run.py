@@ -80,7 +80,7 @@ def run_facts(report: RunReport) -> dict[str, Fact]:
 
 def _models(spent: Spending | None, payer: Payer) -> str:
     """The requested models of a payer; "" where it asked none."""
-    return short_list(list(dict.fromkeys(entry.model for entry in spent.of(payer).models))) if spent else ""
+    return short_list(list(spent.models_of(payer))) if spent else ""
 
 
 def run_mark(row: RunRow) -> Span:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from html import unescape
+from pathlib import Path
 
 import pytest
 from command_line import call
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from gemini_server import GeminiServer, says
 
+SAMPLE = Path(__file__).parents[2] / "sample_agents" / "library_desk"
 ASKED, SAME, OTHER, JUDGE = (
     "gemini-2.5-flash",
     "gemini-2.5-flash-001",
@@ -179,3 +182,12 @@ def test_new_answers_of_another_version_than_the_recorded_ones_are_told_once(age
         assert out.count(f"has answers of {model} by {model}-001 ({day}), new ones are by {OTHER}") == 1
     assert call("run", agent, "greetings:c01,c02", "--record", "auto") == 0
     assert "new ones" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["console", "json", "csv", "junit", "markdown", "html"])
+def test_every_report_names_the_model_that_plays_the_user(tmp_path, kind):
+    folder = tmp_path / "desk"
+    shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns(".evaltui"))
+    report = tmp_path / "report"
+    call("run", folder, "desk:reader_with_card", "--report", f"{kind}={report}")
+    assert "scripted_people:reader" in unescape(report.read_text(encoding="utf-8"))

@@ -190,6 +190,10 @@ class Spending:
         others: tuple[Payer, ...] = tuple(model.payer for model in self.models)
         return {payer: self.of(payer).cost for payer in ("agent", *others)}
 
+    def models_of(self, payer: Payer) -> tuple[str, ...]:
+        """The requested models of a payer, each once."""
+        return tuple(dict.fromkeys(entry.model for entry in self.models if entry.payer == payer))
+
     @computed_field
     @property
     def usd(self) -> Dollars | None:
