@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
 from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCase, Subject
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import scored_text
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.eval_set import Invocation, scored_text
+from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.scoring import metric_results, status_of
 
 NOT_ENGLISH = "not English as far as known: not negated, renamed or with a promise"
@@ -40,6 +41,8 @@ class Gap:
     after: str
     metrics: tuple[MetricScore, ...]
     """The metrics that look at it."""
+    digest: str
+    """The digest by which it is marked as meant so."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,8 @@ class KindOfChange:
     changes: int = 0
     noticed: int = 0
     gaps: list[Gap] = field(default_factory=list)
+    meant_so: list[Gap] = field(default_factory=list)
+    """Changes that need not be noticed, and are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,8 @@ class GapReport:
     left_out_metrics: tuple[str, ...]
     """Metrics of judges and of the user: they were not asked, and may notice more."""
     coverage: tuple[CellCoverage, ...]
+    meant_so: int
+    """Changes that need not be noticed, and are not counted."""
 
     def by_subject(self) -> Mapping[Subject, tuple[int, int]]:
         """The number of noticed changes and of all, by subject, those that were changed."""
@@ -122,21 +129,22 @@ class GapSearch:
 
     async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant) -> None:
         kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
-        kind.changes += 1
-        names = recorded.seen_by[mutant.subject]
-        results = (
-            await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
-            if names
-            else []
-        )
-        if results and status_of(results, recorded.expected) is not Status.PASSED:
+        results = await scores_of(recorded, mutant)
+        if is_noticed_by(results, recorded):
+            kind.changes += 1
             kind.noticed += 1
             self.coverage.noticed.update(set(mutant.cells))
             return
         scores = tuple(MetricScore(result.name, result.score, result.threshold) for result in results)
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
-        kind.gaps.append(Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores))
+        digest = recorded.digest(mutant)
+        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, digest)
+        if (mutant.turn, mutant.kind, digest) in recorded.meant_so:
+            kind.meant_so.append(gap)
+            return
+        kind.changes += 1
+        kind.gaps.append(gap)
 
     def _name_unscored(self, case: CaseId, recorded: RecordedCase) -> None:
         subjects: tuple[Subject, ...] = ("calls", "answers")
@@ -159,7 +167,30 @@ class GapSearch:
             tuple(self._not_counted),
             tuple(self._left_out),
             tuple(self.coverage.rows),
+            sum(len(kind.meant_so) for kind in kinds),
         )
+
+
+async def scores_of(recorded: RecordedCase, mutant: Mutant) -> Sequence[MetricResult]:
+    """The results of the metrics that see a change; none where no metric does."""
+    names = recorded.seen_by[mutant.subject]
+    if not names:
+        return ()
+    return await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
+
+
+def is_noticed_by(results: Sequence[MetricResult], recorded: RecordedCase) -> bool:
+    """Whether a case notices a change that has these results."""
+    return bool(results) and status_of(results, recorded.expected) is not Status.PASSED
+
+
+async def passes(
+    recorded: RecordedCase, turns: Sequence[Invocation], final_state: Mapping[str, Any] | None
+) -> bool:
+    """Whether a conversation passes by the computed metrics of a case."""
+    names = frozenset[str]().union(*recorded.seen_by.values())
+    results = await metric_results(recorded.expected, turns, final_state=final_state, only=names)
+    return status_of(results, recorded.expected) is Status.PASSED
 
 
 async def _problem(recorded: RecordedCase) -> str:
@@ -170,9 +201,6 @@ async def _problem(recorded: RecordedCase) -> str:
     if not names:
         left = ", ".join(recorded.left_out_metrics)
         return f"left to {left}" if left else "no metric decides"
-    results = await metric_results(
-        recorded.expected, recorded.turns, final_state=recorded.final_state, only=names
-    )
-    if status_of(results, recorded.expected) is Status.PASSED:
+    if await passes(recorded, recorded.turns, recorded.final_state):
         return ""
     return "does not pass by its case and config of now"
