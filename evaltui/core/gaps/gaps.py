@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
@@ -43,6 +45,12 @@ class Gap:
     """The metrics that look at it."""
     digest: str
     """The digest by which it is marked as meant so."""
+    number: Annotated[int, Field(exclude=True)]
+    """Its place among the mutants of its case, from 0; no report has it."""
+
+    @property
+    def case(self) -> CaseId:
+        return CaseId(self.path, self.eval_id)
 
 
 @dataclass(slots=True)
@@ -119,15 +127,15 @@ class GapSearch:
             self.skip(case, recorded.expected.eval_set_id, problem)
             return
         self._name_unscored(case, recorded)
-        for mutant in recorded.mutants(most):
+        for number, mutant in enumerate(recorded.mutants(most)):
             names = recorded.seen_by[mutant.subject]
             if not names and recorded.left_out_metrics:
                 why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
                 self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
                 continue
-            await self._score(case, recorded, mutant)
+            await self._score(case, recorded, mutant, number)
 
-    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant) -> None:
+    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
         kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
         results = await scores_of(recorded, mutant)
         if is_noticed_by(results, recorded):
@@ -139,7 +147,7 @@ class GapSearch:
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
         digest = recorded.digest(mutant)
-        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, digest)
+        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, digest, number)
         if (mutant.turn, mutant.kind, digest) in recorded.meant_so:
             kind.meant_so.append(gap)
             return
@@ -158,8 +166,9 @@ class GapSearch:
                 self.skip(case, recorded.expected.eval_set_id, NOT_ENGLISH, number)
 
     def report(self) -> GapReport:
-        """The report on all cases so far."""
-        kinds = sorted(self._kinds.values(), key=lambda kind: -len(kind.gaps))
+        """The report on all cases so far, which a search that goes on leaves as it is."""
+        kinds = [replace(kind, gaps=[*kind.gaps], meant_so=[*kind.meant_so]) for kind in self._kinds.values()]
+        kinds.sort(key=lambda kind: -len(kind.gaps))
         return GapReport(
             sum(kind.changes for kind in kinds),
             sum(kind.noticed for kind in kinds),
