@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from evaltui.core.gaps.answer_changes import CUT, DATE, EMPTIED, NAME, NEGATED, NUMBER, PROMISE, UNIT
+from evaltui.core.gaps.answer_changes import (
+    CUT,
+    DATE,
+    EMPTIED,
+    NAME,
+    NEGATED,
+    NUMBER,
+    PROMISE,
+    UNIT,
+    is_english,
+)
 from evaltui.core.gaps.gaps import is_noticed_by, passes, scores_of
 from evaltui.core.gaps.mutants import TOOL_RESPONSE, Mutant, RecordedCase, with_calls
 from evaltui.core.metrics.answer_rules import (
@@ -20,7 +30,7 @@ from evaltui.core.metrics.answer_rules import (
 )
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.trajectory import ignores_args, match_type_of
-from evaltui.core.model.answer_rule import AnswerRule
+from evaltui.core.model.answer_rule import AnswerRule, RuleScope
 from evaltui.core.model.config import BaseCriterion, EvalConfig
 from evaltui.core.model.content import FunctionCall
 from evaltui.core.model.criteria import MatchType
@@ -30,7 +40,6 @@ from evaltui.core.model.outcome import MetricResult
 from evaltui.core.scoring import Expected, metric_results
 from evaltui.text.figures import show_threshold
 
-RuleScope = Literal["case", "set", "all"]
 TRAJECTORY = "tool_trajectory_avg_score"
 
 _PROMISES = (
@@ -115,16 +124,20 @@ def _with_options(config: EvalConfig, name: str, options: Mapping[str, Any]) -> 
     return config.model_copy(update={"criteria": criteria})
 
 
+async def passing_results(recorded: RecordedCase, others: Iterable[Conversation]) -> list[Conversation]:
+    """The original, and those other results of its case that pass by its case and config of now."""
+    original = Conversation(recorded.turns, recorded.final_state)
+    return [original, *[other for other in others if await passes(recorded, *other)]]
+
+
 async def proven_drafts(
     recorded: RecordedCase, mutant: Mutant, passing: Sequence[Conversation]
 ) -> list[Draft]:
-    """The drafts that notice a change, and let pass the original and the other passing results of its case.
+    """The drafts that notice a change, and let all passing results of its case pass.
 
     Those that notice most changes of its kind in its case come first, criteria last. Where there is none for
     another agent, a rubric is.
     """
-    passing = [Conversation(recorded.turns, recorded.final_state), *passing]
-    passing = [result for result in passing if await passes(recorded, *result)]
     kin = [other for other in recorded.mutants() if other.kind == mutant.kind]
     proven: list[tuple[bool, int, Draft]] = []
     for draft in await _candidates(recorded, mutant, passing):
@@ -170,7 +183,7 @@ def _checks(mutant: Mutant, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield from _without(_PROMISES, texts, changed)
     if kind in (NUMBER, DATE, UNIT, TOOL_RESPONSE, PROMISE, EMPTIED, CUT):
         yield {"numbers": "equal"}
-    if kind in (NAME, EMPTIED, CUT):
+    if kind in (NAME, EMPTIED, CUT) and is_english(original):
         yield from _with(names_in(original), texts, changed)
     if kind in (NUMBER, DATE, UNIT, TOOL_RESPONSE, EMPTIED, CUT):
         yield from _with(quantity_texts(original), texts, changed)
@@ -206,6 +219,11 @@ def _without(words: Iterable[str], texts: Sequence[str], changed: str) -> Iterat
 def _tails(text: str) -> Iterator[str]:
     """The last words of a text, less than all of it."""
     words = text.split()
+    if len(words) == 1 and not text.isascii():
+        # Of a script without spaces.
+        words = [*text.strip(_EDGES)]
+        yield "".join(words[-(len(words) // 3) :])
+        return
     for count in _TAIL_WORDS:
         if count < len(words) or count == 1:
             yield " ".join(words[-count:]).strip(_EDGES)

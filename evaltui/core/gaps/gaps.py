@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
@@ -44,9 +42,7 @@ class Gap:
     metrics: tuple[MetricScore, ...]
     """The metrics that look at it."""
     digest: str
-    """The digest by which it is marked as meant so."""
-    number: Annotated[int, Field(exclude=True)]
-    """Its place among the mutants of its case, from 0; no report has it."""
+    """The digest of its kind and its content, by which it is marked as meant so."""
 
     @property
     def case(self) -> CaseId:
@@ -94,6 +90,16 @@ class GapReport:
     meant_so: int
     """Changes that need not be noticed, and are not counted."""
 
+    def counted(self) -> GapReport:
+        """The report with the sums of its kinds as they are now."""
+        return GapReport(
+            **_sums(self.kinds),
+            kinds=self.kinds,
+            not_counted=self.not_counted,
+            left_out_metrics=self.left_out_metrics,
+            coverage=self.coverage,
+        )
+
     def by_subject(self) -> Mapping[Subject, tuple[int, int]]:
         """The number of noticed changes and of all, by subject, those that were changed."""
         sums = {
@@ -127,15 +133,15 @@ class GapSearch:
             self.skip(case, recorded.expected.eval_set_id, problem)
             return
         self._name_unscored(case, recorded)
-        for number, mutant in enumerate(recorded.mutants(most)):
+        for mutant in recorded.mutants(most):
             names = recorded.seen_by[mutant.subject]
             if not names and recorded.left_out_metrics:
                 why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
                 self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
                 continue
-            await self._score(case, recorded, mutant, number)
+            await self._score(case, recorded, mutant)
 
-    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
+    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant) -> None:
         kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
         results = await scores_of(recorded, mutant)
         if is_noticed_by(results, recorded):
@@ -147,8 +153,8 @@ class GapSearch:
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
         digest = recorded.digest(mutant)
-        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, digest, number)
-        if (mutant.turn, mutant.kind, digest) in recorded.meant_so:
+        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, digest)
+        if (mutant.turn, digest) in recorded.meant_so:
             kind.meant_so.append(gap)
             return
         kind.changes += 1
@@ -170,14 +176,20 @@ class GapSearch:
         kinds = [replace(kind, gaps=[*kind.gaps], meant_so=[*kind.meant_so]) for kind in self._kinds.values()]
         kinds.sort(key=lambda kind: -len(kind.gaps))
         return GapReport(
-            sum(kind.changes for kind in kinds),
-            sum(kind.noticed for kind in kinds),
-            tuple(kinds),
-            tuple(self._not_counted),
-            tuple(self._left_out),
-            tuple(self.coverage.rows),
-            sum(len(kind.meant_so) for kind in kinds),
+            **_sums(kinds),
+            kinds=tuple(kinds),
+            not_counted=tuple(self._not_counted),
+            left_out_metrics=tuple(self._left_out),
+            coverage=tuple(self.coverage.rows),
         )
+
+
+def _sums(kinds: Sequence[KindOfChange]) -> dict[str, int]:
+    return {
+        "changes": sum(kind.changes for kind in kinds),
+        "noticed": sum(kind.noticed for kind in kinds),
+        "meant_so": sum(len(kind.meant_so) for kind in kinds),
+    }
 
 
 async def scores_of(recorded: RecordedCase, mutant: Mutant) -> Sequence[MetricResult]:

@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.diff import diff_state
@@ -127,16 +126,14 @@ class RecordedCase:
     # Changes that are meant so
 
     @cached_property
-    def meant_so(self) -> frozenset[tuple[int | None, str, str]]:
-        """The changes that need not be noticed: turn from 0, kind and digest of each."""
+    def meant_so(self) -> frozenset[tuple[int | None, str]]:
+        """The changes that need not be noticed: the turn, from 0, and the digest of each."""
         here = self.expected.eval_set_id, self.expected.case.eval_id
         marks = self.expected.config.evaltui.meant_so
-        return frozenset(
-            (mark.turn, mark.kind, mark.digest) for mark in marks if (mark.set, mark.case) == here
-        )
+        return frozenset((mark.turn, mark.digest) for mark in marks if (mark.set, mark.case) == here)
 
     def digest(self, mutant: Mutant) -> str:
-        """The digest of the changed part of a conversation, as it is and as it was changed."""
+        """The digest of the kind of a change, and of the changed part as it is and as it was changed."""
         sides: Sequence[Any] = mutant.before, mutant.after
         if mutant.subject == "calls" and mutant.turn is not None:
             sides = [
@@ -149,7 +146,7 @@ class RecordedCase:
                 {key: state[key] for key in state if state[key] != other.get(key, ABSENT)}
                 for state, other in (states, states[::-1])
             ]
-        return fingerprint(json.dumps(sides, sort_keys=True, default=str))
+        return fingerprint(json.dumps([mutant.kind, *sides], sort_keys=True, default=str))
 
     # What counts as equal
 
@@ -227,9 +224,10 @@ class RecordedCase:
             yield from self._some(self._of_turn(number), most)
         yield from self._some(self._of_state(), most)
 
-    def mutant(self, number: int) -> Mutant | None:
-        """A mutant by its place among `mutants()`, from 0; None where there are fewer."""
-        return next(islice(self.mutants(), number, None), None)
+    def mutant(self, turn: int | None, digest: str) -> Mutant | None:
+        """The mutant of a turn, from 0, with this digest; None where there is none (any more)."""
+        mutants = (mutant for mutant in self.mutants() if mutant.turn == turn)
+        return next((mutant for mutant in mutants if self.digest(mutant) == digest), None)
 
     def _of_turn(self, number: int) -> Iterator[Mutant]:
         if number not in self.unscored["calls"]:

@@ -314,7 +314,7 @@ class MeantChange(_Strict):
     kind: StrictStr
     """The kind of change, as `evaltui gaps` names it."""
     digest: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{12}$")]
-    """Digest of the changed part, as it was recorded and as it was changed."""
+    """Digest of the kind, and of the changed part as it was recorded and as it was changed."""
 
 
 class ImportedSource(_Strict):

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from evaltui.core.compare.proposals import Proposal
 from evaltui.core.matching.rules import match_in_words
 from evaltui.core.metrics.answer_rules import check_in_words
+from evaltui.core.model.answer_rule import RuleScope
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError
@@ -38,7 +39,7 @@ from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.result.answer_checking import AnswerChecking, check_problem
-from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleScope, RuleTrial, match_problem
+from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleTrial, match_problem
 from evaltui.workbench.workbench import Workbench
 
 _SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all": "All sets"}
@@ -213,12 +214,13 @@ class RuleScreen(FormScreen[bool]):
             run, name = trial.scored.run.name, trial.case.eval_id
             write_relaxed(page, name, trial.scored.result, self._effect, run, "n")
         try:
-            changes = trial.change(rule)
+            changes = trial.changes(rule)
         except (EditError, EvalSetError, OSError):
             return
-        added = sum(line.op == "+" for line in changes)
-        page.section((visible(trial.config_path.name), "bold"), (f" +{added}", "success"))
-        write_line_changes(page, changes)
+        for path, lines in changes:
+            added = sum(line.op == "+" for line in lines)
+            page.section((visible(path.name), "bold"), (f" +{added}", "success"))
+            write_line_changes(page, lines)
 
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
         if message.line.id == "relax-place":
