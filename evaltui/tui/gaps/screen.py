@@ -12,12 +12,15 @@ from textual.widget import Widget
 from evaltui.core.gaps.cells import Cell
 from evaltui.core.gaps.gaps import Gap
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.edits import EditError
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, short_list
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import bindings, start_work
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.dialogs.framed import GAPS, FramedScreen
+from evaltui.tui.dialogs.relax import DraftScreen
 from evaltui.tui.gaps.page import Columns, headline_line, note_line, row_line, write_details
 from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
@@ -30,8 +33,10 @@ from evaltui.workbench.gaps.rows import (
     CursorRow,
     GapsRow,
     GapsView,
+    GroupRow,
     Heading,
     KindRow,
+    MeantSoRow,
     NoteRow,
     ReasonRow,
 )
@@ -263,16 +268,29 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
             return None if row.cell.reached else "No case reaches it"
         if action_id in ("open", "unfold", "fold", "next_pane", "previous_pane") and row is None:
             return "No gaps yet"
+        if action_id in ("draft", "toggle_meant_so"):
+            return self._refuses_to_edit(action_id, row)
         if action_id == "open" and (self.is_reading or isinstance(row, NoteRow)):
             return "Nothing more to show"
         return None
 
+    def _refuses_to_edit(self, action_id: str, row: CursorRow | None) -> str | None:
+        if self.gaps.is_running:
+            return "Search in progress"
+        if not isinstance(row, ChangeRow):
+            return "Select a change"
+        if action_id == "draft" and row.is_meant_so:
+            return "Meant so, not counted"
+        return self.workbench.editing.refuses_to_edit(self.workbench.sets.file_of(row.gap.path))
+
     def footer_word(self, action: Action) -> str:
         row = self.rows.current
+        if action.id == "toggle_meant_so" and isinstance(row, ChangeRow) and row.is_meant_so:
+            return "count again"
         if action.id == "reload":
             return "search again"
         if action.id == "open":
-            is_open = isinstance(row, KindRow | CellsRow | ReasonRow) and row.is_open
+            is_open = isinstance(row, GroupRow) and row.is_open
             word = "show cases" if isinstance(row, CellRow) else "fold" if is_open else "open"
             return "read" if isinstance(row, ChangeRow) else word
         if action.id == "close" and self.is_reading:
@@ -285,7 +303,7 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         if self.refuse("open"):
             return
         match row:
-            case KindRow() | CellsRow() | ReasonRow():
+            case KindRow() | MeantSoRow() | CellsRow() | ReasonRow():
                 self.action_fold() if row.is_open else self.action_unfold()
             case ChangeRow():
                 self._read(on=True)
@@ -296,7 +314,7 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
     def action_unfold(self) -> None:
         """Opens a row; goes into an open one; reads a change."""
         match row := self.rows.current:
-            case KindRow() | CellsRow() | ReasonRow():
+            case KindRow() | MeantSoRow() | CellsRow() | ReasonRow():
                 if row.is_open:
                     self.rows.step_into()
                 else:
@@ -334,6 +352,31 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
     def action_reload(self) -> None:
         """Searches again, with the edits and runs of now."""
         self.gaps.search(self._paths)
+
+    def action_draft(self) -> None:
+        """Offers the drafts for the current change, which are proven first."""
+        row = self.rows.current
+        if isinstance(row, ChangeRow):
+            start_work(self, self._offer_drafts, row, group="draft")
+
+    async def _offer_drafts(self, row: ChangeRow) -> None:
+        try:
+            drafting = await self.workbench.gap_drafts.of(row.kind, row.gap)
+        except (EditError, EvalSetError, OSError, ValueError) as error:
+            self.workbench.say(str(error))
+            return
+        if self.is_here:
+            ask(self, DraftScreen(self.workbench, drafting), self._search_after)
+
+    def _search_after(self, accepted: bool) -> None:
+        if accepted:
+            self.gaps.search(self._paths)
+
+    def action_toggle_meant_so(self) -> None:
+        """Marks the current change as meant so, or removes its mark."""
+        row = self.rows.current
+        if isinstance(row, ChangeRow):
+            self.workbench.gap_drafts.toggle_meant_so(row.kind, row.gap)
 
     def action_run(self) -> None:
         """Runs the sets."""

@@ -97,7 +97,10 @@ class GapDrafting(RuleTrial):
             config.put_answer_rule(rule)
             return
         if draft.rubric:
-            raise EditError("A rubric needs a judge")
+            metric = next((name for name in config.metrics if name.startswith("rubric_based")), None)
+            if metric is None:
+                raise EditError("Judged, effect unknown; add a rubric metric to the criteria first")
+            config.insert_rubric(metric, len(config.rubrics(metric)), draft.rubric)
         for name, value in (draft.options or {}).items():
             if name != "threshold":
                 config.set_option(draft.metric, (name,), value)
@@ -140,6 +143,8 @@ class GapDrafting(RuleTrial):
 
     def _label(self, rule: Rule) -> str:
         draft: Draft | None = rule.get("draft")
+        if draft is not None and draft.rubric:
+            return "add rubric"
         if draft is not None and draft.metric:
             return f"change {draft.metric}"
         what = "check response" if draft is None else "accept calls"
@@ -224,7 +229,8 @@ class GapDrafts:
             if config.toggle_meant_so(entry) is is_marked:
                 raise EditError("The mark changed; search again")
 
+        stale = self._gaps.stale
         done = change_config(self._editing, label, self._editing.sets.file_of(gap.path), put)
         if done:
-            self._gaps.follow_mark(kind.kind, gap)
+            self._gaps.follow_mark(kind.kind, gap, stale)
         return done

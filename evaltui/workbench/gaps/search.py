@@ -218,8 +218,11 @@ class Gaps:
     def _plan_of(self, gap: Gap) -> SetPlan:
         return EditedSets(self._sets).open(self._sets.file_of(gap.path))
 
-    def follow_mark(self, name: str, gap: Gap) -> None:
-        """Counts a change of a kind as meant so, or as a gap again, in place of a new search."""
+    def follow_mark(self, name: str, gap: Gap, stale: str) -> None:
+        """Counts a change of a kind as meant so, or as a gap again, in place of a new search.
+
+        `stale` is why the report was stale before.
+        """
         if self.report is None:
             return
         for kind in self.report.kinds:
@@ -230,7 +233,7 @@ class Gaps:
                 target.append(gap)
                 kind.changes += -1 if is_gap else 1
         self.report = self.report.counted()
-        self._versions, self.stale = self._versions_now(), ""
+        self._versions, self.stale = self._versions_now(), stale
         self._messages.publish(GapsFound())
 
     def declaration(self, tool: str) -> DeclaredTool | None:
