@@ -20,7 +20,7 @@ from evaltui.core.model.answer_rule import RuleScope
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError
-from evaltui.text.figures import UNKNOWN, counted
+from evaltui.text.figures import UNKNOWN, show_number
 from evaltui.text.glyphs import ascii_only
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cut
@@ -393,6 +393,11 @@ class CheckScreen(RuleScreen):
         return self._checking.rule(match, scope)
 
 
+def _rate(counts: tuple[int, int]) -> str:
+    """`3/14`"""
+    return "/".join(map(show_number, counts))
+
+
 class DraftScreen(RuleScreen):
     """Offers what would notice a change of a recorded conversation."""
 
@@ -413,6 +418,12 @@ class DraftScreen(RuleScreen):
 
     def about(self) -> list[Span]:
         return [(visible(self._drafting.kind.kind), "muted")]
+
+    def _hints(self) -> list[Hint]:
+        draft = self._draft
+        if draft is None or draft.check is not None:
+            return super()._hints()
+        return [hint for hint in super()._hints() if hint.action not in ("next_item", "form_edit")]
 
     def side(self, number: int, width: int) -> Line:
         row = gap_row(self._drafting.gap)
@@ -458,16 +469,17 @@ class DraftScreen(RuleScreen):
         proof = self._proof
         if proof is None:
             return
-        noticed, of_case = proof.in_case
-        counts = f"{noticed} of {of_case} of this kind in the case"
+        counts = f"{_rate(proof.in_case)} of this kind in the case"
         if proof.in_set is not None:
-            counts += f", {proof.in_set[0]} of {proof.in_set[1]} in the set"
+            counts += f", {_rate(proof.in_set)} in the set"
         mark = ("✓ ", "success") if proof.is_noticed else ("✗ ", "error")
         word = "notices this change" if proof.is_noticed else "does not notice this change"
         page.row(mark, (word, ""), (f"   {counts}", "muted"))
         passes = proof.passing == proof.results
-        results = f"{proof.passing} of {counted(proof.results, 'passing result')} of the case passes"
-        page.row(("✓ ", "success") if passes else ("✗ ", "error"), (results, "" if passes else "error"))
+        mark = ("✓ ", "success") if passes else ("✗ ", "error")
+        word = "still passes" if passes else "no longer passes"
+        results = f"{_rate((proof.passing, proof.results))} passing results of the case"
+        page.row(mark, (word, "" if passes else "error"), (f"   {results}", "muted"))
 
     def action_form_edit(self) -> None:
         draft = self._draft

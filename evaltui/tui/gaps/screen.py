@@ -114,8 +114,11 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         return [self.marker(number), *row_line(row, self._columns, self.line_width - 2)]
 
 
-class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
-    """The gaps of eval sets; returns whether the list of cases was filtered to those of a cell."""
+class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
+    """The gaps of eval sets.
+
+    Returns "cases" where these were filtered to those of a cell, and "case" where one was added for a cell.
+    """
 
     BINDINGS = bindings(Scope.GAPS)
     SHOWS = (GapsFound,)
@@ -238,6 +241,12 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         return [eval_set for eval_set in self.workbench.sets.listed if eval_set.path in self._paths]
 
     @property
+    def _set_for_cases(self) -> Path:
+        """The file that gets new cases: that of the selected set, else of the first one."""
+        selected = self.workbench.navigation.file
+        return selected if selected is not None and selected in self._paths else self._paths[0]
+
+    @property
     def is_reading(self) -> bool:
         """Whether the details have the focus."""
         return self.details.has_focus
@@ -277,8 +286,10 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
     def _refuses_to_edit(self, action_id: str, row: CursorRow | None) -> str | None:
         if self.gaps.is_running:
             return "Search in progress"
+        if action_id == "draft" and isinstance(row, CellRow):
+            return self.workbench.gap_drafts.refuses_case(row.cell)
         if not isinstance(row, ChangeRow):
-            return "Select a change"
+            return "Select a change" if action_id != "draft" else "Select a change or a cell"
         if action_id == "draft" and row.is_meant_so:
             return "Meant so, not counted"
         return self.workbench.editing.refuses_to_edit(self.workbench.sets.file_of(row.gap.path))
@@ -309,7 +320,7 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
                 self._read(on=True)
             case CellRow():
                 self.gaps.show_cases(Cell(row.cell.kind, row.cell.name))
-                self.dismiss(True)
+                self.dismiss("cases")
 
     def action_unfold(self) -> None:
         """Opens a row; goes into an open one; reads a change."""
@@ -354,10 +365,12 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         self.gaps.search(self._paths)
 
     def action_draft(self) -> None:
-        """Offers the drafts for the current change, which are proven first."""
+        """Offers the drafts for the current change, which are proven first; for a cell adds a case."""
         row = self.rows.current
         if isinstance(row, ChangeRow):
             start_work(self, self._offer_drafts, row, group="draft")
+        elif isinstance(row, CellRow) and self.workbench.gap_drafts.add_case(row.cell, self._set_for_cases):
+            self.dismiss("case")
 
     async def _offer_drafts(self, row: ChangeRow) -> None:
         try:
@@ -377,6 +390,19 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         row = self.rows.current
         if isinstance(row, ChangeRow):
             self.workbench.gap_drafts.toggle_meant_so(row.kind, row.gap)
+
+    def action_save(self) -> None:
+        self.workbench.editing.save_all()
+
+    def action_undo(self) -> None:
+        """Undoes the last change, and searches again."""
+        self.workbench.editing.undo()
+        self.gaps.search(self._paths)
+
+    def action_redo(self) -> None:
+        """Redoes the last undone change, and searches again."""
+        self.workbench.editing.redo()
+        self.gaps.search(self._paths)
 
     def action_run(self) -> None:
         """Runs the sets."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.gaps.coverage import CellCoverage
 from evaltui.core.gaps.drafts import Conversation, Draft, is_noticed, passing_results, proven_drafts
 from evaltui.core.gaps.gaps import Gap, KindOfChange, passes
 from evaltui.core.gaps.mutants import Mutant, RecordedCase
@@ -18,15 +20,16 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.scoring import turn_results
 from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.config import ConfigEditor, Rule
-from evaltui.documents.editing.set import SetEditor
+from evaltui.documents.editing.set import SetEditor, copy_id
 from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Progress, run_in_thread
-from evaltui.workbench.case.case_plan import Plan, change_config, numbers_in_sets
+from evaltui.workbench.case.case_plan import Plan, change_config, numbers_in_sets, show_errors
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.gaps.search import Gaps
 from evaltui.workbench.result.relaxing import RuleTrial
+from evaltui.workbench.state import Selection
 
 _MAX_CHANGES = 200
 """Changes of a kind in a set that a draft is tried on."""
@@ -213,6 +216,35 @@ class GapDrafts:
             return DraftedGap(recorded, mutant, passing, await proven_drafts(recorded, mutant, passing))
 
         return asyncio.run(prove())
+
+    def refuses_case(self, cell: CellCoverage) -> str | None:
+        """Why no case can be drafted for a cell, as a sentence."""
+        if cell.reached:
+            return "A case reaches it"
+        return None if self._gaps.call_reaching(cell) else "No call reaches it"
+
+    def add_case(self, cell: CellCoverage, path: Path) -> bool:
+        """Adds a case to a set, in which a call that reaches a cell is expected, and selects it.
+
+        Its user text is empty. False, with a message, where that fails.
+        """
+        call = self._gaps.call_reaching(cell)
+        if call is None:
+            return False
+        with show_errors(self._editing.say):
+            ids = SetEditor(self._editing.data(path)).eval_ids
+            name = "_".join(re.findall(r"\w+", cell.name)).lower()
+            eval_id = copy_id(name, ids) if name in ids else name
+
+            def add(editor: SetEditor) -> None:
+                editor.add_case(None, eval_id)
+                editor.case(editor.count - 1).turn(0).insert_call(0, call.name or "", call.args)
+
+            after = Selection(self._editing.sets.open(path).case_path, eval_id, 0)
+            if self._editing.do(f"add {eval_id}", path, add, after=after):
+                self._editing.navigation.show(after)
+                return True
+        return False
 
     def toggle_meant_so(self, kind: KindOfChange, gap: Gap) -> bool:
         """Marks a change as meant so in the config of its set, or removes its mark, as one step.

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from evaltui.core.gaps.cells import Cell
-from evaltui.core.gaps.coverage import Coverage
+from evaltui.core.gaps.cells import Cell, call_reaching
+from evaltui.core.gaps.coverage import CellCoverage, Coverage
 from evaltui.core.gaps.drafts import Conversation
 from evaltui.core.gaps.gaps import Gap, GapReport
 from evaltui.core.gaps.mutants import Mutant, RecordedCase
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.content import FunctionCall
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.tool_schema import DeclaredTool
 from evaltui.runner.plan import SetPlan
@@ -235,6 +236,12 @@ class Gaps:
         self.report = self.report.counted()
         self._versions, self.stale = self._versions_now(), stale
         self._messages.publish(GapsFound())
+
+    def call_reaching(self, cell: CellCoverage) -> FunctionCall | None:
+        """A call that reaches a cell; None where no call does."""
+        if self._searched is None:
+            return None
+        return call_reaching(Cell(cell.kind, cell.name), self._searched.coverage.tools)
 
     def declaration(self, tool: str) -> DeclaredTool | None:
         """A tool as the agent of the runs declares it."""
