@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -213,7 +214,11 @@ class GapDrafts:
 
         async def prove() -> DraftedGap:
             passing = await passing_results(recorded, self._gaps.passing(gap))
-            return DraftedGap(recorded, mutant, passing, await proven_drafts(recorded, mutant, passing))
+            drafts = await proven_drafts(recorded, mutant, passing)
+            # Only in runs are secrets masked.
+            is_masked = self._agent.secrets.has_marks
+            drafts = [draft for draft in drafts if not is_masked(json.dumps(draft.check))]
+            return DraftedGap(recorded, mutant, passing, drafts)
 
         return asyncio.run(prove())
 
