@@ -164,6 +164,16 @@ class GapsOfRuns:
         mutant = recorded.mutant(None if gap.turn is None else gap.turn - 1, gap.digest)
         return None if mutant is None else (recorded, mutant)
 
+    async def of_case(self, gap: Gap, plan: SetPlan) -> GapReport:
+        """The gaps of the case of a gap by its set as it is now. Raises what `RunFile` raises."""
+        search, item = GapSearch(Coverage(self.coverage.tools)), self._item(gap, plan)
+        if item is not None:
+            case = item.plan.cases[0]
+            recorded = self._recorded(item, case, *self._results(item, case))
+            if not isinstance(recorded, str):
+                await search.add(gap.case, recorded)
+        return search.report()
+
     def passing(self, gap: Gap, files: Iterable[Path], plan: SetPlan | None = None) -> Iterator[Conversation]:
         """The other results of the case of a gap in these runs that may pass. Parameters as of `changed`."""
         searched = self._item(gap, plan)

@@ -243,6 +243,27 @@ async def test_calls_are_noticed_by_a_stricter_criterion_or_other_expected_calls
     assert files == ["test_config.json", *(["orders.evalset.json"] if "expect" in words[0] else [])]
 
 
+async def test_a_case_is_searched_again_alone(desk_of):
+    said = {name: f"The lamp {name} is set to {number} degrees." for number, name in enumerate("abc")}
+    desk = await desk_of({name: (text, [], text) for name, text in said.items()}, ANSWER)
+    gaps = desk.bench.gaps
+    kind, gap = desk.gap("another number", "b")
+    desk.bench.gap_drafts.toggle_meant_so(*desk.gap("answer negated", "b"))
+    drafting = await desk.drafting(kind, gap)
+    assert drafting.apply(drafting.rule(drafting.drafts[0]))
+    await gaps.search_case(gap)
+    assert not gaps.stale
+    alone = gaps.report
+    await desk.search()
+
+    def figures(report):
+        kinds = [(kind.kind, kind.changes, kind.noticed, kind.gaps, kind.meant_so) for kind in report.kinds]
+        return report.changes, report.noticed, report.meant_so, sorted(kinds, key=lambda kind: kind[0])
+
+    assert figures(alone) == figures(gaps.report)
+    assert gaps.report.meant_so == 1
+
+
 async def test_google_adk_reads_no_checks_so_that_only_thresholds_are_drafts(desk_of):
     desk = await desk_of({"late": (LATE, [], LATE)}, ANSWER, "--adk-verdicts")
     assert await desk.drafts("another number", "late") == ["response_match_score ≥ 0.94"]

@@ -90,6 +90,26 @@ class GapReport:
     meant_so: int
     """Changes that need not be noticed, and are not counted."""
 
+    def with_case(self, case: CaseId, again: GapReport) -> GapReport:
+        """The report with the gaps of a case as another search found them, with the same changes."""
+        kinds = []
+        for kind in self.kinds:
+            new = next((other for other in again.kinds if other.kind == kind.kind), KindOfChange("", "calls"))
+            before, after = (
+                [sum(gap.case == case for gap in gaps) for gaps in (side.gaps, side.meant_so)]
+                for side in (kind, new)
+            )
+            kinds.append(
+                replace(
+                    kind,
+                    changes=kind.changes + before[1] - after[1],
+                    noticed=kind.noticed + sum(before) - sum(after),
+                    gaps=_replaced(kind.gaps, case, new.gaps),
+                    meant_so=_replaced(kind.meant_so, case, new.meant_so),
+                )
+            )
+        return replace(self, kinds=tuple(kinds)).counted()
+
     def counted(self) -> GapReport:
         """The report with the sums of its kinds as they are now."""
         return GapReport(
@@ -182,6 +202,12 @@ class GapSearch:
             left_out_metrics=tuple(self._left_out),
             coverage=tuple(self.coverage.rows),
         )
+
+
+def _replaced(gaps: Sequence[Gap], case: CaseId, new: Sequence[Gap]) -> list[Gap]:
+    """Gaps with others for those of a case, in their place."""
+    place = next((number for number, gap in enumerate(gaps) if gap.case == case), len(gaps))
+    return [*gaps[:place], *new, *(gap for gap in gaps[place:] if gap.case != case)]
 
 
 def _sums(kinds: Sequence[KindOfChange]) -> dict[str, int]:

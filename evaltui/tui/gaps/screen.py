@@ -378,12 +378,22 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
         except (EditError, EvalSetError, OSError, ValueError) as error:
             self.workbench.say(str(error))
             return
-        if self.is_here:
-            ask(self, DraftScreen(self.workbench, drafting), self._search_after)
+        was_stale = bool(self.gaps.stale)
 
-    def _search_after(self, accepted: bool) -> None:
-        if accepted:
-            self.gaps.search(self._paths)
+        def search(accepted: bool) -> None:
+            if accepted and drafting.is_for_case and not was_stale:
+                start_work(self, self._search_case, row.gap, group="draft")
+            elif accepted:
+                self.gaps.search(self._paths)
+
+        if self.is_here:
+            ask(self, DraftScreen(self.workbench, drafting), search)
+
+    async def _search_case(self, gap: Gap) -> None:
+        try:
+            await self.gaps.search_case(gap)
+        except (EvalSetError, OSError, ValueError) as error:
+            self.workbench.say(str(error))
 
     def action_toggle_meant_so(self) -> None:
         """Marks the current change as meant so, or removes its mark."""

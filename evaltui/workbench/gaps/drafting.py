@@ -82,6 +82,8 @@ class GapDrafting(RuleTrial):
         self.kind = kind
         self.gap = gap
         self.drafted = drafted
+        self.is_for_case = False
+        """Whether a check of this case alone was written."""
         self._gaps = gaps
 
     @property
@@ -140,6 +142,7 @@ class GapDrafting(RuleTrial):
         return changes
 
     def apply(self, rule: Rule) -> bool:
+        self.is_for_case = "case" in rule and "draft" not in rule
         return self._editing.do(self._label(rule), self._set_path, partial(self._put_in, rule))
 
     def _concerns(self, result: CaseResult, rule: Rule) -> bool:

@@ -219,6 +219,19 @@ class Gaps:
     def _plan_of(self, gap: Gap) -> SetPlan:
         return EditedSets(self._sets).open(self._sets.file_of(gap.path))
 
+    async def search_case(self, gap: Gap) -> None:
+        """Searches the case of a gap again, after a check was added to it. Raises OSError, ValueError,
+        EvalSetError."""
+        searched, progress = self._searched, self.progress
+        if searched is None:
+            return
+        work = partial(searched.of_case, gap)
+        again = await run_in_thread(lambda: asyncio.run(work(self._plan_of(gap))), Progress())
+        if self.report is not None and self.progress is progress:
+            self.report = self.report.with_case(gap.case, again)
+            self._versions, self.stale = self._versions_now(), ""
+            self._messages.publish(GapsFound())
+
     def follow_mark(self, name: str, gap: Gap, stale: str) -> None:
         """Counts a change of a kind as meant so, or as a gap again, in place of a new search.
 
