@@ -27,7 +27,7 @@ from evaltui.text.values import visible, visible_block
 from evaltui.tui.compare.page import write_state, write_turn
 from evaltui.tui.result.rows import mark_words, write_heads
 from evaltui.tui.widgets.writer import Folding, Page, write_json
-from evaltui.views.gaps import cell_name, gap_row, headline, still_gives
+from evaltui.views.gaps import CoverageRow, cell_name, gap_row, headline, still_gives
 from evaltui.workbench.gaps.rows import (
     CellRow,
     CellsRow,
@@ -203,6 +203,7 @@ def write_details(page: Page, gaps: Gaps, row: CursorRow, changed: ChangedConver
         case ChangeRow():
             _write_change(page, gaps, row, changed)
         case CellsRow():
+            page.text([(_sums_in_words(row.counts), "")])
             unreached = [cell for cell in row.cells if not cell.reached]
             unexpected = [cell for cell in row.cells if cell.reached and cell.expected == 0]
             for title, listed in (("never reached", unreached), ("not expected", unexpected)):
@@ -213,6 +214,13 @@ def write_details(page: Page, gaps: Gaps, row: CursorRow, changed: ChangedConver
             _write_names(page, row.reason, row.places)
         case NoteRow():
             page.text([(visible(row.text), row.role)])
+
+
+def _sums_in_words(counts: CoverageRow) -> str:
+    """`6 arguments: 5 reached, 4 expected, 4 noticed`"""
+    levels = zip(_LEVELS, (counts.reached, counts.expected, counts.noticed), strict=True)
+    sums = ", ".join(f"{count} {level}" for level, count in levels if count is not None)
+    return f"{counted(counts.cells, counts.kind)}: {sums}"
 
 
 def _cases_of(gaps: Sequence[Gap]) -> list[str]:
@@ -241,9 +249,9 @@ def _write_change(page: Page, gaps: Gaps, row: ChangeRow, changed: ChangedConver
         return
     if row.kind.subject == "agents":
         agents = map(visible, (row.gap.before, row.gap.after))
-        page.labelled("agent", [(" → ".join(agents), "")])
+        page.text([("agent  ", "muted"), (" → ".join(agents), "")])
     if (turn := changed.turn) is not None:
-        page.labelled("user", [(" ".join(visible_block(turn.user).split()), "")])
+        page.text([("user  ", "muted"), (" ".join(visible_block(turn.user).split()), "")])
         page.blank()
         write_heads(page, ("recorded", short_list(gaps.runs)), ("changed", row.kind.kind))
         write_turn(page, turn, changed.mutant.turn or 0, Folding())

@@ -58,6 +58,8 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._gaps = gaps
         self._view = view
         self._rows: list[GapsRow] = []
+        self._places: list[int] = []
+        """The rows that the cursor goes to."""
         self._columns = Columns.of((), 0)
 
     @property
@@ -72,10 +74,14 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         report = self._gaps.report
         self._rows = [] if report is None else self._view.rows(report, is_running=self._gaps.is_running)
         self._columns = Columns.of(self._rows, self.line_width - 2)
-        places = [place for place, row in enumerate(self._rows) if row and not isinstance(row, Heading)]
-        same = (place for place in places if self._rows[place].key == key)  # type: ignore[union-attr]
-        near = min(places, key=lambda place: abs(place - self.cursor), default=0)
-        self.cursor = next(same, near)
+        keys = {
+            place: row.key
+            for place, row in enumerate(self._rows)
+            if row is not None and not isinstance(row, Heading)
+        }
+        self._places = [*keys]
+        near = min(keys, key=lambda place: abs(place - self.cursor), default=0)
+        self.cursor = next((place for place, other in keys.items() if other == key), near)
         self.lines_changed(len(self._rows))
         self._show_cursor()
 
@@ -85,23 +91,20 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def move_to(self, number: int) -> None:
         """Moves the cursor, skipping headings and empty lines."""
-        number = max(0, min(number, len(self._rows) - 1))
-        step = -1 if number < self.cursor else 1
-        while 0 <= number < len(self._rows) and not self._is_place(number):
-            number += step
-        if 0 <= number < len(self._rows):
-            super().move_to(number)
+        if not self._places:
+            return
+        if number < self.cursor:
+            number = max((place for place in self._places if place <= number), default=self._places[0])
+        else:
+            number = min((place for place in self._places if place >= number), default=self._places[-1])
+        super().move_to(number)
         self._show_cursor()
 
     def _show_cursor(self) -> None:
         self.show_line(self.cursor)
-        if not any(map(self._is_place, range(min(self.cursor, len(self._rows))))):
+        if self.cursor in self._places[:1]:
             # The first heading is seen with the first row.
             self.show_line(0)
-
-    def _is_place(self, number: int) -> bool:
-        row = self._rows[number]
-        return row is not None and not isinstance(row, Heading)
 
     def step_into(self) -> None:
         """Goes to the first row in an open one."""
@@ -140,9 +143,7 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
         yield GapRows(self.gaps, self.view, id="gaps-rows")
 
     def below(self) -> Iterator[Widget]:
-        yield PaneFrame(
-            PageLines(self._write_details, indent=0, widest=_MAX_WIDTH, id="gaps-details"), id="gaps-both"
-        )
+        yield PaneFrame(PageLines(self._write_details, widest=_MAX_WIDTH, id="gaps-details"), id="gaps-both")
 
     def on_mount(self) -> None:
         super().on_mount()

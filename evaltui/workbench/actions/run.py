@@ -117,7 +117,7 @@ RUN: tuple[Action, ...] = (
     Action("group_failures", "Failures by reason…", "Q", "cases result",
         "List the failing cases in view by reason, and mark those of one reason", _nothing_fails),
     Action("reload", "Reload", "f5", "main runs matrix gaps",
-        "Read the eval sets, the runs or the matrix from disk again, or search again for gaps",
+        "Read the eval sets, the runs or the matrix from disk again; in the gaps, search again",
         lambda bench: f"Run in progress ({key_of('cancel_run')} cancels)" if bench.runs.is_running else None,
         ranks={"gaps": 5}, refusals={"runs": None, "matrix": None, "gaps": None},
         footer="reload"),
@@ -135,7 +135,7 @@ RUN: tuple[Action, ...] = (
     Action("matrix", "Open matrix", "V", "main",
         "Compare the variants of the agent, case by case, with pass rates and costs", refuse_until_read),
     Action("gaps", "Show gaps", "M", "main",
-        "Search the set, or all sets, for changes of results that its cases would not notice",
+        "Show changes of results that the cases of the set would not notice, and what they cover",
         lambda bench: refuse_until_read(bench) or no_cases(bench)),
     Action("draft", "Draft a check…", "c", "gaps",
         "Propose checks, criteria and expected calls that would notice the change; for a cell that no case"

@@ -143,8 +143,9 @@ class GapsView:
         return rows
 
     def _kinds(self, report: GapReport, *, is_running: bool) -> Iterator[GapsRow]:
-        yield Heading("NOT NOTICED")
         missed = [kind for kind in report.kinds if kind.gaps]
+        if missed or is_running:
+            yield Heading("NOT NOTICED")
         if not missed and is_running:
             yield NoteRow("Nothing so far")
         elif not missed and report.changes:
