@@ -54,7 +54,7 @@ class CellsRow(NamedTuple):
 
     counts: CoverageRow
     cells: Sequence[CellCoverage]
-    """Those that no case reaches first."""
+    """Never reached cells first."""
     is_open: bool
 
     @property
