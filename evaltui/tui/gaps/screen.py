@@ -139,7 +139,7 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
 
     def parts(self) -> Iterator[Widget]:
         yield DrawnLine(lambda width: [(" ", ""), *headline_line(self.gaps, width - 2)], id="gaps-headline")
-        yield DrawnLine(lambda width: [(" ", ""), *note_line(self.gaps)], id="gaps-note")
+        yield PageLines(self._write_note, can_focus=False, id="gaps-note")
         yield GapRows(self.gaps, self.view, id="gaps-rows")
 
     def below(self) -> Iterator[Widget]:
@@ -175,6 +175,7 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
             self.view.open(row)
             self.rows.show()
         self.set_class(bool(note_line(self.gaps)), "-noted")
+        self.query_one("#gaps-note", PageLines).write_page()
         self.set_class(self.rows.current is None, "-empty")
         self.follow()
 
@@ -224,6 +225,9 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
         turn = "final state" if row.gap.turn is None else f"turn {row.gap.turn}"
         name = visible(row.gap.eval_id)
         return [(f"{visible(row.gap.eval_set_id)} › ", "muted"), (name, "bold"), (f"   {turn}", "muted")]
+
+    def _write_note(self, page: Page) -> None:
+        page.text(note_line(self.gaps))
 
     def _write_details(self, page: Page) -> None:
         if (row := self.rows.current) is not None:
