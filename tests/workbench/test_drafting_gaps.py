@@ -264,6 +264,35 @@ async def test_a_case_is_searched_again_alone(desk_of):
     assert gaps.report.meant_so == 1
 
 
+async def test_a_transfer_that_no_metric_compares_is_noticed_by_calls_and_any_other_agent_by_a_judge(
+    tmp_path, opened
+):
+    pytest.importorskip("google.adk")
+    folder = shutil.copytree(SAMPLES / "travel_desk", tmp_path / "travel_desk")
+    write_test_config(folder, **ANSWER)
+    desk = await opened(folder)
+    others = {key[1:3]: both for key, both in desk.gaps.items() if key[0] == "another agent"}
+    transfer = await desk.drafting(*others["books_after_a_transfer", 2])
+    assert [str(draft) for draft in transfer.drafts] == [f"{CALLS} ≥ 1.00"]
+    judged = await desk.drafting(*others["finds_a_flight", 1])
+    (draft,) = judged.drafts
+    assert str(draft) == "The response comes from the agent travel_desk."
+    assert not judged.apply(judged.rule(draft))
+    assert "add a rubric metric to the criteria first" in desk.bench.messages.notice.text
+
+    criteria = {CALLS: 1.0, "rubric_based_final_response_quality_v1": 0.8}
+    config = write_test_config(folder, **criteria)
+    again = await Desk(folder).open()
+    judged = await again.drafting(*again.gap("another agent", "finds_a_flight"))
+    assert judged.apply(judged.rule(judged.drafts[0]))
+    await again.bench.editing.save_all()
+    await again.bench.close()
+    (rubric,) = json.loads(config.read_text())["criteria"]["rubric_based_final_response_quality_v1"][
+        "rubrics"
+    ]
+    assert rubric["rubric_content"] == {"text_property": "The response comes from the agent travel_desk."}
+
+
 async def test_google_adk_reads_no_checks_so_that_only_thresholds_are_drafts(desk_of):
     desk = await desk_of({"late": (LATE, [], LATE)}, ANSWER, "--adk-verdicts")
     assert await desk.drafts("another number", "late") == ["response_match_score ≥ 0.94"]
