@@ -22,14 +22,18 @@ from hypothesis import strategies as st
 from evaltui import Agent
 from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
 from evaltui.agents.adapters.native import NativeAdapter
+from evaltui.agents.exception_kinds import kind_of
 from evaltui.agents.native import gemini as gemini_model
 from evaltui.agents.native.gemini import ATTEMPTS, GeminiModel, ModelError
 from evaltui.agents.native.models import ModelRequest
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.content import Content, Part
+from evaltui.core.model.errors import ErrorKind
 
 HELLO = ModelRequest("", [Content(role="user", parts=[Part(text="Hello")])], [])
 BROKEN_OFF = Answer([chunk({"text": "Good m"}, usageMetadata=USAGE), Drop()])
+# The whole text, for all that anybody knows, without the end of the answer.
+CUT_OFF = Answer([chunk({"text": "Good m"}, usageMetadata=USAGE)])
 
 PASSING = {
     "too many requests": (fails(429, "slow down"), "429 RESOURCE_EXHAUSTED: slow down"),
@@ -44,6 +48,10 @@ PASSING = {
     ),
     "no JSON": (malformed(), 'not JSON, or was cut off: {"candidates": [{"content"'),
     "nothing at all": (Answer([]), "the response was empty"),
+    "cut off by a proxy": (
+        CUT_OFF,
+        "the response was cut off: it ended without a finish reason; the response restarts in",
+    ),
 }
 
 
@@ -89,6 +97,13 @@ async def test_what_may_pass_is_asked_again_and_told(gemini, impatient, what):
     assert said in str(failed)
     assert "(attempt 2 of 5)" in str(failed)
     assert failed.text_is_void == (len(asked.pieces) == 2)
+
+
+async def test_an_answer_that_stays_cut_off_is_an_error_of_the_network(gemini, impatient):
+    gemini.respond = lambda request: CUT_OFF
+    with pytest.raises(ModelError, match="ended without a finish reason") as raised:
+        await Asked().answer()
+    assert kind_of(raised.value) is ErrorKind.NETWORK
 
 
 async def test_what_a_broken_answer_cost_is_known_and_its_text_is_void(gemini, impatient):
