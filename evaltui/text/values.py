@@ -82,6 +82,25 @@ def visible_block(text: str) -> str:
     return "\n".join(visible_lines(text))
 
 
+# A spreadsheet takes text that begins with one of these for a formula.
+_FORMULA = tuple("=+-@＝＋－＠")
+
+
+def guarded_cell(text: str) -> str:
+    """The text of a cell in CSV: text that a spreadsheet would run as a formula gets a leading apostrophe,
+    also where it has one already, so that `unguarded_cell` gives it back."""
+    return f"'{text}" if _is_formula(text) else text
+
+
+def unguarded_cell(text: str) -> str:
+    """The text that `guarded_cell` was given."""
+    return text[1:] if text.startswith("'") and _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    return text.lstrip("'").lstrip().startswith(_FORMULA)
+
+
 def visible_text(text: str) -> str:
     """A text for the clipboard: line ends and tabs stay, other control and invisible characters become JSON
     escapes."""
