@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -52,7 +53,7 @@ def show_value(value: Any, limit: int = MAX_VALUE) -> str:
 
 def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str, str]:
     """Two different values, each as by `show_value`, cut so that their first difference is visible."""
-    before, after = _json_text(expected), _json_text(actual)
+    before, after = told_apart(_json_text(expected), _json_text(actual))
     common = next(
         (n for n, (mine, theirs) in enumerate(zip(before, after, strict=False)) if mine != theirs),
         min(len(before), len(after)),
@@ -61,6 +62,22 @@ def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str
     if start > 1 and max(len(before), len(after)) > limit:
         before, after = f"…{before[start:]}", f"…{after[start:]}"
     return _cut_json(before, limit), _cut_json(after, limit)
+
+
+def told_apart(text: str, other: str) -> tuple[str, str]:
+    """Two texts; where they differ and look alike (`é` as one letter or as two, kinds of spaces), with
+    escapes for all but ASCII: `caf\\u00e9`, `cafe\\u0301`."""
+    if text == other or _appearance(text) != _appearance(other):
+        return text, other
+    return _ascii(text), _ascii(other)
+
+
+def _appearance(text: str) -> str:
+    return re.sub(r"[^\S\n]", " ", unicodedata.normalize("NFC", text))
+
+
+def _ascii(text: str) -> str:
+    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def _json_text(value: Any) -> str:
