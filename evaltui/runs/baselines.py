@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
 from evaltui.core.compare.run_comparison import compare
+from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
@@ -118,9 +119,16 @@ def _broken_in(path: Path, earlier: Sequence[Path], later: LaterRun, alpha: floa
         with suppress(OSError, ValueError):
             if _is_comparable(RunFile(before).header, later):
                 compared += 1
-                changes = compare(open_run(before).summary, run, alpha).cases
+                unresolved = [case for case in failing if case not in passed]
+                sides = (_only(open_run(before).summary, unresolved), _only(run, unresolved))
+                changes = compare(*sides, alpha).cases
                 passed = {change.case: before for change in changes if change.kind == "broken"} | passed
     return {case: passed[case] for case in failing if case in passed}
+
+
+def _only(run: RunSummary, cases: Sequence[CaseId]) -> RunSummary:
+    """The run as if it had these cases only."""
+    return replace(run, cases={case: run.cases[case] for case in cases if case in run.cases})
 
 
 def _parts(log: Path, logs: Mapping[str, Path]) -> set[str]:
