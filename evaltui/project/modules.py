@@ -84,15 +84,17 @@ def function_module(name: str, agent_dir: Path, python: Path | None = None) -> P
     """The file of the module in `module:function`, as the host of an agent imports it; None where it is not
     found without starting `python`, the agent's, None for evaltui's."""
     module, folder = name.partition(":")[0], agent_folder(agent_dir).resolve()
-    for spelling in module_spellings(module, folder):
-        roots = [folder, *import_name(folder).folders, *folders_above(spelling, folder)]
-        path = _found_in(roots, spelling.split("."))
-        if path is None:
-            with suppress(ModuleNotThereError):
-                path = find_module(spelling, python, folder, starts=False)
-        if path is not None and (file := path / "__init__.py" if path.is_dir() else path).is_file():
-            return file
-    return None
+    paths = [
+        _found_in(
+            [folder, *import_name(folder).folders, *folders_above(spelling, folder)], spelling.split(".")
+        )
+        for spelling in module_spellings(module, folder)
+    ]
+    if not any(paths):
+        with suppress(ModuleNotThereError):
+            paths = [find_module(module, python, folder, starts=False)]
+    files = (path / "__init__.py" if path.is_dir() else path for path in paths if path is not None)
+    return next((file for file in files if file.is_file()), None)
 
 
 def _roots(here: Path) -> Iterator[Path]:

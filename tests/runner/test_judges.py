@@ -257,7 +257,7 @@ async def test_a_judge_whose_code_changed_is_asked_again(agent):
     (agent / "words.py").write_text("WORD = 'valid'\n")
     ran = await run(path, "replay", wanted)
     assert ran.statuses == ["ERROR"]
-    assert "function_code is " in ran.metric.reason
+    assert "the code of the function changed" in ran.metric.reason
 
 
 async def test_agent_and_judge_are_in_one_recording_and_a_cancel_loses_neither(write_agent, gemini):
