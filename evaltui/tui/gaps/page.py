@@ -187,8 +187,10 @@ def _cells_line(row: CellsRow, columns: Columns, width: int) -> Line:
 
 
 def _cell_line(cell: CellCoverage, columns: Columns, width: int) -> Line:
-    mark = ("✓ ", "success") if cell.reached and cell.noticed != 0 else ("○ ", "faint")
-    note = "never reached" if not cell.reached else "not expected" if cell.expected == 0 else ""
+    levels = zip(_LEVELS, (cell.reached, cell.expected, cell.noticed), strict=True)
+    lacking = next((level for level, count in levels if count == 0), "")
+    note = "never reached" if lacking == "reached" else f"not {lacking}" if lacking else ""
+    mark = ("○ ", "faint") if lacking else ("✓ ", "success")
     name = pad(visible(cell.name), columns.names - 2)
     figures = _counts(None, cell.reached, cell.expected, cell.noticed)
     line: Line = [("  ", ""), mark, (name, ""), (figures, "")]

@@ -128,11 +128,6 @@ class GapsView:
         # Of each kind, with the number of its changes at that time.
         self._scores: dict[str, tuple[int, str]] = {}
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether no row is open."""
-        return not self._open
-
     def open(self, row: GroupRow) -> None:
         self._open.add(row.key)
 
