@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from evaltui.core.metrics.metric import mean, nothing_to_score, turn_reasons, unscored_turn
 from evaltui.core.model.answer_rule import CHECKS, AnswerRule
+from evaltui.core.model.json_schemas import misfit
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.model.regexes import Patience, SlowRegexError
-from evaltui.core.model.tool_schema import check_value
 from evaltui.text.figures import short_list
 from evaltui.text.values import cut, show_value, visible
 
@@ -227,7 +227,7 @@ def _broken(rule: AnswerRule, answer: Answer, patience: Patience) -> Iterator[st
             raise _UndecidedError("numbers: no response expected to compare with")
         yield from _other_numbers(quantities(answer.expected), quantities(answer.actual))
     if rule.json_schema is not None:
-        yield from _misfits(rule.json_schema, answer.actual)
+        yield from _misfits(rule.json_schema, answer.actual, patience)
 
 
 def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> Iterator[str]:
@@ -239,14 +239,23 @@ def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> 
         yield f"has {short_list(list(dict.fromkeys(map(str, extra))))}, not expected"
 
 
-def _misfits(schema: Mapping[str, object], answer: str) -> Iterator[str]:
+def _misfits(schema: Mapping[str, object], answer: str, patience: Patience) -> Iterator[str]:
     try:
-        value = json.loads(answer)
+        value = json.loads(answer, parse_constant=_no_json_value)
+        why = misfit(schema, value, patience)
     except ValueError as error:
         yield f"is not JSON: {error}"
-        return
-    for problem in check_value(schema, value)[:1]:
-        yield f"does not fit its schema: {visible(str(problem))}"
+    except SlowRegexError as slow:
+        raise _UndecidedError(f"json_schema: the pattern {visible(str(slow))} takes too long") from None
+    except RecursionError:
+        raise _UndecidedError("json_schema: the response is nested too deep") from None
+    else:
+        if why:
+            yield f"does not fit its schema: {visible(why)}"
+
+
+def _no_json_value(name: str) -> object:
+    raise ValueError(f"{name} is no value of JSON")
 
 
 def _quoted(text: str) -> str:
