@@ -158,6 +158,28 @@ def test_the_order_of_numbers_says_nothing(texts):
 
 
 @pytest.mark.parametrize(
+    ("expected", "same", "other"),
+    [
+        ("at 5:30 pm", "at 17:30", "at 5:30 am"),
+        ("at 12 a.m.", "at 00:00", "at 12 p.m."),
+        ("$5M", "5 million dollars", "$5"),
+        ("5 million", "5,000,000", "5 billion"),
+        ("20 degrees Celsius", "20 °C", "20 degrees Fahrenheit"),
+        ("20 Celsius", "20 degrees", "20 °F"),
+        ("5 GB", "5 gigabytes", "5 MB"),
+        ("10 cm", "10 centimeters", "10 mm"),
+        ("50 km/h", "50 kph", "50 mph"),
+        ("5 ms", "5 milliseconds", "5 m"),
+        ("10³", "10³", "103"),
+    ],
+)
+def test_numbers_are_equal_by_magnitude_unit_and_half_of_the_day(expected, same, other):
+    rule = {"numbers": "equal"}
+    assert result(rule, same, expected=expected).status is Status.PASSED
+    assert result(rule, other, expected=expected).status is Status.FAILED
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("-3 degrees; 12%", ["-3 degree", "12 percent"]),
