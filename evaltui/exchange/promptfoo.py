@@ -379,7 +379,13 @@ def _expanded(suite: _Suite, tests: Iterator[_Test]) -> Iterator[_Test]:
             if isinstance(value, list) and name != _HISTORY and is_expanded
         ]
         for combination in product(*lists):
-            yield _Test({**data, "vars": {**variables, **dict(combination)}}, test.source, test.path)
+            own = {**variables, **dict(combination)}
+            # Variables may have others in their texts.
+            own = {
+                name: _rendered(value, {other: text for other, text in own.items() if other != name})
+                for name, value in own.items()
+            }
+            yield _Test({**data, "vars": own}, test.source, test.path)
 
 
 def _of_variable(suite: _Suite, test: _Test, name: str, value: Any) -> Any:

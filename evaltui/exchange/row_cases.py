@@ -161,6 +161,9 @@ class _RowCase:
         value = self._value("expected")
         if value in (None, "", [], {}):
             return
+        listed = json_in(value)
+        if len(turns) > 1 and isinstance(listed, list) and len(listed) == len(turns):
+            value = listed
         if not isinstance(value, dict | list):
             turns[-1][1].append(_event(_text_content("model", _text(value))))
         elif isinstance(value, list) and len(value) == len(turns) and all(map(_is_text, value)):
@@ -176,6 +179,9 @@ class _RowCase:
         if value in (None, ""):
             return []
         report = self._reporter("calls")
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            report((), "not valid JSON")
+            return []
         if isinstance(value, str):
             value = typed_tags(value)
         is_by_turn = isinstance(value, list) and any(item is None or isinstance(item, list) for item in value)

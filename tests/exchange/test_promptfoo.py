@@ -290,6 +290,7 @@ PROMPTS = {
     ),
     "prefix": (["{{q}}"], {"options": {"prefix": "> ", "suffix": " <"}}, [["> Hello <"]]),
     "list": (["{{q}} {{n}}"], {"vars": {"q": ["a", "b"], "n": [1, 2]}}, [["a 1"], ["a 2"], ["b 1"], ["b 2"]]),
+    "variable in another": (["{{q}}"], {"vars": {"q": "Hi {{n}}", "n": "Ann"}}, [["Hi Ann"]]),
     "object": (["{{q.text}}"], {"vars": {"q": {"text": "Inner"}}}, [["Inner"]]),
     "file of a variable": (["{{q}}"], {"vars": {"q": "file://prompt.txt"}}, [["From a file: {{q}}"]]),
 }
@@ -342,7 +343,7 @@ def test_scenarios_references_and_files_of_tests_are_read():
         "assertionTemplates": {"kind": {"type": "llm-rubric", "value": "Kind"}},
     }
     assert bring(suite) == 0
-    assert messages() == [["Bye!"], ["Yes!"], ["2026-01-02!"], ["N {{n}}1"], ["N {{n}}2"]]
+    assert messages() == [["Bye!"], ["Yes!"], ["2026-01-02!"], ["N 11"], ["N 22"]]
     assert cases()[0]["eval_id"] == "last"
     assert all(len(case["conversation"][0]["rubrics"]) == 1 for case in cases())
     assert text_of(cases()[0]["conversation"][0]["final_response"]) == "Ciao"

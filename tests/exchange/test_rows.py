@@ -329,6 +329,14 @@ def test_parts_that_are_not_taken_are_named_and_strict_writes_nothing(name, caps
     assert bring(path, "--yes") == 0
 
 
+def test_a_cell_may_list_a_response_for_each_turn(capsys):
+    path = write("r.csv", 'user,expected,calls\n"a\n\nb","[""x"", ""y""]","[[""f""]"\n')
+    assert bring(path, "--yes") == 0
+    assert "r.csv:2: calls: not taken: not valid JSON" in capsys.readouterr().err
+    texts = [turn["final_response"]["parts"][0]["text"] for turn in cases()[0]["conversation"]]
+    assert texts == ["x", "y"]
+
+
 @pytest.mark.parametrize(("args", "code"), [({"q": "x"}, 0), ({"q": "y"}, 1)])
 def test_a_name_alone_takes_no_arguments_from_another_call(args, code, capsys):
     Path("agent.py").write_text(
