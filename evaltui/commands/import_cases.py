@@ -45,6 +45,7 @@ from evaltui.exchange.row_mapping import RowMapping, parse_mapping
 from evaltui.project.configs import config_file
 from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
+from evaltui.project.folders import json_files
 from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, show_value, visible
@@ -73,6 +74,13 @@ class _Target:
     config: JsonDocument
     config_source: Source | None
     """None for a new config."""
+    others: Sequence[str]
+    """Names of the other sets that a new config would score."""
+
+    @property
+    def keeps_defaults(self) -> bool:
+        """Whether a new config has ADK's default criteria, by which other cases were scored before."""
+        return bool(self.others) or bool(self.source is not None and self.document.cases)
 
 
 def import_cases(options: argparse.Namespace, path: Path) -> int:
@@ -166,7 +174,12 @@ def _target(path: Path) -> _Target:
         raise UsageError(f"{config_path} cannot be read: {error}") from error
     if not isinstance(config.value, dict):
         raise UsageError(f"{config_path} is not a config; check it with `evaltui lint`")
-    return _Target(path, set_id, document, source, config_path, config, config_source)
+    others = (
+        []
+        if config_source
+        else [other.name for other in json_files(config_path.parent) if other != path and set_kind(other)]
+    )
+    return _Target(path, set_id, document, source, config_path, config, config_source, others)
 
 
 # The entry in the config
@@ -204,10 +217,13 @@ def _config(
     """
     editor = ConfigEditor(copy_of(target.config.value))
     not_taken: list[NotTaken] = []
-    if target.config_source is None:
+    is_new = target.config_source is None
+    if is_new and not target.keeps_defaults:
         _put_criteria(editor, imported)
     else:
         not_taken = list(_refused_criteria(editor, imported, target.config_path))
+    if is_new:
+        _put_optional(editor, imported)
     present = {case.eval_id for case in merged.document.cases}
     stamps: dict[str, str] = {}
     changed: list[str] = []
@@ -240,8 +256,7 @@ def _change_entries(
 
 
 def _put_criteria(editor: ConfigEditor, imported: ImportedCases) -> None:
-    """Puts the criteria of the file into a new config, else ADK's defaults for what its cases state; those
-    that some case states nothing for are optional."""
+    """Puts the criteria of the file into a new config, else ADK's defaults for what its cases state."""
     criteria = imported.criteria or {
         metric: threshold
         for metric, threshold in DEFAULT_CRITERIA.items()
@@ -252,6 +267,11 @@ def _put_criteria(editor: ConfigEditor, imported: ImportedCases) -> None:
         editor.remove_metric(metric)
     for metric, criterion in criteria.items():
         editor.add_metric(metric, criterion)
+
+
+def _put_optional(editor: ConfigEditor, imported: ImportedCases) -> None:
+    """Makes the criteria of a new config optional that some case states nothing for."""
+    for metric in editor.metrics:
         if not all(_states(case.case, metric) for case in imported.cases):
             append(editor.config, (*BLOCK, "optional"), metric)
 
@@ -308,6 +328,9 @@ def _lines(
         words = [f"{name}={path}" for name, paths in imported.mapping.items() for path in _listed(paths)]
         shape = f"  ({imported.shape})" if imported.shape else ""
         yield [(f"  {visible('  '.join(words))}{shape}", "muted")]
+    if target.others:
+        names = visible(short_list(target.others))
+        yield [(f"  {visible(str(target.config_path))} is new; it scores {names}, too", "warning")]
     if imported.criteria:
         yield [(f"  criteria: {', '.join(imported.criteria)}", "muted")]
     written = [case for case in imported.cases if case.eval_id in merged.ids("new", "changed")]

@@ -329,6 +329,22 @@ def test_parts_that_are_not_taken_are_named_and_strict_writes_nothing(name, caps
     assert bring(path, "--yes") == 0
 
 
+@pytest.mark.parametrize("place", ["s.evalset.json", "other.evalset.json"])
+def test_a_new_config_takes_no_criterion_from_cases_that_were_there(place, capsys):
+    Path("agent.py").write_text("def root_agent(message, session):\n    return 'Hi'\n")
+    case = {"eval_id": "old", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "a"}]}}]}
+    case["conversation"][0]["intermediate_data"] = {"tool_uses": [{"name": "find", "args": {}}]}
+    case["conversation"][0]["final_response"] = {"role": "model", "parts": [{"text": "Hi"}]}
+    write(place, json.dumps({"eval_set_id": place.partition(".")[0], "eval_cases": [case]}))
+    assert call("run", ".") == 1
+    capsys.readouterr()
+    assert bring(write("r.jsonl", [{"id": "new", "question": "b", "expected": "Hi"}]), "--yes") == 0
+    assert ("scores other.evalset.json, too" in capsys.readouterr().out) is (place != "s.evalset.json")
+    assert call("run", ".") == 1
+    verdicts = [line[:5] for line in capsys.readouterr().out.splitlines() if line.startswith(("✗", "✓"))]
+    assert verdicts == ["✗ old", "✓ new"]
+
+
 def test_a_cell_may_list_a_response_for_each_turn(capsys):
     path = write("r.csv", 'user,expected,calls\n"a\n\nb","[""x"", ""y""]","[[""f""]"\n')
     assert bring(path, "--yes") == 0
