@@ -7,7 +7,7 @@ from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute, lacks
-from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
+from evaltui.traces.layouts.messages import contents_of, instruction_in, is_unread, messages_of
 from evaltui.traces.layouts.operation import (
     Json,
     Layout,
@@ -15,6 +15,7 @@ from evaltui.traces.layouts.operation import (
     OperationKind,
     as_arguments,
     as_result,
+    calls_in,
     texts,
     usage_of,
 )
@@ -86,6 +87,7 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
     operation.outputs = (
         contents_of(outputs, "assistant") if outputs else _spoken(attributes.get("output.value"), "assistant")
     )
+    operation.is_unread = is_unread(outputs or attributes.get("output.value"))
     operation.instruction = instruction_in(messages_of(inputs)) if inputs else ""
     operation.usage = usage_of(
         attributes.get("llm.token_count.prompt"),
@@ -108,7 +110,7 @@ def _spoken(value: Any, role: str) -> list[Json] | None:
         if isinstance(inner, dict | str):
             parsed = {"role": role, **inner} if isinstance(inner, dict) else inner
     contents = contents_of(parsed, role)
-    return contents if contents and texts(contents) else None
+    return contents if contents and (texts(contents) or calls_in(contents)) else None
 
 
 def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
