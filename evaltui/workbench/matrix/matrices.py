@@ -34,7 +34,7 @@ class SetTitle:
     path: str
     label: str
     sums: tuple[tuple[int, int], ...]
-    """Passed and all executions, by column."""
+    """Passed and all evaluated executions, by column."""
     folded: bool
 
 
@@ -73,7 +73,7 @@ def _rows_by_set(matrix: Matrix, *, differing: bool, folded: Collection[str]) ->
 def _sums(rows: Collection[Row], columns: int) -> Iterator[tuple[int, int]]:
     for place in range(columns):
         cases = [case for row in rows if (case := row.cells[place].case)]
-        yield sum(case.passed for case in cases), sum(case.runs for case in cases)
+        yield sum(case.passed for case in cases), sum(case.evaluated for case in cases)
 
 
 def _spread(row: Row) -> float:
