@@ -355,6 +355,21 @@ def test_a_call_in_an_answer_of_any_form_is_a_call_or_unknown(output):
     assert (calls, CALLS in turn.untold) == ([] if is_unread else [("weather", ARGS)], is_unread)
 
 
+def test_calls_and_results_beside_messages_are_not_what_the_user_said():
+    root, first, _, last = langfuse()
+    del root.attributes["langfuse.observation.input"]
+    asked = [{"role": "user", "content": QUESTION}]
+    result = {"type": "function_call_output", "call_id": "c1", "output": json.dumps(RESULT)}
+    first.attributes["langfuse.observation.input"] = json.dumps(asked)
+    first.attributes["langfuse.observation.output"] = json.dumps(WEATHER)
+    last.attributes["langfuse.observation.input"] = json.dumps([*asked, WEATHER, result])
+    for spans in ([root, first, last], [root, last]):
+        (turn,) = conversation(spans).turns
+        assert turn.user == QUESTION
+    responses = [event for event in conversation([root, first, last]).events if event.kind == "tool_result"]
+    assert [event.content["parts"][0]["function_response"]["response"] for event in responses] == [RESULT]
+
+
 @pytest.mark.parametrize("text", [ANSWER, None])
 def test_text_after_calls_that_a_provider_makes_is_the_response(text):
     """Without its response, a call waits for its agent."""

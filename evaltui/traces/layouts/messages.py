@@ -131,13 +131,14 @@ def messages_of(value: Any, role: str = "user") -> list[Json] | None:
     value = json_attribute(value)
     if value is None or value is ABSENT or value == "" or is_placeholder(value):
         return None
-    items = _items(value)
+    items = _items(value, role)
     messages = [message for item in items if (message := _message(item, role)) is not None]
     return messages if messages or not items else None
 
 
-def _items(value: Any) -> list[Any]:
-    """The messages in a recorded value: a list, a message alone, or the response of a provider."""
+def _items(value: Any, role: str) -> list[Any]:
+    """The messages in a recorded value: a list, a message alone, or the response of a provider; `role` is
+    that of a text alone."""
     match value:
         case {"messages": list() as items}:
             value = items
@@ -149,23 +150,25 @@ def _items(value: Any) -> list[Any]:
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     items = value if isinstance(value, list) else [value]
-    if not any(map(_is_part, items)):
-        return items
-    # Items of a response that stand beside its messages: those in a row are one message.
+    # Items of a response that stand beside its messages: those of one author in a row are one message.
     messages: list[Any] = []
-    for is_part, group in groupby(items, _is_part):
+    for author, group in groupby(items, lambda item: _author(item, role)):
         run = list(group)
-        messages += [{"parts": run}] if is_part else run
+        messages += [{"role": author, "parts": run}] if author else run
     return messages
 
 
-def _is_part(item: Any) -> bool:
-    """Whether an item stands for a part of a message, as in OpenAI's Responses API and in Anthropic's
-    content."""
+def _author(item: Any, role: str) -> str:
+    """The author of an item that stands for a part of a message, as in OpenAI's Responses API and in
+    Anthropic's content; "" for another item."""
     if not isinstance(item, dict) or _MESSAGE_KEYS & (item.keys() - {"content"}):
-        return False
+        return ""
     kind = str(item.get("type") or "")
-    return kind in _TEXTS | _THOUGHTS | _NO_CONTENT or _is_call(kind) or _is_response(kind)
+    if kind in _THOUGHTS | _NO_CONTENT or _is_call(kind):
+        return "assistant"
+    if _is_response(kind):
+        return "user"
+    return role if kind in _TEXTS else ""
 
 
 def _is_call(kind: str) -> bool:
@@ -181,7 +184,7 @@ def is_unread(value: Any) -> bool:
     value = json_attribute(value)
     if not isinstance(value, list | dict):
         return False
-    return any(_is_unread(item) for item in _items(value) if isinstance(item, dict))
+    return any(_is_unread(item) for item in _items(value, "assistant") if isinstance(item, dict))
 
 
 def _is_unread(item: Json) -> bool:
