@@ -357,7 +357,8 @@ def _run_fields(
 
 def _has_other_policy(header: RunHeader, forms: tuple[Json, Json]) -> bool:
     """Whether another pass policy over repeats applies by the current config than by that of the run."""
-    then, now = (form.get("evaltui", {}).get("repeats", {}).get("pass_if") for form in forms)
+    repeats = ((form.get("evaltui") or {}).get("repeats") or {} for form in forms)
+    then, now = (form.get("pass_if") for form in repeats)
     return header.settings.pass_if is None and bool(then != now)
 
 
