@@ -87,7 +87,7 @@ class RunResult:
                 "reason": metric.reason if metric else sentence(repeat or case),
             }
             for case in self.cases
-            for number, repeat in list(enumerate(case.repeats)) or [(None, None)]
+            for number, repeat in (*enumerate(case.repeats),) or ((None, None),)
             for metric in (repeat and repeat.metrics) or (None,)
         ]
         return import_module("pandas").DataFrame(rows)
