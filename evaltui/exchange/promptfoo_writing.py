@@ -75,6 +75,8 @@ def lost_settings(config: EvalConfig, set_id: str) -> Iterator[str]:
     answers = [rule for rule in config.evaltui.answers if rule.set in (None, set_id)]
     if any(rule.numbers for rule in answers):
         yield 'evaltui.answers: "numbers" left out: no assertion compares numbers'
+    if any(rule.agent for rule in answers):
+        yield 'evaltui.answers: "agent" left out: a test has no agents'
     if any(rule.contains or rule.not_contains for rule in answers):
         yield "evaltui.answers: texts inside of words count, too, in icontains-all and not-icontains"
     rules = [rule for rule in config.evaltui.rules if rule.set in (None, set_id)]

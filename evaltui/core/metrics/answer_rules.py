@@ -199,6 +199,8 @@ class Answer(NamedTuple):
     """Why the turn is not scored; "" where it is."""
     is_known: bool = True
     """Whether a trace told the response."""
+    agent: str = ""
+    """The agent that gives it; "" where no event tells it."""
 
 
 def answer_rules_result(rules: Sequence[AnswerRule], answers: Sequence[Answer]) -> MetricResult:
@@ -288,6 +290,10 @@ def _broken(rule: AnswerRule, answer: Answer, patience: Patience) -> Iterator[st
         yield from _other_numbers(quantities(answer.expected), quantities(answer.actual))
     if rule.json_schema is not None:
         yield from _misfits(rule.json_schema, answer.actual, patience)
+    if rule.agent is not None and answer.agent != rule.agent:
+        if answer.actual and not answer.agent:
+            raise _UndecidedError("agent unknown: no event of the response")
+        yield f"from {visible(answer.agent)}, not {visible(rule.agent)}" if answer.agent else "no response"
 
 
 def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> Iterator[str]:

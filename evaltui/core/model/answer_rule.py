@@ -33,6 +33,8 @@ class AnswerRule(DataModel):
     """`equal`: the answer has the numbers, dates and units of the expected one, and no others."""
     json_schema: Annotated[dict[str, Any], AfterValidator(check_schema)] | None = None
     """A JSON Schema that the answer, read as JSON, fits."""
+    agent: Annotated[StrictStr, Field(min_length=1)] | None = None
+    """The name of the agent that gives the answer."""
     set: StrictStr | None = None
     """The id of the only set that it is for; None for all."""
     case: StrictStr | None = None
@@ -49,5 +51,5 @@ class AnswerRule(DataModel):
         return self
 
 
-CHECKS = ("contains", "not_contains", "regex", "numbers", "json_schema")
+CHECKS = ("contains", "not_contains", "regex", "numbers", "json_schema", "agent")
 """The keys of a rule that check something, in the order in which they are told."""

@@ -55,6 +55,30 @@ def test_an_answer_is_checked_whatever_its_words(rule, actual, broken):
     assert broken in metric.reason
 
 
+def events(*authors, answer="Done."):
+    """A turn whose events have these authors; the last one responds."""
+    said = [{"author": author, "content": {"parts": [{"text": "Wait"}]}} for author in authors[:-1]]
+    data = {"invocation_events": [*said, *({"author": author, "content": None} for author in authors[-1:])]}
+    return {**make_turn("hi", answer), "intermediate_data": data}
+
+
+@pytest.mark.parametrize(
+    ("turn", "status", "reason"),
+    [
+        (events("desk", "bookings"), Status.PASSED, ""),
+        (events("bookings", "desk"), Status.FAILED, "from desk, not bookings"),
+        (make_turn("hi", "Done."), Status.NOT_EVALUATED, "agent unknown"),
+        (make_turn("hi"), Status.FAILED, "no response"),
+    ],
+)
+def test_the_agent_that_responds_is_checked(turn, status, reason):
+    case = EvalCase.model_validate(make_case("late", make_turn("hi")))
+    config = EvalConfig.model_validate({"criteria": {}, "evaltui": {"answers": [{"agent": "bookings"}]}})
+    scored = asyncio.run(score_case(case, [Invocation.model_validate(turn)], config))
+    assert scored.status is status
+    assert reason in scored.metric("answer_rules").reason
+
+
 @pytest.mark.parametrize(
     ("names", "applies"),
     [
