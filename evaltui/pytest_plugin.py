@@ -150,10 +150,12 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
     config, session = collector.config, collector.session
     is_asked = config.getoption("evaltui") or config.getini("evaltui")
     if isinstance(collector, pytest.Directory) and is_asked:
-        from evaltui.testing.items import not_collected
+        from evaltui.testing.items import name_sets_elsewhere, not_collected
 
         path = collector.path
         is_passed = session.isinitpath(path, with_parents=True) and not session.isinitpath(path)
+        if session.isinitpath(path):
+            name_sets_elsewhere(path, session, runs_of(config))
         if not is_passed and (problems := not_collected(path, config.rootpath)):
             report.outcome, report.longrepr = "failed", "\n".join(problems)
     return report

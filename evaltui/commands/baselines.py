@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.commands.output import UsageError
-from evaltui.core.compare.run_comparison import compare
+from evaltui.commands.exit_codes import HAD_ERRORS, SOME_FAILED
+from evaltui.commands.output import UsageError, write_stderr
+from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
@@ -97,6 +98,23 @@ def alpha_of(options: argparse.Namespace) -> float:
     """The highest p value that counts as evidence of a regression."""
     alpha: float | None = options.alpha
     return ALPHA if alpha is None else alpha
+
+
+def regression_exit_code(comparison: Comparison, command: str, *, is_shard: bool = False) -> int:
+    """The exit code of `--fail-on-regression`.
+
+    1 for regressions; 3 where the candidate is incomplete, a case has no verdict in either run, or no case is
+    in both, which stderr says. A shard may have new cases only.
+    """
+    if comparison.regressions:
+        return SOME_FAILED
+    if comparison.compares_nothing and not is_shard:
+        write_stderr(
+            f"evaltui {command}: --fail-on-regression: no case has a result in both {comparison.base.title} "
+            f"and {comparison.candidate.title}, so no regression could be found. Name another base"
+        )
+        return HAD_ERRORS
+    return HAD_ERRORS if comparison.candidate.unfinished or comparison.lacks_verdicts else 0
 
 
 def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> None:

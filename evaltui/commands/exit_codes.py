@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evaltui.core.compare.run_comparison import Comparison
     from evaltui.core.model.outcome import Status
 
 SOME_FAILED = 1
@@ -42,13 +41,3 @@ def exit_code(verdicts: Iterable[Status]) -> int:
     if Status.FAILED in statuses:
         return SOME_FAILED
     return 0 if statuses == {Status.PASSED} else HAD_ERRORS
-
-
-def comparison_exit_code(comparison: Comparison) -> int:
-    """The exit code of `--fail-on-regression`.
-
-    1 for regressions, 3 where the candidate is incomplete or a case has no verdict in either run.
-    """
-    if comparison.regressions:
-        return SOME_FAILED
-    return HAD_ERRORS if comparison.candidate.unfinished or comparison.lacks_verdicts else 0

@@ -224,7 +224,7 @@ def _config(
         not_taken = list(_refused_criteria(editor, imported, target.config_path))
     if is_new:
         _put_optional(editor, imported)
-    present = {case.eval_id for case in merged.document.cases}
+    present = {case.eval_id for case in merged.document.cases} - {*merged.preferred}
     stamps: dict[str, str] = {}
     changed: list[str] = []
     for case in imported.cases:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.commands.baselines import alpha_of, baseline_of, require_effect
+from evaltui.commands.baselines import alpha_of, baseline_of, regression_exit_code, require_effect
 from evaltui.commands.chosen_cases import chosen_cases
-from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, comparison_exit_code, exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.commands.progress import Progress, recorded_seconds
@@ -277,9 +277,10 @@ class Job:
         return file is None or stored_durations(file, report.summaries, self._command)
 
     def _exit_code(self, report: RunReport) -> int:
+        is_shard = self._request.shard is not None
         if report.comparison is not None and self._ending.fail_on_regression:
-            code = comparison_exit_code(report.comparison)
-        elif self._request.shard is not None and not report.summaries:
+            code = regression_exit_code(report.comparison, self._command, is_shard=is_shard)
+        elif is_shard and not report.summaries:
             code = 0
         else:
             code = exit_code(summary.verdict for summary in report.summaries)

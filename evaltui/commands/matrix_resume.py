@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.commands.baselines import alpha_of, baseline_of, settled_baseline
-from evaltui.commands.exit_codes import comparison_exit_code, exit_code
+from evaltui.commands.baselines import alpha_of, baseline_of, regression_exit_code, settled_baseline
+from evaltui.commands.exit_codes import exit_code
 from evaltui.commands.job import FinishedVariant, job_of, resumed
 from evaltui.commands.matrix import not_started, run_variants, targets_of_matrix
 from evaltui.commands.output import UsageError
@@ -140,7 +140,7 @@ class _Rest:
         base = baseline_of(self._options, stored_run(self.store, path))
         comparison = compare(base.run, run, alpha_of(self._options)) if base else None
         if comparison is not None and self._options.fail_on_regression:
-            code = comparison_exit_code(comparison)
+            code = regression_exit_code(comparison, "run")
         else:
             code = exit_code(case.verdict for case in run.cases.values())
         notes = notes_in(opened.file)

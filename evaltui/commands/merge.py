@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
-from evaltui.commands.baselines import alpha_of, baseline_of
-from evaltui.commands.exit_codes import HAD_ERRORS, comparison_exit_code, exit_code
+from evaltui.commands.baselines import alpha_of, baseline_of, regression_exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.output import (
     UsageError,
     complain,
@@ -84,7 +84,7 @@ def merge_runs(options: argparse.Namespace) -> int:
     if options.store_durations is not None:
         all_written &= stored_durations(options.store_durations, run.results.values(), "merge")
     if comparison and options.fail_on_regression:
-        code = comparison_exit_code(comparison)
+        code = regression_exit_code(comparison, "merge")
     else:
         code = exit_code(case.verdict for case in run.cases.values())
     code = code or (HAD_ERRORS if file.header.unpaired else 0)

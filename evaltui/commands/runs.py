@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from evaltui.commands.baselines import alpha_of
-from evaltui.commands.exit_codes import comparison_exit_code
+from evaltui.commands.baselines import alpha_of, regression_exit_code
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
@@ -152,7 +151,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     )
     for target in targets:
         write_text(_render(comparison, base, candidate, target), target)
-    return comparison_exit_code(comparison) if options.fail_on_regression else 0
+    return regression_exit_code(comparison, "compare") if options.fail_on_regression else 0
 
 
 def _open(options: argparse.Namespace, store: RunStore, ref: str) -> StoredRun:

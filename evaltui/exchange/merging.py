@@ -36,6 +36,8 @@ class MergedImport:
     """Outcomes of cases by id, in the order of the file; cases that are gone come last."""
     conflicts: tuple[Clash, ...] = ()
     """Cases that both the set and the file have changed since the last import."""
+    preferred: tuple[str, ...] = ()
+    """Such cases that stay as the set has them."""
 
     def ids(self, *outcomes: Outcome) -> list[str]:
         return [eval_id for eval_id, outcome in self.outcomes.items() if outcome in outcomes]
@@ -65,8 +67,11 @@ def merge_import(
     base = _with_cases(base, bases)
     theirs = _with_cases(mine, {**dict.fromkeys(gone), **imported})
     everything = [*imported, *(eval_id for eval_id in gone if eval_id in own)]
-    choices = Choices({} if prefer is None else dict.fromkeys(everything, prefer))
-    merged = merge(base, mine, theirs, choices)
+    merged = merge(base, mine, theirs, Choices({}))
+    preferred: tuple[str, ...] = ()
+    if prefer is not None and isinstance(merged, Conflict):
+        preferred = tuple(clash.name for clash in merged.cases) if prefer == "mine" else ()
+        merged = merge(base, mine, theirs, Choices(dict.fromkeys(everything, prefer)))
     conflicts: tuple[Clash, ...] = ()
     if isinstance(merged, Conflict):
         if merged.reason or merged.members or merged.orders:
@@ -84,7 +89,7 @@ def merge_import(
         for eval_id in everything
         if eval_id not in {clash.name for clash in conflicts}
     }
-    return MergedImport(mine if conflicts else merged, outcomes, conflicts)
+    return MergedImport(mine if conflicts else merged, outcomes, conflicts, preferred)
 
 
 def _spelt_as(mine: StoredCase | None, theirs: Json) -> Json:

@@ -111,7 +111,8 @@ def _unlisted_text(summaries: Sequence[CaseSummary]) -> str:
 def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
     number = counted(len(summaries), "case")
     # A run that was ended has done fewer.
-    most, runs = "", report.settings.runs or ((eval_set.config or {}).get("evaltui") or {}).get("runs", 1)
+    repeats = ((eval_set.config or {}).get("evaltui") or {}).get("repeats") or {}
+    most, runs = "", report.settings.runs or repeats.get("runs", 1)
     for case in summaries:
         runs = max(runs, case.runs)
         most = "at most " if case.decision else most

@@ -143,7 +143,9 @@ def run_from_adk(data: Any) -> AdkRun:
         raise ValueError("`eval_case_results` is missing")
     eval_set_id = str(_get(data, "eval_set_id") or "")
     repeats: dict[tuple[str, str], list[RepeatResult]] = {}
-    for entry in _objects(_get(data, "eval_case_results")):
+    for number, entry in enumerate(_get(data, "eval_case_results")):
+        if not isinstance(entry, dict):
+            raise ValueError(f"`eval_case_results[{number}]` is not an object")
         # Files of the first versions name the set in a key that has another name now.
         own = _get(entry, "eval_set_id") or _get(entry, "eval_set_file") or eval_set_id
         repeats.setdefault((str(own), str(_get(entry, "eval_id") or "")), []).append(_repeat(entry))
@@ -180,6 +182,9 @@ def _repeat(entry: Json) -> RepeatResult:
     metrics = [_metric(metric, turns) for metric in _objects(_get(entry, "overall_eval_metric_results"))]
     status = _status(_get(entry, "final_eval_status"))
     error = None
+    if status is Status.PASSED and any(metric.status is Status.FAILED for metric in metrics):
+        # google-adk writes no such entry; metrics that it did not evaluate fail none.
+        status = Status.FAILED
     if status is Status.FAILED and not metrics and not turns:
         # How google-adk keeps a run that raised.
         status = Status.ERROR

@@ -22,6 +22,7 @@ from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
 from evaltui.project.agent_files import is_source
 from evaltui.project.folders import agent_file, app_name, case_path
+from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
 from evaltui.runner.execution import follow_plan
 from evaltui.runner.plan import (
@@ -100,6 +101,7 @@ class LoggedRun:
         self._pieces = SecretPieces(writer.secrets)
         self._note = note
         self._is_incomplete = False
+        self._agent_of_reused: Mapping[str, Any] = {}
         writer.on_locked = note
         if writer.elsewhere:
             note(writer.elsewhere)
@@ -164,6 +166,8 @@ class LoggedRun:
             if (stored.case, stored.repeat) in repeats:
                 self._writer.copy_repeat(earlier, stored)
         self._writer.add_spending(resumption.spent)
+        if repeats:
+            self._agent_of_reused = {"evaltui": earlier.header.evaltui, **earlier.agent}
 
     def write(self, update: Update) -> None:
         """Writes an update.
@@ -182,6 +186,8 @@ class LoggedRun:
                 writer.set_agent({name: value for name, value in info.items() if name != "places"})
                 for text in changes_in_words(self._agent, info):
                     writer.add_note(text)
+                if versions := changed_versions(self._agent_of_reused, {"evaltui": own_version(), **info}):
+                    self._note(f"reused results are of other versions: {'; '.join(versions)}")
             case FilesOpened():
                 # Of others, the files are not known.
                 if self.header.files or self.header.url:
@@ -229,6 +235,21 @@ class LoggedRun:
         file = self._writer.close()
         self._note_problem()
         return file
+
+
+_VERSIONS = ("evaltui", "python", "version")
+
+
+def changed_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The differing versions of two runs, as far as they are known: `python 3.11.2 → 3.12.0`.
+
+    `version` is that of the framework, with its name.
+    """
+    return [
+        f"{'' if name == 'version' else f'{name} '}{before[name]} → {now[name]}"
+        for name in _VERSIONS
+        if before.get(name) and now.get(name) and before[name] != now[name]
+    ]
 
 
 def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:

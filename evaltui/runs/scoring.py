@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.json_values import ABSENT
 from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhere, SetPlan
 from evaltui.runs.resuming import Resumption
 from evaltui.runs.shards import ShardsOfRun
@@ -131,7 +132,36 @@ def pair_traces(
         ]
         for case, conversations in pairing.pairs.items()
     }
-    return PairedTraces(held, (*remark, *_notes(traces, pairing, selected)), len(pairing.unpaired))
+    notes = (*remark, *_notes(traces, pairing, selected), *_state_notes(pairing, cases, selected))
+    return PairedTraces(held, notes, len(pairing.unpaired))
+
+
+def _state_notes(
+    pairing: Pairing, cases: Mapping[CaseId, EvalCase], selected: Collection[CaseId]
+) -> Iterator[str]:
+    """A sentence for each case of which a conversation began with another session state, as far as it is
+    known."""
+    for case, conversations in pairing.pairs.items():
+        keys = dict.fromkeys(key for some in conversations for key in _other_state(cases[case], some))
+        if keys and case in selected:
+            yield (
+                f"{case.eval_id}: a conversation began with another initial state than the case "
+                f"({visible(short_list(list(keys)))}), which may be why it differs"
+            )
+
+
+def _other_state(case: EvalCase, conversation: RecordedConversation) -> list[str]:
+    """The keys of the initial state whose values differ."""
+    session = conversation.session
+    if session is None:
+        return []
+    state = case.session_input.state if case.session_input else {}
+    unknown = {*session.unknown, *session.shared}
+    return [
+        key
+        for key in {**state, **session.state}
+        if key not in unknown and state.get(key, ABSENT) != session.state.get(key, ABSENT)
+    ]
 
 
 def _pair_single(pairing: Pairing, traces: TracesToScore, selected: Collection[CaseId]) -> tuple[str, ...]:

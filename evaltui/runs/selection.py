@@ -9,7 +9,6 @@ from pathlib import Path
 from evaltui.core.compare.repeats import repeat_rule
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import Amount
-from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
@@ -365,7 +364,7 @@ def _passed_cases(request: RunRequest) -> frozenset[CaseId]:
         return frozenset()
     try:
         runs = [RunFile(path) for path in last]
-        passed = [{item.id for item in run.cases if item.summary.status is Status.PASSED} for run in runs]
+        passed = [{item.id for item in run.cases if item.summary.passes} for run in runs]
     except (OSError, ValueError) as error:
         raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
     return frozenset.intersection(*map(frozenset, passed))

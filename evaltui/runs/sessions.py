@@ -118,15 +118,20 @@ class _Cases:
     """Sentences about unreadable sets."""
 
 
-async def score_session(session: CompletedSession, request: RunRequest) -> ScoredSession:
+async def score_session(
+    session: CompletedSession, request: RunRequest, config: Path | None = None
+) -> ScoredSession:
     """Pairs a session with a case of the agent's sets, scores it and stores the result.
 
-    `request` has the agent and the settings.
+    `request` has the agent and the settings; `config` is for all sets, None where each has its own.
     """
     if session.conversation is None:
         return ScoredSession(session.id, (), 0, problem=session.problem, remarks=session.warnings)
     conversation = session.conversation
-    cases = await asyncio.to_thread(_cases_of, request)
+    try:
+        cases = await asyncio.to_thread(_cases_of, request, config)
+    except EvalSetError as error:
+        return ScoredSession(session.id, (), 0, problem=str(error), remarks=session.warnings)
     pairing = pair(cases.to_pair, [conversation])
     case = next(iter(pairing.pairs), None)
     unpaired = next(iter(pairing.unpaired), None)
@@ -151,11 +156,11 @@ async def score_session(session: CompletedSession, request: RunRequest) -> Score
         traces=TracesToScore((conversation,), ("evaltui listen",)),
         session=session.id,
     )
-    eval_case, config = (
+    eval_case, used = (
         cases.cases[session_result.case],
         cases.sets.open(cases.files[session_result.case.path]).config,
     )
-    return await _score(replace(session_result, expected=eval_case, config=config), asking, cases.sets)
+    return await _score(replace(session_result, expected=eval_case, config=used), asking, cases.sets)
 
 
 async def _score(session: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
@@ -194,9 +199,9 @@ def _cancellations() -> int:
     return task.cancelling() if task else 0
 
 
-def _cases_of(request: RunRequest) -> _Cases:
-    """Reads the current cases, in a thread."""
-    sets = FileSets(request.agent_dir, None, None)
+def _cases_of(request: RunRequest, config: Path | None) -> _Cases:
+    """Reads the current cases, in a thread. Raises EvalSetError for an unreadable config."""
+    sets = FileSets(request.agent_dir, config)
     files: dict[str, Path] = {}
     to_pair: list[CaseToPair] = []
     cases: dict[CaseId, EvalCase] = {}
@@ -264,9 +269,12 @@ class Address:
 class Listener:
     """A listener for spans; `open_listener` creates it."""
 
-    def __init__(self, spool: Spool, request: RunRequest, counts: Counts, url: str) -> None:
+    def __init__(
+        self, spool: Spool, request: RunRequest, counts: Counts, url: str, config: Path | None
+    ) -> None:
         self._spool = spool
         self._request = request
+        self._config = config
         self.counts = counts
         self.url = url
         """The endpoint for exporters."""
@@ -286,7 +294,7 @@ class Listener:
     async def _complete(self, *, ending: bool) -> AsyncIterator[ScoredSession]:
         waiting = completed_sessions(self._spool, time.time(), ending=ending)
         while (session := await asyncio.to_thread(_next_session, waiting)) is not None:
-            yield await score_session(session, self._request)
+            yield await score_session(session, self._request, self._config)
 
 
 def _next_session(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
@@ -297,10 +305,13 @@ def _next_session(sessions: Iterator[CompletedSession]) -> CompletedSession | No
 
 
 @asynccontextmanager
-async def open_listener(request: RunRequest, address: Address) -> AsyncIterator[Listener]:
+async def open_listener(
+    request: RunRequest, address: Address, config: Path | None = None
+) -> AsyncIterator[Listener]:
     """Receives spans during its block.
 
-    `request` has the agent and the scoring settings. Raises OSError for a used port or a folder that is not
+    `request` has the agent and the scoring settings; `config` is for all sets, None where each has its own.
+    Raises OSError for a used port or a folder that is not
     writable, SpoolInUseError, SpoolError and MissingExtraError.
     """
     require_extra("traces")
@@ -311,4 +322,5 @@ async def open_listener(request: RunRequest, address: Address) -> AsyncIterator[
         await asyncio.to_thread(spool.forget, time.time() - _MAX_AGE)
         access = Access(address.host, address.token)
         async with Intake(spool) as intake, serving(intake, access, address.port) as port:
-            yield Listener(spool, request, intake.counts, f"http://{in_url(address.host)}:{port}")
+            url = f"http://{in_url(address.host)}:{port}"
+            yield Listener(spool, request, intake.counts, url, config)

@@ -269,7 +269,9 @@ class AgentRun:
             self._add(finished)
             return
         change = self._change(summary, log)
-        if change is None or (change.may_be_regression and change.may_be_chance(alpha_of(self._options))):
+        if change is not None and change.lacks_verdict:
+            self._add(finished)
+        elif change is None or (change.may_be_regression and change.may_be_chance(alpha_of(self._options))):
             # All cases together may be the evidence that its own repeats are not.
             self._undecided.append(finished)
         elif change.may_be_regression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,14 +16,15 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.project.agents import is_agent
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.project.folders import agent_folder, json_files
-from evaltui.project.workspace import keeps_sets, skipped_hint, skipped_in, with_tags
+from evaltui.project.workspace import keeps_sets, open_workspace, skipped_hint, skipped_in, with_tags
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.testing.agent_run import FinishedCase
 from evaltui.testing.case_runs import CaseRuns, CaseToTest, NoAgentError
 from evaltui.testing.options import marker_of
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, short_list
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
 
@@ -115,6 +117,22 @@ def name_skipped(path: Path, runs: CaseRuns) -> None:
     skipped = skipped_in([path])
     hints = [f"{file.path}: {file.reason}" for file in skipped if not file.is_set]
     runs.remarks += filter(None, [*hints, skipped_hint(skipped)])
+
+
+def name_sets_elsewhere(folder: Path, session: pytest.Session, runs: CaseRuns) -> None:
+    """Notes the eval sets of an agent's folder that are in none of the folders named for pytest."""
+    if not is_agent(folder):
+        return
+    others = [
+        eval_set.path
+        for eval_set in open_workspace(folder).sets
+        if not any(session.isinitpath(path) for path in (eval_set.path, *eval_set.path.parents))
+    ]
+    if others:
+        names = short_list([os.path.relpath(path, session.config.invocation_params.dir) for path in others])
+        runs.remarks.append(
+            f"{counted(len(others), 'eval set')} of {folder.name} not collected; name: {names}"
+        )
 
 
 def not_collected(folder: Path, root: Path) -> list[str]:

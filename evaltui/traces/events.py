@@ -31,9 +31,9 @@ from evaltui.text.values import valid_json
 from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls
+from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
 from evaltui.traces.span import OtelSpan
-from evaltui.traces.tree import TraceTurn, Work, user_message
+from evaltui.traces.tree import TraceTurn, Work, user_message, user_parts
 
 _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
@@ -50,6 +50,10 @@ _HIDDEN_MODELS = (
 _UNREAD = (
     "a response of a model is recorded in a form that evaltui does not read. Record messages as "
     "OpenTelemetry's conventions for generative AI have them, or a span for each call of a tool"
+)
+_CHECKED = (
+    "a model was sent the response of another one, and may have checked or replaced it: record the output of "
+    "the agent in its span, or give each its own span of an agent"
 )
 _NO_BEGINS: Mapping[str, int] = {}
 
@@ -324,6 +328,8 @@ class TurnEvents:
     def _look_for_gaps(self) -> None:
         turn = self._turn
         models = turn.models
+        if not self._is_answer_told and _is_checked(models):
+            self._untold.setdefault(ANSWERS, _CHECKED)
         has_tools = any(work.operation.kind == "tool" for work in turn.works)
         if not models:
             self._untold.setdefault(MODEL_CALLS, _remedy(turn))
@@ -365,6 +371,24 @@ def _ends_early(turn: TraceTurn) -> bool:
         or last_start > last.span.end
         or (bool(calls_in(last.operation.outputs or ())) and not makes_own_calls(last.operation))
     )
+
+
+def _is_checked(models: Sequence[Work]) -> bool:
+    """Whether the last model was sent the response of another one, in the same run of an agent and not as its
+    history: it may have checked the response, or made another one of it."""
+    if len(models) < 2:
+        return False
+    last = models[-1]
+    return any(_answers(model) and _is_sent_response(last, model) for model in models[:-1])
+
+
+def _is_sent_response(later: Work, model: Work) -> bool:
+    inputs, sent = later.operation.inputs or (), model.operation.inputs or ()
+    if later.run != model.run or later.span.start < model.span.end or (sent and inputs[: len(sent)] == sent):
+        return False
+    response = " ".join(" ".join(texts(model.operation.outputs or ())).split())
+    others = (part for part in user_parts(inputs) if isinstance(part.get("text"), str))
+    return bool(response) and any(response in " ".join(part["text"].split()) for part in others)
 
 
 def _answers(model: Work) -> bool:

@@ -77,6 +77,11 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     for words, cases in unfinished_runs(base, candidate):
         text = f"{words}: {visible(short_list([case.eval_id for case in cases]))}"
         yield from _indented("  ", text, width)
+    if others := comparison.not_in_candidate:
+        some = short_list([_name(change, comparison) for change in others])
+        yield from _indented("  ", f"not in the candidate: {some}", width)
+    if comparison.compares_nothing:
+        yield [("  nothing compared: no case has a result in both runs", "warning")]
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
     rarer = [change for change in comparison.regressions if change.passes_less_often]

@@ -246,7 +246,7 @@ def response_row(turn: TurnResult, number: int, op: str, note: str = "") -> Row 
         return None
     if turn.expectation == "simulated":
         return Row("response", "made", "", actual=actual) if actual else None
-    unexpected = "response not checked" if turn.leaves_response else "no response expected"
+    unexpected = "no reference response" if turn.leaves_response else "no response expected"
     if not op:
         note = note if expected else unexpected
         is_same = expected == actual

@@ -93,6 +93,13 @@ def test_an_interrupted_run_is_green_nowhere(agent, monkeypatch, tmp_path, capsy
     assert (code, json.loads(texts["json"])["totals"]["passed"]) == (0, 3)
 
 
+def test_the_header_of_an_interrupted_run_has_the_runs_of_its_config(agent, monkeypatch, capsys):
+    write_test_config(agent, criteria={"response_match_score": 1.0}, evaltui={"repeats": {"runs": 3}})
+    run_without_processes(monkeypatch, ends_in(0))
+    assert call("run", agent) == 130
+    assert "(3 cases, 3 runs each" in capsys.readouterr().out
+
+
 def test_a_failed_case_decides_an_interrupted_comparison(agent, monkeypatch, tmp_path, capsys):
     write_set(agent, "first", [0, 3, 2])
     run_without_processes(monkeypatch)

@@ -81,3 +81,26 @@ def test_a_failure_in_a_result_file_of_google_adk_excuses_none(agent, capsys):
     keep(agent, a="FAILED")
     assert call("compare", agent, "my_agent_lights", "last", "--fail-on-regression") == 1
     assert "the baseline does not say what was expected" in capsys.readouterr().out
+
+
+def write_adk_result(agent, entries):
+    results = agent / ".adk" / "eval_history"
+    results.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"eval_set_id": "lights", "eval_case_results": entries})
+    (results / "of_adk_1.evalset_result.json").write_text(text)
+
+
+def test_an_entry_of_google_adk_that_is_no_object_is_no_absent_case(agent, capsys):
+    write_adk_result(agent, [{"eval_id": "a", "final_eval_status": 1, "session_id": "s"}, "b"])
+    keep(agent, a="PASSED")
+    assert call("compare", agent, "last", "of_adk_1") == 2
+    assert "`eval_case_results[1]` is not an object" in capsys.readouterr().err
+
+
+def test_an_entry_of_google_adk_passes_with_no_failing_metric(agent, capsys):
+    metric = {"metric_name": "response_match_score", "threshold": 0.8, "score": 0.1, "eval_status": 2}
+    entry = {"eval_id": "a", "final_eval_status": 1, "session_id": "s"}
+    write_adk_result(agent, [{**entry, "overall_eval_metric_results": [metric]}])
+    keep(agent, a="PASSED")
+    assert call("compare", agent, "last", "of_adk_1") == 0
+    assert "a  ✓ → ✗" in capsys.readouterr().out

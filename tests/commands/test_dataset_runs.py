@@ -1,6 +1,8 @@
 """A project as agents-cli lays it out: its datasets are run, scored, compared and migrated as they are."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -246,3 +248,21 @@ def test_what_a_dataset_states_and_cannot_be_read_is_an_error_with_its_place(sca
         assert place in said
         assert "must " in said
     assert not Path("new.evalset.json").exists()
+
+
+def test_pytest_names_the_datasets_beside_an_agent(scaffold):
+    words = [sys.executable, "-m", "pytest", "-q", "--evaltui", "--collect-only"]
+    for folders, is_named in ((["app"], True), (["app", "tests"], False)):
+        run = subprocess.run([*words, *folders], cwd=scaffold, capture_output=True, text=True, check=False)
+        named = "1 eval set of app not collected; name: tests/eval/datasets/basic-dataset.json" in run.stdout
+        assert (named, "::greeting" in run.stdout) == (is_named, not is_named)
+
+
+def test_a_failed_check_of_a_response_without_reference_is_no_unchecked_response(scaffold, capsys):
+    check = {"set": "basic-dataset", "case": "greeting", "contains": ["Servus"]}
+    config = {"criteria": {}, "evaltui": {"answers": [check]}}
+    write(scaffold / "c.json", json.dumps(config))
+    call("run", "app", "basic-dataset:greeting", "--config", "c.json")
+    printed = capsys.readouterr().out
+    assert "Servus" in printed
+    assert "not checked" not in printed

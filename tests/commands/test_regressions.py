@@ -1,6 +1,7 @@
 """Which failures `--fail-on-regression` excuses, and which run `--baseline last` is."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,7 @@ from evaltui.commands.parser import parser_of
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
+from evaltui.core.model.served import ServedModel
 from evaltui.core.secrets import Secrets
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs.baselines import last_baseline, stored_run
@@ -43,7 +45,7 @@ def summary(eval_id, repeats, pass_if="all"):
     )
 
 
-def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, **header):
+def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, served=(), **header):
     """A run of cases by their repeats; without `eval_ids` it is of all cases of its set."""
     # Ids of runs that begin within a millisecond do not tell which of them is the last.
     store = RunStore(agent)
@@ -52,7 +54,7 @@ def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, **he
     lights = selected("lights", eval_ids or cases, whole=eval_ids is None)
     log = RunWriter(path, RunHeader((lights,), started=moment, **header), Secrets())
     for eval_id, repeats in cases.items():
-        add_case(log, summary(eval_id, repeats, pass_if))
+        add_case(log, replace(summary(eval_id, repeats, pass_if), served=served))
     log.close(Ending(Status.PASSED, 1.0) if is_complete else None)
     return log.path.stem
 
@@ -427,3 +429,57 @@ def test_only_new_failures_refuses_what_has_no_such_exit_code(flag, agent, capsy
         parser_of("run").parse([str(agent), "--only-new-failures", flag])
     expected = f"evaltui run: --only-new-failures cannot be used together with {flag}\n"
     assert capsys.readouterr().err == expected
+
+
+def test_a_candidate_without_a_case_of_the_baseline_is_no_pass(agent, capsys):
+    base = store_run(agent, {"a": "p", "b": "p"})
+    other = store_run(agent, {"c": "p"}, eval_ids="c")
+    results = agent / ".adk" / "eval_history"
+    results.mkdir(parents=True)
+    entry = {"eval_id": "c", "final_eval_status": 1, "session_id": "s"}
+    text = json.dumps({"eval_set_id": "lights", "eval_case_results": [entry]})
+    (results / "of_adk_1.evalset_result.json").write_text(text)
+    for candidate in (other, "of_adk_1"):
+        assert call("compare", agent, base, candidate, "--fail-on-regression") == 3
+        printed = capsys.readouterr()
+        assert "nothing compared: no case has a result in both runs" in printed.out
+        assert "no regression could be found" in printed.err
+        assert "a, b" in printed.out
+    assert call("merge", agent, other, "--baseline", base, "--fail-on-regression") == 3
+    assert "no regression could be found" in capsys.readouterr().err
+
+
+def test_a_selection_names_the_cases_that_it_leaves_out(agent, capsys):
+    base = store_run(agent, {"a": "p", "b": "p"})
+    some = store_run(agent, {"a": "p"}, eval_ids="a")
+    assert call("compare", agent, base, some, "--fail-on-regression") == 0
+    assert "  not in the candidate: b\n" in capsys.readouterr().out
+
+
+def judged_by(version):
+    return (ServedModel("judge", "pro", version, "answer"),)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "code"),
+    [("pp", "ff", 0), ("pp", "fe", 1), ("pp", "ee", 1), ("pp", "fn", 3), ("pp", "nn", 3)],
+)
+def test_another_judge_excuses_no_repeat_without_a_verdict(agent, capsys, before, now, code):
+    runs = [
+        store_run(agent, {"a": repeats}, served=judged_by(version))
+        for repeats, version in ((before, "pro-001"), (now, "ultra-002"))
+    ]
+    assert call("compare", agent, *runs, "--fail-on-regression") == code
+
+
+def test_a_flaky_case_that_passes_by_its_policy_is_no_failed_case(agent, monkeypatch, capsys):
+    write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "ab"))
+
+    def act(case, repeat):
+        return says("right" if case.eval_id == "a" and repeat else "wrong")(case, repeat)
+
+    run_without_processes(monkeypatch, act)
+    assert call("run", agent, "--runs", "3", "--pass-if", "majority") == 1
+    capsys.readouterr()
+    assert call("run", agent, "--failed", "--report", "json") == 1
+    assert [case["eval_id"] for case in json.loads(capsys.readouterr().out)["cases"]] == ["b"]

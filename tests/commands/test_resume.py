@@ -368,3 +368,19 @@ def test_without_a_baseline_there_is_no_regression(agent, capsys):
     assert "--fail-on-regression needs --baseline" in capsys.readouterr().err
     assert call("run", agent, "--baseline", "last") == 2
     assert "no runs of" in capsys.readouterr().err
+
+
+def test_results_of_other_versions_are_named(agent, capsys):
+    (agent.parent / "go").touch()
+    call("run", agent, "basics:case_1,case_2")
+    file = RunStore(agent).latest()
+    change(
+        file,
+        "UPDATE run SET status = NULL, seconds = NULL, agent = json_set(agent, '$.python', '3.0.1')",
+        "DELETE FROM repeats WHERE case_id = 2",
+        "UPDATE cases SET status = NULL, runs = NULL, summary = NULL, report = NULL WHERE id = 2",
+    )
+    capsys.readouterr()
+    assert call("run", agent, "--resume", "last", "--report", "json") == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any("reused results are of other versions: python 3.0.1 → " in note for note in notes)

@@ -144,3 +144,20 @@ def test_edits_of_the_set_survive_every_change_of_the_file(before, edits, after,
     assert answers() == {key: answer for key, answer in kept.items() if answer is not None}
     assert bring() == 0
     assert answers() == {key: answer for key, answer in kept.items() if answer is not None}
+
+
+def test_tags_and_checks_of_a_conflict_stay_as_the_chosen_side():
+    def tags():
+        (entry,) = json.loads(CONFIG.read_text())["evaltui"]["tags"]
+        return entry["tags"]
+
+    ROWS.write_text(json.dumps(row := {"id": "a", "prompt": "Hi", "tags": ["x"]}))
+    assert bring() == 0
+    SET.write_text(SET.read_text().replace('"Hi"', '"Hello"'))
+    ROWS.write_text(json.dumps({**row, "prompt": "Good day", "tags": ["x", "y"]}))
+    assert bring() == 1
+    assert bring("--conflicts", "mine") == 0
+    assert tags() == ["x"]
+    ROWS.write_text(json.dumps({**row, "prompt": "Good night", "tags": ["z"]}))
+    assert bring("--conflicts", "theirs") == 0
+    assert tags() == ["x", "z"]

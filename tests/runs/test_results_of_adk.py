@@ -61,6 +61,9 @@ ENTRY = {
 }
 
 
+BARE = {**ENTRY, "overall_eval_metric_results": []}
+
+
 def run_of(*entries):
     return run_from_adk(
         {
@@ -117,7 +120,7 @@ def test_a_case(entry):
 
 
 def test_entries_of_one_case_are_its_repeats():
-    run = run_of(ENTRY, {**ENTRY, "final_eval_status": 1}, {**ENTRY, "eval_id": "other"})
+    run = run_of(ENTRY, {**BARE, "final_eval_status": 1}, {**ENTRY, "eval_id": "other"})
     assert [(case.eval_id, case.status, len(case.repeats)) for case in run.cases] == [
         ("movie_mode", Status.FLAKY, 2),
         ("other", Status.FAILED, 1),
@@ -137,7 +140,7 @@ def test_entries_of_one_case_are_its_repeats():
     ],
 )
 def test_statuses(value, status):
-    assert run_of({**ENTRY, "final_eval_status": value}).cases[0].status is status
+    assert run_of({**BARE, "final_eval_status": value}).cases[0].status is status
 
 
 def test_a_run_that_raised():

@@ -6,6 +6,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -283,6 +284,22 @@ def test_turns_and_the_state_before_them_are_those_of_the_events(
     assert list(conversation.messages) == messages
     assert [sorted(set(turn.untold) - {"model calls"}) for turn in conversation.turns] == untold
     assert conversation.final_state == {key: state[key] for key in state if not key.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("state", "is_other"), [({"city": "Oslo"}, False), ({"city": "Rome"}, True), ({}, True)]
+)
+def test_another_initial_state_than_that_of_the_case_is_noted(tmp_path, monkeypatch, capsys, state, is_other):
+    monkeypatch.chdir(tmp_path)
+    recorded = {**SESSION, "state": {"city": "Oslo"}, "events": SAID}
+    Path("s.session.json").write_text(json.dumps(recorded))
+    assert call("import", "s.session.json", "--into", "all.evalset.json", "--yes") == 0
+    data = json.loads(Path("all.evalset.json").read_text())
+    data["eval_cases"][0]["session_input"]["state"] = state
+    Path("all.evalset.json").write_text(json.dumps(data))
+    capsys.readouterr()
+    call("score", "s.session.json", "--sets", "all", "--home", ".")
+    assert ("another initial state than the case (city)" in capsys.readouterr().out) is is_other
 
 
 def _database(script):

@@ -697,3 +697,105 @@ def test_spans_without_times_and_traces_of_no_agent():
     web = [span(1, 0, {"http.method": "GET"}, trace="7")]
     found = conversations_in([Recorded([*genai(), *web])])
     assert (len(found.conversations), found.warnings) == (1, ("1 trace of no agent left out",))
+
+
+def message(role, text, **fields):
+    return {"role": role, "parts": [{"type": "text", "content": text}], **fields}
+
+
+def asked_model(number, inputs, outputs, **more):
+    attributes = {
+        **MODEL,
+        "gen_ai.input.messages": json.dumps(inputs),
+        "gen_ai.output.messages": json.dumps(outputs),
+    }
+    return span(number, 1, attributes, **more)
+
+
+TWO = [message("assistant", text, finish_reason="stop") for text in (ANSWER, "It rains in Rome.")]
+OLD_CHOICES = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.prompt.0.role": "user",
+    "gen_ai.prompt.0.content": QUESTION,
+    **{
+        f"gen_ai.completion.{number}.{name}": value
+        for number, text in enumerate((ANSWER, "It rains."))
+        for name, value in (("role", "assistant"), ("content", text), ("finish_reason", "stop"))
+    },
+}
+OPENINFERENCE_CHOICES = {
+    "openinference.span.kind": "LLM",
+    "llm.invocation_parameters": '{"n": 2}',
+    **{
+        f"llm.output_messages.{number}.message.{name}": value
+        for number, text in enumerate((ANSWER, "It rains."))
+        for name, value in (("role", "assistant"), ("content", text))
+    },
+}
+CHOICE_EVENTS = [
+    SpanEvent("gen_ai.choice", {"index": number, "message": json.dumps({"content": text})}, 0)
+    for number, text in enumerate((ANSWER, "It rains."))
+]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        asked_model(2, [message("user", QUESTION)], TWO),
+        span(2, 1, OLD_CHOICES),
+        span(2, 1, OPENINFERENCE_CHOICES),
+        span(2, 1, MODEL, events=CHOICE_EVENTS),
+    ],
+    ids=["conventions", "openllmetry", "openinference", "events"],
+)
+def test_several_choices_are_no_response_of_all_of_them(model):
+    (turn,) = conversation([span(1, 0, AGENT, begin=100, length=900), model]).turns
+    assert "several choices" in turn.untold[ANSWERS]
+    (one,) = invocations_from_events(turn.events)
+    assert "rain" not in (scored_text(one, thoughts=False) or "")
+
+
+def test_equal_choices_are_a_response():
+    model = asked_model(2, [message("user", QUESTION)], [TWO[0], TWO[0]])
+    (turn,) = conversation([span(1, 0, AGENT, begin=100, length=900), model]).turns
+    assert ANSWERS not in turn.untold
+
+
+def with_later_model(inputs, outputs, output=None):
+    root = {**AGENT, **({"gen_ai.output.messages": json.dumps(output)} if output else {})}
+    return conversation(
+        [
+            span(1, 0, root, begin=100, length=900),
+            asked_model(2, [message("user", QUESTION)], [message("assistant", ANSWER)]),
+            asked_model(4, inputs, outputs),
+        ]
+    )
+
+
+def test_a_check_of_the_response_is_not_the_response():
+    check = [message("user", f"Is this safe?\n{ANSWER}")], [message("assistant", "safe")]
+    (turn,) = with_later_model(*check).turns
+    assert "may have checked" in turn.untold[ANSWERS]
+    (turn,) = with_later_model(*check, output=[message("assistant", ANSWER)]).turns
+    assert ANSWERS not in turn.untold
+    (one,) = invocations_from_events(turn.events)
+    assert scored_text(one, thoughts=False) == ANSWER
+    history = [message("user", QUESTION), message("assistant", ANSWER), message("user", "Sure?")]
+    later = with_later_model(history, [message("assistant", "Yes.")])
+    assert all(ANSWERS not in turn.untold for turn in later.turns)
+
+
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [({}, "experimental_telemetry: {isEnabled: true,"), ({"ai.response.text": ANSWER}, "does not read")],
+)
+def test_the_ai_sdk_has_an_option_and_no_variable(content, advice):
+    attributes = {
+        "ai.operationId": "ai.generateText.doGenerate",
+        "gen_ai.system": "openai.chat",
+        "gen_ai.request.model": "gpt-5",
+        "gen_ai.usage.input_tokens": 3,
+    }
+    (turn,) = conversation([span(1, 0, {**attributes, **content}, scope="ai")]).turns
+    assert advice in turn.untold[ANSWERS]
+    assert "OTEL_" not in turn.untold[ANSWERS]

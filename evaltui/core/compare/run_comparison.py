@@ -343,7 +343,25 @@ class CaseChange:
         A failure is excused by an equally frequent failure of the same expectation; an error or a missing
         verdict by another one.
         """
-        if self.candidate is None or self.candidate.passes or any(own.is_excuse for own in self.served):
+        return self._is_worse and not self._is_excused
+
+    @property
+    def lacks_verdict(self) -> bool:
+        """Whether the candidate has no verdict, or another model excuses it where repeats have none."""
+        if self.candidate is None:
+            return False
+        _, judged = self.candidate.judged_repeats
+        excused = self._is_worse and self._is_excused
+        return not self.candidate.is_judged or (excused and judged < self.candidate.runs)
+
+    @property
+    def _is_excused(self) -> bool:
+        """Whether another model answered that may be the reason."""
+        return any(own.is_excuse for own in self.served)
+
+    @property
+    def _is_worse(self) -> bool:
+        if self.candidate is None or self.candidate.passes:
             return False
         if self.base is None or self.kind in ("broken", "new", "expectation changed"):
             return True
@@ -453,7 +471,17 @@ class Comparison:
     @property
     def lacks_verdicts(self) -> bool:
         """Whether a case of the candidate has no verdict because of an error, or was not evaluated."""
-        return any(change.candidate is not None and not change.candidate.is_judged for change in self.cases)
+        return any(change.lacks_verdict for change in self.cases)
+
+    @property
+    def compares_nothing(self) -> bool:
+        """Whether no case has a result in both runs."""
+        return not any(self._in_both())
+
+    @property
+    def not_in_candidate(self) -> list[CaseChange]:
+        """Cases of the base that the candidate did not select, or does not have."""
+        return [change for change in self.of("not run") if change.case not in self.candidate.cases]
 
     @computed_field
     @property
@@ -576,12 +604,15 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
 def _served_changes(before: CaseSummary, after: CaseSummary) -> tuple[ServedChange, ...]:
     """The requests that other models answered, if these may be why the case differs.
 
-    Judges alone may be, where no score has changed but those that they gave.
+    Judges alone may be, where no score has changed but those that they gave, and no repeat ended with an
+    error, which no judge causes.
     """
     changes = served_changes(before.served, after.served)
     judged = {change.metric for change in changes}
     if "" in judged:
         return changes
+    if Status.ERROR in after.outcomes:
+        return ()
     both = {**before.scores, **after.scores}
     changed = {name for name in both if before.scores.get(name) != after.scores.get(name)}
     return changes if changed <= judged else ()

@@ -13,6 +13,7 @@ from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import (
     contents_of,
+    has_choices,
     instruction_in,
     is_placeholder,
     is_unread,
@@ -48,6 +49,10 @@ _KINDS: Mapping[str, OperationKind] = {
     "execute_tool": "tool",
 }
 TRACELOOP = "set TRACELOOP_TRACE_CONTENT=true where the agent runs"
+_AI_SDK = (
+    "pass experimental_telemetry: {isEnabled: true, recordInputs: true, recordOutputs: true} to the calls of "
+    "the AI SDK where the agent runs"
+)
 _WITH_CONTENT = "create InstrumentationSettings with include_content=True where the agent runs"
 _REMEDIES: Mapping[str, str] = {
     # OpenTelemetry's own are `openai_v2`, `google_genai` and the like.
@@ -59,6 +64,13 @@ _REMEDIES: Mapping[str, str] = {
     "logfire.openai_agents": "set OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA=true where the agent runs",
     "pydantic-ai": _WITH_CONTENT,
 }
+# Vercel's, for TypeScript: its tracer has this name.
+_AI_SDK_SCOPE = "ai"
+_AI_SDK_MESSAGES = ("ai.prompt", "ai.response.text", "ai.response.toolCalls")
+_AI_SDK_UNREAD = (
+    "the AI SDK recorded it as ai.prompt and ai.response, which evaltui does not read: record messages as "
+    "OpenTelemetry's conventions for generative AI have them"
+)
 _RECORDED = ("gen_ai.usage.", "gen_ai.prompt.", "gen_ai.completion.", "gen_ai.input.", "gen_ai.output.")
 # Of responses that a model, or its provider, has blocked or spoilt.
 _FAILED_FINISHES = {
@@ -148,6 +160,9 @@ def _remedy(span: OtelSpan) -> str:
     """The remedy is named by the instrumentation that wrote the span: the conventions leave it open."""
     if any(name.startswith("traceloop.") for name in span.attributes):
         return TRACELOOP
+    if "ai.operationId" in span.attributes or span.scope == _AI_SDK_SCOPE:
+        is_recorded = any(name.startswith(_AI_SDK_MESSAGES) for name in span.attributes)
+        return _AI_SDK_UNREAD if is_recorded else _AI_SDK
     return next((remedy for scope, remedy in _REMEDIES.items() if span.scope.startswith(scope)), CAPTURE)
 
 
@@ -194,6 +209,7 @@ def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: Ot
     operation.inputs = contents_of(attributes.get("gen_ai.input.messages"))
     operation.outputs = contents_of(attributes.get("gen_ai.output.messages"), "assistant")
     operation.is_unread = is_unread(attributes.get("gen_ai.output.messages"))
+    choices: Any = attributes.get("gen_ai.output.messages")
     operation.instruction = instruction_in(attributes.get("gen_ai.system_instructions")) or instruction_in(
         messages_of(attributes.get("gen_ai.input.messages"))
     )
@@ -203,6 +219,9 @@ def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: Ot
         operation.outputs = contents_of(outputs, "assistant") if outputs else None
         operation.is_unread |= is_unread(outputs)
         operation.instruction = operation.instruction or instruction_in(inputs)
+        choices = outputs
+    if operation.kind == "model" and has_choices(choices):
+        operation.take_none_of_choices()
 
 
 def _lacks_messages(span: OtelSpan) -> bool:
@@ -247,7 +266,7 @@ def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
                 if isinstance(message, dict)
                 else {**fields, "content": fields.get("content", message)}
             )
-            outputs += _message(inner, "assistant")
+            outputs += _message({**inner, "index": fields.get("index")}, "assistant")
     return inputs, outputs
 
 

@@ -197,6 +197,17 @@ def _is_response(kind: str) -> bool:
     return kind in _RESPONSES or kind.endswith(_RESPONSE_ENDS)
 
 
+def has_choices(value: Any) -> bool:
+    """Whether a recorded response has several choices (n > 1) that differ: its messages have ends or indexes
+    of their own."""
+    value = json_attribute(value)
+    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    ends = [item for item in items if item.get("finish_reason")]
+    indexes = {str(item["index"]) for item in items if item.get("index") is not None}
+    contents = [[item.get(name) for name in ("parts", "content", "tool_calls")] for item in items]
+    return max(len(ends), len(indexes)) > 1 and any(content != contents[0] for content in contents)
+
+
 def is_unread(value: Any) -> bool:
     """Whether a recorded answer has something, perhaps a call, in a form that `contents_of` does not read."""
     value = json_attribute(value)

@@ -9,6 +9,7 @@ from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import (
     contents_of,
+    has_choices,
     instruction_in,
     is_unread,
     messages_of,
@@ -107,6 +108,10 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
     )
     config = json_attribute(attributes.get("llm.invocation_parameters"))
     operation.config = config if isinstance(config, dict) else {}
+    if has_choices([{**message, "index": number} for number, message in enumerate(outputs)]) and (
+        operation.config.get("n") not in (None, 1)
+    ):
+        operation.take_none_of_choices()
 
 
 def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | None:

@@ -10,6 +10,7 @@ from evaltui.traces.layouts.genai import TRACELOOP, read_genai
 from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import (
     contents_of,
+    has_choices,
     instruction_in,
     is_unread,
     messages_of,
@@ -97,6 +98,8 @@ def _model_call(span: OtelSpan) -> Operation:
         operation.calls_tools = any(message.get("finish_reason") == "tool_calls" for message in completion)
     operation.conversation = operation.conversation or _session(attributes)
     operation.remedy = TRACELOOP
+    if has_choices(completion):
+        operation.take_none_of_choices()
     return operation
 
 

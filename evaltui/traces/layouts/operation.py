@@ -20,6 +20,13 @@ CAPTURE = (
 """Remedy for content that an agent with OpenTelemetry's own conventions did not record."""
 
 
+CHOICES = (
+    "a response has several choices, and the trace does not say which one the agent took: request one "
+    "(n = 1), or record the output of the agent"
+)
+"""Remedy for the response of a model that was asked for several."""
+
+
 @dataclass(slots=True)
 class Operation:
     """One span as it is read. What the span does not say is None or ABSENT: unknown, not empty."""
@@ -55,7 +62,7 @@ class Operation:
     """The type of an error; "" for none."""
     is_adk: bool = False
     is_cut: bool = False
-    """Whether a limit has cut content of the span: `remedy` names it then."""
+    """Whether content was cut by a limit, or is one of several choices: `remedy` names it then."""
     lacks_attachment: bool = False
     """Whether what it answered had data that the span does not hold."""
     is_unread: bool = False
@@ -68,6 +75,10 @@ class Operation:
     """Whether google-adk's own attributes of a model call are without content: `{}` is no value then."""
     remedy: str = CAPTURE
     """Remedy for content that is not here, a sentence without its dot."""
+
+    def take_none_of_choices(self) -> None:
+        """Makes the response unknown: it has several choices."""
+        self.outputs, self.is_cut, self.remedy = None, True, CHOICES
 
 
 _TEXTS = ("name", "version", "agent", "instruction", "tools", "config", "call_id", "calls_tools", "error")

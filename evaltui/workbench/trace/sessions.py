@@ -151,7 +151,7 @@ class ReceivedSessions:
     async def _listen(self, port: int) -> None:
         request = RunRequest(self._agent.address, settings=self._agent.settings)
         try:
-            async with open_listener(request, Address(port=port)) as listener:
+            async with open_listener(request, Address(port=port), self._sets.config) as listener:
                 self.url = listener.url
                 self._messages.publish(SessionsReceived())
                 async for session in listener.sessions():

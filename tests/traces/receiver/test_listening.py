@@ -195,3 +195,16 @@ async def test_a_note_of_every_session_is_printed_once(capsys):
         await told.follow(heard())
         out = capsys.readouterr().out
         assert [out.count(said) for said in ("no content", "only 0", "only 2")] == [times, 1, 1]
+
+
+async def test_one_config_for_all_sets_scores_sessions(tmp_path):
+    (tmp_path / "strict.json").write_text('{"criteria": {"response_match_score": 1.0}}')
+    other = (LAMP[0], LAMP[1], "Something else.")
+    write_eval_set(tmp_path, "shop", case("lamp", other))
+    told = await asyncio.to_thread(run, "tools", [LAMP[0]], SPANS, "talk")
+    request = RunRequest(AgentAddress(tmp_path, interpreter=OWN))
+    async with open_listener(request, Address(port=0), tmp_path / "strict.json") as listener:
+        await asyncio.to_thread(export, listener.url, told)
+        (session,) = [one async for one in listener.last_sessions()]
+    assert session.result.status is Status.FAILED
+    assert "tool_trajectory_avg_score" not in [metric.name for metric in session.result.metrics]
