@@ -133,7 +133,7 @@ COMMANDS: Mapping[str, Command] = {
         "Compare two runs, case by case: broken, unclear, fixed, flaky, new, gone, expectation changed; with "
         "scores, time and tokens.",
         "0 compared, 2 usage error; with --fail-on-regression 1 regression, 3 selected cases of CANDIDATE "
-        "without a result, or without a verdict in both runs.",
+        "without a result, or without a verdict in both runs, or no case in both.",
         (
             _agent_dir(_AGENT_OF_RUNS, Path()),
             _argument("base", "BASE", "Earlier run"),

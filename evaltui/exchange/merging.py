@@ -37,7 +37,7 @@ class MergedImport:
     conflicts: tuple[Clash, ...] = ()
     """Cases that both the set and the file have changed since the last import."""
     preferred: tuple[str, ...] = ()
-    """Such cases that stay as the set has them."""
+    """Conflicting cases of which the version of the set was preferred."""
 
     def ids(self, *outcomes: Outcome) -> list[str]:
         return [eval_id for eval_id, outcome in self.outcomes.items() if outcome in outcomes]

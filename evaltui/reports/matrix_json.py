@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
+from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.matrix import Cell, Matrix, Row
-from evaltui.core.compare.run_comparison import Paired
 from evaltui.core.compare.totals import Totals
 from evaltui.core.compare.variant_verdict import VariantVerdict
 from evaltui.core.model.base_model import Seconds

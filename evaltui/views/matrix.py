@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.matrix import Cell, Matrix
-from evaltui.core.compare.run_comparison import Paired
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.variants import Change
 from evaltui.text.figures import (

@@ -264,5 +264,6 @@ def test_a_failed_check_of_a_response_without_reference_is_no_unchecked_response
     write(scaffold / "c.json", json.dumps(config))
     call("run", "app", "basic-dataset:greeting", "--config", "c.json")
     printed = capsys.readouterr().out
-    assert "Servus" in printed
-    assert "not checked" not in printed
+    assert "✗ greeting" in printed
+    assert "no reference response  Hello!" in printed
+    assert "response not checked" not in printed

@@ -8,7 +8,8 @@ from functools import cached_property
 from math import fsum
 from typing import Literal, TypeGuard
 
-from evaltui.core.compare.run_comparison import CaseChange, Paired, compare
+from evaltui.core.compare.evidence import Paired
+from evaltui.core.compare.run_comparison import CaseChange, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.compare.variant_verdict import VariantVerdict, verdict_on
