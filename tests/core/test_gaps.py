@@ -120,6 +120,27 @@ def test_the_checks_of_answers_notice_what_words_do_not():
     assert after["an invented promise"] == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("It is 19 °C.", "It is 19 °F."),
+        ("It weighs 5 kg.", "It weighs 5 lb."),
+        ("It takes 2 hours.", "It takes 2 days."),
+        ("It costs 7 USD.", "It costs 7 €."),
+        ("It costs $7.", "It costs €7."),
+        ("It is 3 miles away.", "It is 3 kilometers away."),
+        ("It is 40% off.", None),
+        ("It is in aisle 5 m.", None),
+    ],
+)
+def test_another_unit_is_noticed_where_numbers_must_be_equal(before, after):
+    case = recorded([turn([], before)], [turn([], before)], {}, {"answers": [{"numbers": "equal"}]})
+    units = [mutant.after for mutant in case.mutants() if mutant.kind == "another unit"]
+    assert units == ([] if after is None else [after])
+    kinds = {kind.kind: kind for kind in report_of(case).kinds}
+    assert after is None or not kinds["another unit"].gaps
+
+
 def test_the_expected_state_is_changed_and_dropped():
     state = {"lights": {"bedroom": "OFF"}, "seen": 1}
     case = recorded([turn([])], [turn([])], EXACT, final_session_state={"lights": {"bedroom": "OFF"}})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from evaltui.core.metrics.answer_rules import names_in, plain
+from evaltui.core.metrics.answer_rules import names_in, plain, with_other_units
 
 EMPTIED = "answer emptied"
 NEGATED = "answer negated"
@@ -28,31 +28,6 @@ _MIN_LETTERS = 8
 _NUMBER = re.compile(r"(?<![\w.,:/])(?<!\w-)(?P<first>\d+)(?:[.,]\d+)*(?![\w:/-]|[.,]\d)")
 _DATE = re.compile(r"(?<![\w-])\d{4}-\d\d-(?P<last>\d\d)(?![\w-])")
 _TIME = re.compile(r"(?<![\w:])\d\d?:(?P<last>\d\d)(?![\w:])")
-_UNITS = {
-    "°C": "°F",
-    "°F": "°C",
-    "€": "$",
-    "$": "€",
-    "£": "$",
-    "euro": "dollar",
-    "euros": "dollars",
-    "dollar": "euro",
-    "dollars": "euros",
-    "minute": "hour",
-    "minutes": "hours",
-    "hour": "day",
-    "hours": "days",
-    "day": "week",
-    "days": "weeks",
-    "km": "miles",
-    "miles": "km",
-    "kg": "lb",
-}
-_UNIT = re.compile(
-    r"(?P<before>[€$£])(?=\s?\d)|(?<=\d)\s?(?P<after>°[CF]|[€$£]|(?:{})\b)".format(
-        "|".join(filter(str.isalpha, sorted(_UNITS, key=len, reverse=True)))
-    )
-)
 _VERB = re.compile(r"\b(?:is|are|was|were|will|can|could|should|must|has|have|had)\b(?!n't)", re.IGNORECASE)
 _NOT = re.compile(r"\bnot ", re.IGNORECASE)
 _ENGLISH = re.compile(
@@ -86,7 +61,7 @@ def answer_changes(text: str) -> Iterator[AnswerChange]:
         *(AnswerChange(NUMBER, changed) for changed in _replaced(text, _NUMBER, "first")),
         *(AnswerChange(DATE, changed) for changed in _replaced(text, _DATE, "last")),
         *(AnswerChange(DATE, changed) for changed in _replaced(text, _TIME, "last")),
-        *(AnswerChange(UNIT, changed) for changed in _other_units(text)),
+        *(AnswerChange(UNIT, changed) for changed in with_other_units(text)),
     ]
     if is_english(text):
         changes += [AnswerChange(NEGATED, changed) for changed in _negated(text)]
@@ -130,13 +105,6 @@ def _next(match: re.Match[str], group: str) -> str:
     if most and number > most:
         number = 1
     return f"{whole[:start]}{number:0{len(digits)}}{whole[start + len(digits) :]}"
-
-
-def _other_units(text: str) -> Iterator[str]:
-    for match in _UNIT.finditer(text):
-        group = "before" if match["before"] else "after"
-        start, end = match.span(group)
-        yield f"{text[:start]}{_UNITS[match[group]]}{text[end:]}"
 
 
 def _negated(text: str) -> Iterator[str]:

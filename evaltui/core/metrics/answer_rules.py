@@ -38,29 +38,79 @@ _DATES = (
 _WORD = re.compile(r"(?P<currency>[$€£¥]?) ?(?P<sign>(?<!\w)[-+−]|)(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)")
 _NUMBER = re.compile(r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<unit>[^\W\d]*)")
 _UNIT = re.compile(r"\s?(?P<unit>[%°$€£¥][cf]?\b|[%°$€£¥]|[^\W\d_]+)")
+
+
+class _Unit(NamedTuple):
+    forms: tuple[str, ...]
+    """Symbols and abbreviations, then its word, without the s of a plural."""
+    other: str
+    """A unit that it may be confused with; "" for none."""
+
+
+def _unit(forms: str, other: str = "") -> _Unit:
+    return _Unit(tuple(forms.split()), other)
+
+
 _UNITS = {
-    "$ usd dollar": "dollar",
-    "€ eur euro": "euro",
-    "£ gbp pound": "pound",
-    "¥ jpy yen": "yen",
-    "% percent": "percent",
-    "° °c c celsius degree": "degree",
-    "°f fahrenheit": "fahrenheit",
-    "h hr hour": "hour",
-    "min minute": "minute",
-    "s sec second": "second",
-    "day": "day",
-    "week": "week",
-    "month": "month",
-    "year": "year",
-    "kg kilogram": "kilogram",
-    "g gram": "gram",
-    "km kilometer kilometre": "kilometer",
-    "m meter metre": "meter",
-    "mile mi": "mile",
-    "l liter litre": "liter",
+    "dollar": _unit("$ USD dollar", "euro"),
+    "euro": _unit("€ EUR euro", "dollar"),
+    "pound": _unit("£ GBP pound", "dollar"),
+    "yen": _unit("¥ JPY yen", "dollar"),
+    "percent": _unit("% percent"),
+    "degree": _unit("°C ° C degree Celsius", "fahrenheit"),
+    "fahrenheit": _unit("°F Fahrenheit", "degree"),
+    "second": _unit("s sec second", "minute"),
+    "minute": _unit("min minute", "hour"),
+    "hour": _unit("h hr hour", "day"),
+    "day": _unit("day", "week"),
+    "week": _unit("week", "month"),
+    "month": _unit("month", "year"),
+    "year": _unit("year", "month"),
+    "kilogram": _unit("kg kilogram", "lb"),
+    "lb": _unit("lb", "kilogram"),
+    "gram": _unit("g gram", "kilogram"),
+    "kilometer": _unit("km kilometre kilometer", "mile"),
+    "mile": _unit("mi mile", "kilometer"),
+    "meter": _unit("m metre meter", "kilometer"),
+    "liter": _unit("l litre liter"),
 }
-_UNIT_OF = {word: unit for words, unit in _UNITS.items() for word in words.split()}
+_UNIT_OF = {form.casefold(): name for name, unit in _UNITS.items() for form in unit.forms}
+# A single letter after a number may be something else.
+_FORMS = sorted(
+    (
+        re.escape(form)
+        for unit in _UNITS.values()
+        for form in unit.forms
+        if len(form) > 1 or not form.isalpha()
+    ),
+    key=len,
+    reverse=True,
+)
+_WRITTEN_UNIT = re.compile(
+    rf"(?P<before>[€$£¥])(?=\s?\d)|(?<=\d)\s?(?P<after>(?:{'|'.join(_FORMS)})s?(?!\w))", re.IGNORECASE
+)
+
+
+def with_other_units(text: str) -> Iterator[str]:
+    """A text with another unit after or before a number, once for each that has another."""
+    for match in _WRITTEN_UNIT.finditer(text):
+        group = "before" if match["before"] else "after"
+        if other := _other_unit(match[group]):
+            yield text[: match.start(group)] + other + text[match.end(group) :]
+
+
+def _other_unit(written: str) -> str:
+    """Another unit as a symbol, an abbreviation or a word as `written`; "" where there is none."""
+    single = written.casefold()
+    single = single if single in _UNIT_OF else single.removesuffix("s")
+    unit = _UNITS[_UNIT_OF[single]]
+    if not unit.other:
+        return ""
+    forms = _UNITS[unit.other].forms
+    if single != unit.forms[-1].casefold():
+        return forms[0] if len(forms[0]) > 1 or not forms[0].isalpha() else forms[-1]
+    plural = "s" if len(written) > len(single) else ""
+    return forms[-1] + plural
 
 
 class Quantity(NamedTuple):
