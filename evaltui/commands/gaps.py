@@ -60,7 +60,7 @@ def _cases(options: argparse.Namespace) -> CasesInRuns:
     if not cases.in_runs:
         runs = f"run {options.run}" if options.run else f"last {counted(MAX_RUNS, 'run')}"
         sets = short_list([eval_set.case_path for eval_set, _ in selections])
-        remedy = f"Run it first: `evaltui run {options.agent_dir}`"
+        remedy = f"Run it first: `evaltui run {store.as_arguments}`"
         raise SelectionError(f"{store.title}: nothing of {sets} in the {runs}. {remedy}")
     return cases
 
