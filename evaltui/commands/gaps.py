@@ -23,7 +23,7 @@ from evaltui.core.gaps.gaps import GapReport
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.workspace import open_workspace, select
 from evaltui.reports.gaps_report import gap_lines, gaps_json
-from evaltui.runs.gaps import MAX_RUNS, CasesInRuns, cases_in_runs, find_gaps
+from evaltui.runs.gaps import MAX_RUNS, CasesInRuns, GapsOfRuns, cases_in_runs
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, short_list, show_rate
 from evaltui.text.json_pieces import json_pieces
@@ -35,7 +35,7 @@ def gaps(options: argparse.Namespace) -> int:
     try:
         targets = parse_targets(options.report, ("console", "json"))
         cases = _cases(options)
-        report = asyncio.run(find_gaps(options.agent_dir, cases))
+        report = asyncio.run(GapsOfRuns(options.agent_dir, cases).find())
     except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
         return complain("gaps", error)
     for target in targets:
@@ -72,6 +72,5 @@ def _rendered(report: GapReport, cases: CasesInRuns, target: ReportTarget) -> It
             runs.setdefault(item.plan.case_path, []).append(item.file.id)
         return json_pieces(gaps_json(report, runs))
     color = target.path is None and colored()
-    names = list(dict.fromkeys(item.run for item in cases.in_runs))
-    lines = gap_lines(report, names, report_width(target))
+    lines = gap_lines(report, cases.runs, report_width(target))
     return (f"{draw(line, color=color)}\n" for line in lines)

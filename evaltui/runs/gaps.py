@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
-from evaltui.core.gaps.gaps import GapReport, GapSearch
-from evaltui.core.gaps.mutants import RecordedCase, is_decided_again
+from evaltui.core.gaps.gaps import Gap, GapReport, GapSearch
+from evaltui.core.gaps.mutants import Mutant, RecordedCase, is_decided_again
 from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
 from evaltui.core.model.modes import modes_of
@@ -21,14 +21,13 @@ from evaltui.core.model.stored_cases import StoredCases
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import Expected
-from evaltui.core.secrets import Secrets
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Selection
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run
 from evaltui.runs.run_file import CaseInRun, RunFile
-from evaltui.runs.sets import FileSets
+from evaltui.runs.sets import FileSets, SetSource
 from evaltui.runs.store import RunStore
 
 MAX_RUNS = 20
@@ -43,7 +42,7 @@ class CasesInRun:
     plan: SetPlan
     """The set with these cases only."""
 
-    @property
+    @cached_property
     def run(self) -> str:
         """`run 12`"""
         return f"run {self.file.number or self.file.id}"
@@ -63,14 +62,23 @@ class CasesInRuns:
     without_run: Sequence[tuple[CaseId, str]]
     """Cases without a result, each with the id of its set."""
 
+    @property
+    def runs(self) -> list[str]:
+        """The names of the runs, each once."""
+        return list(dict.fromkeys(item.run for item in self.in_runs))
+
 
 def cases_in_runs(
-    agent_dir: Path, store: RunStore, selections: Iterable[Selection], ref: str = ""
+    agent_dir: Path,
+    store: RunStore,
+    selections: Iterable[Selection],
+    ref: str = "",
+    sets: SetSource | None = None,
 ) -> CasesInRuns:
     """The selected cases in the run `ref`, without one each in the newest of the last runs that has it.
 
-    Raises SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be
-    read.
+    `sets` has them as they are now; without it they are read from files, by the settings of their run. Raises
+    SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be read.
     """
     named = find_run(store, ref) if ref else None
     if named is not None and named.name.endswith(ADK_SUFFIX):
@@ -80,7 +88,7 @@ def cases_in_runs(
         eval_set.case_path: [case.eval_id for case in eval_set.cases] if eval_ids is None else [*eval_ids]
         for eval_set, eval_ids in selections
     }
-    sources: dict[object, FileSets] = {}
+    sources: dict[object, SetSource] = {}
     in_runs: list[CasesInRun] = []
     for path in [named] if named else store.files()[: -MAX_RUNS - 1 : -1]:
         if not any(remaining.values()):
@@ -96,7 +104,9 @@ def cases_in_runs(
             ]
             if not eval_ids:
                 continue
-            if key not in sources:
+            if sets is not None:
+                sources[key] = sets
+            elif key not in sources:
                 config, session = (Path(text) if text else None for text in key[:2])
                 sources[key] = FileSets(agent_dir, config, session, header.settings.config_choice)
             plan = sources[key].open(files[case_path].path)
@@ -111,21 +121,92 @@ def cases_in_runs(
     return CasesInRuns(in_runs, without)
 
 
-async def find_gaps(agent_dir: Path, cases: CasesInRuns) -> GapReport:
-    """The gaps of eval sets. Raises what `RunFile` raises."""
-    secrets = secrets_of(agent_dir)
-    declared = {tool.name: tool for item in cases.in_runs for tool in declared_tools(item.file.agent)}
-    agents = list(dict.fromkeys(agent for item in cases.in_runs for agent in item.agents))
-    called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
-    coverage = Coverage({name: DeclaredTool(name) for name in called} | declared)
-    coverage.declare(declared.values(), agents)
-    search = GapSearch(coverage)
-    for item in cases.in_runs:
-        for case in item.plan.cases:
-            await _add(search, item, case, secrets, agents)
-    for case_id, eval_set_id in cases.without_run:
-        search.skip(case_id, eval_set_id, "no result")
-    return search.report()
+class GapsOfRuns:
+    """The gaps of cases by the runs that have them: they are searched case by case, and each gives its change
+    back."""
+
+    def __init__(self, agent_dir: Path, cases: CasesInRuns) -> None:
+        """Reads what the agent of the runs declares. Raises what `RunFile` raises."""
+        self.cases = cases
+        self._secrets = secrets_of(agent_dir)
+        declared = {tool.name: tool for item in cases.in_runs for tool in declared_tools(item.file.agent)}
+        self._agents = tuple(dict.fromkeys(agent for item in cases.in_runs for agent in item.agents))
+        called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
+        self.coverage = Coverage({name: DeclaredTool(name) for name in called} | declared)
+        self.coverage.declare(declared.values(), self._agents)
+        self._search = GapSearch(self.coverage)
+
+    async def find(self, after_case: Callable[[], object] = lambda: None) -> GapReport:
+        """Searches all cases; `after_case` is called after each. Raises what `RunFile` raises."""
+        for item in self.cases.in_runs:
+            for case in item.plan.cases:
+                await self._add(item, case)
+                after_case()
+        for case_id, eval_set_id in self.cases.without_run:
+            self._search.skip(case_id, eval_set_id, "no result")
+        return self.report()
+
+    def report(self) -> GapReport:
+        """The report on the cases that were searched so far."""
+        return self._search.report()
+
+    def changed(self, gap: Gap) -> tuple[RecordedCase, Mutant] | None:
+        """The recorded conversation of a gap, and the change of it, made again; None where its run lacks them
+        by now. Raises what `RunFile` raises."""
+        for item in self.cases.in_runs:
+            if item.plan.case_path == gap.path and gap.eval_id in item.plan.eval_ids:
+                case = item.plan.only([gap.eval_id]).cases[0]
+                recorded = self._recorded(item, case, *self._results(item, case))
+                mutant = None if isinstance(recorded, str) else recorded.mutant(gap.number)
+                return None if isinstance(recorded, str) or mutant is None else (recorded, mutant)
+        return None
+
+    async def _add(self, item: CasesInRun, case: EvalCase) -> None:
+        case_id = CaseId(item.plan.case_path, case.eval_id)
+        expected, row, repeats = self._results(item, case)
+        self.coverage.add_expected(case, expected)
+        for repeat in repeats:
+            self.coverage.add_actual(case_id, repeat.actual, repeat.final_state)
+        recorded = self._recorded(item, case, expected, row, repeats)
+        if isinstance(recorded, str):
+            self._search.skip(case_id, item.plan.eval_set_id, recorded)
+        else:
+            await self._search.add(case_id, recorded)
+
+    def _results(
+        self, item: CasesInRun, case: EvalCase
+    ) -> tuple[Expected, CaseInRun, Sequence[RepeatResult]]:
+        """The expectation of a case, with secrets masked as in the run's file, and its results there."""
+        plan, secrets = item.plan, self._secrets
+        expected = Expected(
+            plan.eval_set_id,
+            secrets.masked(case),
+            secrets.masked(plan.config),
+            item.file.header.settings.adk_verdicts,
+            config_name=plan.config_name,
+        )
+        row = item.file.case(CaseId(plan.case_path, case.eval_id))
+        assert row is not None
+        return expected, row, item.file.results(row.number, secrets=secrets)
+
+    def _recorded(
+        self,
+        item: CasesInRun,
+        case: EvalCase,
+        expected: Expected,
+        row: CaseInRun,
+        repeats: Sequence[RepeatResult],
+    ) -> RecordedCase | str:
+        """The passing conversation of a case; or why there is none."""
+        candidates = [number for number, result in enumerate(repeats) if _may_pass(result)]
+        if not candidates:
+            return f"did not pass in {item.run}"
+        place = min(candidates, key=lambda number: repeats[number].status is not Status.PASSED)
+        repeat = repeats[place]
+        if _has_other_input(item, case, repeat):
+            return f"changed since {item.run}: run it again"
+        turns = expected.scored_turns(_turns(item, row, place, repeat, expected))
+        return RecordedCase(expected, turns, repeat.final_state, self.coverage.tools, self._agents)
 
 
 def _expected_tools(plan: SetPlan) -> Iterator[str]:
@@ -137,38 +218,6 @@ def _expected_tools(plan: SetPlan) -> Iterator[str]:
     for case in plan.cases:
         for turn in case.conversation or []:
             yield from (call.name or "" for call in tool_calls(turn.intermediate_data))
-
-
-async def _add(
-    search: GapSearch, item: CasesInRun, case: EvalCase, secrets: Secrets, agents: Collection[str]
-) -> None:
-    case_id, header, plan = CaseId(item.plan.case_path, case.eval_id), item.file.header, item.plan
-    # As the run's file has it.
-    expected = Expected(
-        plan.eval_set_id,
-        secrets.masked(case),
-        secrets.masked(plan.config),
-        header.settings.adk_verdicts,
-        config_name=plan.config_name,
-    )
-    search.coverage.add_expected(case, expected)
-    row = item.file.case(case_id)
-    assert row is not None
-    repeats = item.file.results(row.number, secrets=secrets)
-    for repeat in repeats:
-        search.coverage.add_actual(repeat.actual, repeat.final_state)
-    candidates = [number for number, result in enumerate(repeats) if _may_pass(result)]
-    if not candidates:
-        search.skip(case_id, plan.eval_set_id, f"did not pass in {item.run}")
-        return
-    place = min(candidates, key=lambda number: repeats[number].status is not Status.PASSED)
-    repeat = repeats[place]
-    if _has_other_input(item, case, repeat):
-        search.skip(case_id, plan.eval_set_id, f"changed since {item.run}: run it again")
-        return
-    turns = expected.scored_turns(_turns(item, row, place, repeat, expected))
-    tools, agents = search.coverage.tools, tuple(agents)
-    await search.add(case_id, RecordedCase(expected, turns, repeat.final_state, tools, agents))
 
 
 def _may_pass(result: RepeatResult) -> bool:

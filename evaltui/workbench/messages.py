@@ -45,6 +45,10 @@ class RunsRead(WorkbenchMessage):
     """Stored runs were read for a list or a comparison of runs."""
 
 
+class GapsFound(WorkbenchMessage):
+    """Gaps of eval sets were found, or their search began, ended or became stale."""
+
+
 class RunProgressed(WorkbenchMessage):
     """A run was started, made progress or ended."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evaltui.workbench.case.draft import Draft, Drafting
     from evaltui.workbench.case.selected_case import SelectedCase
     from evaltui.workbench.chat.controller import ChatController
+    from evaltui.workbench.gaps.search import Gaps
     from evaltui.workbench.trace.sessions import ReceivedSessions
 
 
@@ -104,6 +105,13 @@ class Workbench:
 
         return ReceivedSessions(self.agent, self.sets, self.messages)
 
+    @cached_property
+    def gaps(self) -> Gaps:
+        """The gaps of eval sets, created late because the first frame does not need them."""
+        from evaltui.workbench.gaps.search import Gaps
+
+        return Gaps(self.agent, self.sets, lambda: self.runs_now, self.messages)
+
     @property
     def is_listening(self) -> bool:
         """Whether agents can send sessions now."""
@@ -178,6 +186,8 @@ class Workbench:
         await self.editing.finished()
         if "received" in vars(self):
             await self.received.stop()
+        if "gaps" in vars(self):
+            await self.gaps.close()
         await self.watch.stop()
         await self.following.close()
         await self.retry.close()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from evaltui.core.gaps.cells import Cell, CellKind, Tools, cells_of_call, tool_cells
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation, InvocationEvents, tool_calls, tool_responses
 from evaltui.core.model.renaming import TRANSFER
 from evaltui.core.model.tool_schema import DeclaredTool
@@ -35,7 +38,10 @@ class Coverage:
     tools: Tools
     cells: dict[Cell, None] = field(default_factory=dict)
     """All known cells, in order."""
-    reached: Counter[Cell] = field(default_factory=Counter)
+    reached: defaultdict[Cell, array[int]] = field(default_factory=partial(defaultdict, partial(array, "L")))
+    """The cases in whose results each cell is, by their places in `cases`: there are many of both."""
+    cases: list[CaseId] = field(default_factory=list)
+    """The cases with results."""
     expected: Counter[Cell] = field(default_factory=Counter)
     noticed: Counter[Cell] = field(default_factory=Counter)
 
@@ -55,9 +61,20 @@ class Coverage:
             cells |= {Cell("argument", f"{name}.{rule.path[0]}") for rule in rules.ranked if rule.path}
         self.expected.update(cells)
 
-    def add_actual(self, turns: Sequence[Invocation], final_state: Mapping[str, Any] | None) -> None:
-        """Counts what a case reached."""
-        self.reached.update({*self._of_turns(turns), *(Cell("state key", key) for key in final_state or {})})
+    def add_actual(
+        self, case: CaseId, turns: Sequence[Invocation], final_state: Mapping[str, Any] | None
+    ) -> None:
+        """Notes what a case reached in one of its repeats, which follow each other."""
+        if self.cases[-1:] != [case]:
+            self.cases.append(case)
+        place = len(self.cases) - 1
+        for cell in {*self._of_turns(turns), *(Cell("state key", key) for key in final_state or {})}:
+            if self.reached[cell][-1:] != array("L", [place]):
+                self.reached[cell].append(place)
+
+    def reaching(self, cell: Cell) -> list[CaseId]:
+        """The cases in whose results a cell is."""
+        return [self.cases[place] for place in self.reached.get(cell, ())]
 
     def _of_turns(self, turns: Iterable[Invocation], *, has_agents: bool = True) -> Iterator[Cell]:
         for turn in turns:
@@ -81,7 +98,7 @@ class Coverage:
         return [
             CellCoverage(
                 *cell,
-                self.reached[cell],
+                len(self.reached.get(cell, ())),
                 None if cell.kind == "agent" else self.expected[cell],
                 None if cell.kind == "tool error" else self.noticed[cell],
             )

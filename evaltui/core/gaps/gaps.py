@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import Field
 
 from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
@@ -40,6 +43,12 @@ class Gap:
     after: str
     metrics: tuple[MetricScore, ...]
     """The metrics that look at it."""
+    number: Annotated[int, Field(exclude=True)]
+    """Its place among the mutants of its case, from 0; no report has it."""
+
+    @property
+    def case(self) -> CaseId:
+        return CaseId(self.path, self.eval_id)
 
 
 @dataclass(slots=True)
@@ -112,15 +121,15 @@ class GapSearch:
             self.skip(case, recorded.expected.eval_set_id, problem)
             return
         self._name_unscored(case, recorded)
-        for mutant in recorded.mutants(most):
+        for number, mutant in enumerate(recorded.mutants(most)):
             names = recorded.seen_by[mutant.subject]
             if not names and recorded.left_out_metrics:
                 why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
                 self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
                 continue
-            await self._score(case, recorded, mutant)
+            await self._score(case, recorded, mutant, number)
 
-    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant) -> None:
+    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
         kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
         kind.changes += 1
         names = recorded.seen_by[mutant.subject]
@@ -136,7 +145,7 @@ class GapSearch:
         scores = tuple(MetricScore(result.name, result.score, result.threshold) for result in results)
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
-        kind.gaps.append(Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores))
+        kind.gaps.append(Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, number))
 
     def _name_unscored(self, case: CaseId, recorded: RecordedCase) -> None:
         subjects: tuple[Subject, ...] = ("calls", "answers")
@@ -150,8 +159,9 @@ class GapSearch:
                 self.skip(case, recorded.expected.eval_set_id, NOT_ENGLISH, number)
 
     def report(self) -> GapReport:
-        """The report on all cases so far."""
-        kinds = sorted(self._kinds.values(), key=lambda kind: -len(kind.gaps))
+        """The report on all cases so far, which a search that goes on leaves as it is."""
+        kinds = [replace(kind, gaps=[*kind.gaps]) for kind in self._kinds.values()]
+        kinds.sort(key=lambda kind: -len(kind.gaps))
         return GapReport(
             sum(kind.changes for kind in kinds),
             sum(kind.noticed for kind in kinds),

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.diff import diff_state
@@ -195,6 +196,10 @@ class RecordedCase:
         for number in range(len(self.turns)):
             yield from self._some(self._of_turn(number), most)
         yield from self._some(self._of_state(), most)
+
+    def mutant(self, number: int) -> Mutant | None:
+        """A mutant by its place among `mutants()`, from 0; None where there are fewer."""
+        return next(islice(self.mutants(), number, None), None)
 
     def _of_turn(self, number: int) -> Iterator[Mutant]:
         if number not in self.unscored["calls"]:

@@ -169,7 +169,7 @@ class OpenSets:
     def opened_already(self, path: Path) -> EvalSetFile | None:
         """A set as it is now; None where opening it takes time."""
         last = self._opened.get(path)
-        if last is not None and last.versions == self._versions(path):
+        if last is not None and last.versions == self.versions(path):
             return last.file
         return self._open(path) if last is not None and self._is_quick(path) else None
 
@@ -220,7 +220,7 @@ class OpenSets:
 
     def _open(self, path: Path) -> EvalSetFile:
         last = self._opened.get(path)
-        versions = self._versions(path)
+        versions = self.versions(path)
         if last is not None and last.versions == versions:
             return last.file
         file = self._validated(path)
@@ -242,7 +242,7 @@ class OpenSets:
             return file is not None and file.is_validated
         return sum(case.problems is None for case in open_file.document.cases) <= _FEW_CASES
 
-    def _versions(self, path: Path) -> tuple[object, object]:
+    def versions(self, path: Path) -> tuple[object, object]:
         """The versions of a set and of its config; they change when the contents may have changed."""
         config = config_file(path, self.config)
         return self._version(path), (config, self._version(config))

@@ -1,0 +1,1 @@
+"""The gaps of eval sets: their search, and their rows."""

@@ -1,0 +1,182 @@
+"""The search for gaps of eval sets: it runs in a thread, and is shown while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.core.gaps.cells import Cell
+from evaltui.core.gaps.gaps import Gap, GapReport
+from evaltui.core.gaps.mutants import Mutant, RecordedCase
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.tool_schema import DeclaredTool
+from evaltui.runs.gaps import MAX_RUNS, GapsOfRuns, cases_in_runs
+from evaltui.text.figures import counted, short_list
+from evaltui.text.keys import key_of
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.agent.background import Progress, run_in_thread
+from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.messages import FilesChanged, GapsFound, Messages, ResultsChanged, RunProgressed
+from evaltui.workbench.runs.running import EditedSets
+
+# Seconds between two reports of a search that goes on; the first comes sooner.
+_PUBLISH_SECONDS = 0.5
+_FIRST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class ChangedConversation:
+    """A gap with the recorded conversation and the change of it."""
+
+    gap: Gap
+    recorded: RecordedCase
+    mutant: Mutant
+
+
+class Gaps:
+    """The gaps of eval sets with their unsaved edits, by their last results.
+
+    `runs_now` is a value that changes when a run starts or ends.
+    """
+
+    def __init__(
+        self, agent: AgentState, sets: OpenSets, runs_now: Callable[[], object], messages: Messages
+    ) -> None:
+        self.paths: tuple[Path, ...] = ()
+        """The searched sets."""
+        self.report: GapReport | None = None
+        """The gaps that were found so far; None before the first ones, and without any result."""
+        self.progress = Progress()
+        """The searched cases of the search that goes on, or of the last one."""
+        self.seconds: float | None = None
+        """Duration of the last search; None while it goes on."""
+        self.problem = ""
+        """Why there is no report, as a sentence with a remedy; "" for none."""
+        self.stale = ""
+        """The change after which the report is stale, as a clause; "" for none."""
+        self._agent = agent
+        self._sets = sets
+        self._runs_now = runs_now
+        self._messages = messages
+        self._versions: tuple[object, ...] = ()
+        self._runs: object = None
+        self._searched: GapsOfRuns | None = None
+        self._task: asyncio.Task[None] | None = None
+        messages.subscribe(self._compare, FilesChanged, ResultsChanged, RunProgressed)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a search goes on."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def runs(self) -> Sequence[str]:
+        """The names of the runs whose results were changed."""
+        return self._searched.cases.runs if self._searched else ()
+
+    def search(self, paths: Sequence[Path] = ()) -> None:
+        """Searches sets, or the same ones again; a search that goes on is cancelled."""
+        if self._task is not None:
+            self._task.cancel()
+        if paths and (*paths,) != self.paths:
+            self.paths, self.report = (*paths,), None
+        self.progress, self.seconds, self.problem, self.stale = Progress(), None, "", ""
+        self._versions, self._runs = self._versions_now(), self._runs_now()
+        self._task = asyncio.create_task(self._search(self.progress))
+        self._messages.publish(GapsFound())
+
+    async def _search(self, progress: Progress) -> None:
+        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+
+        def show(report: GapReport) -> None:
+            if self.progress is progress:
+                self.report = report
+                self._messages.publish(GapsFound())
+
+        try:
+            report = await run_in_thread(
+                lambda: self._find(progress, lambda report: loop.call_soon_threadsafe(show, report)), progress
+            )
+        except EvalSetError as error:
+            self.problem = error.problems[0].located()
+        except (OSError, ValueError) as error:
+            self.problem = str(error)
+        else:
+            self.report, self.seconds = report, time.monotonic() - began
+            if report is None:
+                self.problem = self._without_run()
+        if self.problem:
+            self.report = None
+        self._task = None
+        self._messages.publish(GapsFound())
+
+    def _find(self, progress: Progress, show: Callable[[GapReport], object]) -> GapReport | None:
+        """In a thread: searches the sets; None where no run has any of their cases. Raises OSError,
+        ValueError, EvalSetError."""
+        sets, agent = EditedSets(self._sets), self._agent
+        selections = [(self._sets.open(path), None) for path in self.paths]
+        cases = cases_in_runs(agent.dir, agent.store, selections, sets=sets)
+        if not cases.in_runs:
+            return None
+        searched = GapsOfRuns(agent.dir, cases)
+        if not progress.cancelled:
+            self._searched = searched
+        progress.total = sum(len(item.plan.cases) for item in cases.in_runs)
+        due = time.monotonic() + _FIRST_SECONDS
+
+        def after_case() -> None:
+            nonlocal due
+            progress.step()
+            if time.monotonic() >= due:
+                show(searched.report())
+                due = time.monotonic() + _PUBLISH_SECONDS
+
+        return asyncio.run(searched.find(after_case))
+
+    def _without_run(self) -> str:
+        names = short_list([path.name for path in self.paths])
+        return f"{names}: no result in the last {counted(MAX_RUNS, 'run')}   {key_of('run')}  Run"
+
+    def _compare(self, message: object) -> None:
+        """Notes what has changed since the search began."""
+        if not self.paths or self.stale:
+            return
+        if isinstance(message, FilesChanged):
+            pairs = zip(self.paths, self._versions_now(), self._versions, strict=True)
+            names = [path.name for path, now, before in pairs if now != before]
+            self.stale = f"{short_list(names)} or its config changed" if names else ""
+        elif self._runs_now() != self._runs:
+            self.stale = "another run was started or finished"
+        if self.stale:
+            self._messages.publish(GapsFound())
+
+    def _versions_now(self) -> tuple[object, ...]:
+        return tuple(self._sets.versions(path) for path in self.paths)
+
+    # Gaps and cells
+
+    def changed(self, gap: Gap) -> ChangedConversation | None:
+        """In a thread: the change of a gap, made again; None where the run lacks the conversation by now.
+        Raises OSError, ValueError."""
+        both = self._searched.changed(gap) if self._searched else None
+        return ChangedConversation(gap, *both) if both else None
+
+    def reaching(self, cell: Cell) -> Sequence[CaseId]:
+        """The cases in whose results a cell is, as far as they were searched."""
+        return self._searched.coverage.reaching(cell) if self._searched else ()
+
+    def declaration(self, tool: str) -> DeclaredTool | None:
+        """A tool as the agent of the runs declares it."""
+        return self._searched.coverage.tools.get(tool) if self._searched else None
+
+    async def close(self) -> None:
+        """Ends the search."""
+        self._messages.unsubscribe(self._compare)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])

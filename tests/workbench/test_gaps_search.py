@@ -1,0 +1,103 @@
+"""The search for gaps in the workbench: followed, each gap with its change, and stale after other changes."""
+
+from __future__ import annotations
+
+import pytest
+import waiting
+from eval_data import make_case, make_turn, write_eval_set, write_test_config
+from fake_runs import FakeRuns
+
+from evaltui.workbench.state import RepeatChoice
+from evaltui.workbench.workbench import Workbench
+
+FIND = [{"name": "find_orders", "args": {"limit": 5}}]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    (folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
+    turn = make_turn("find the order 7 that is yours", "Found the order 7 that is yours", FIND)
+    write_eval_set(
+        folder, "orders", make_case("finds", turn), make_case("hi", make_turn("hi there", "hi there", []))
+    )
+    write_test_config(folder, tool_trajectory_avg_score=1.0, response_match_score=0.8)
+    return folder
+
+
+@pytest.fixture
+async def bench(desk, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    bench = Workbench(desk)
+    await bench.open()
+    yield bench
+    await bench.close()
+
+
+async def run(bench, times=1):
+    bench.runs.run_set(RepeatChoice(times, "all"))
+    await waiting.until(lambda: bench.runs.has_run and not bench.is_running)
+
+
+async def search(bench):
+    bench.gaps.search([eval_set.path for eval_set in bench.sets.listed])
+    await waiting.until(lambda: not bench.gaps.is_running)
+
+
+async def test_every_gap_gives_its_change_back(desk, bench):
+    await run(bench)
+    await search(bench)
+    gaps = [(kind, gap) for kind in bench.gaps.report.kinds for gap in kind.gaps]
+    assert {"answer negated", "another number"} <= {kind.kind for kind, _ in gaps}
+    for kind, gap in gaps:
+        changed = bench.gaps.changed(gap)
+        mutant = changed.mutant
+        assert (mutant.kind, mutant.turn + 1) == (kind.kind, gap.turn)
+        assert (mutant.before, mutant.after) == (gap.before, gap.after)
+        assert mutant.turns != changed.recorded.turns
+    assert bench.gaps.progress.done == bench.gaps.progress.total == 2
+
+
+async def test_cells_know_the_cases_that_reach_them_once_each(desk, bench):
+    await run(bench, 3)
+    await search(bench)
+    assert [case.eval_id for case in bench.gaps.reaching(("tool", "find_orders"))] == ["finds"]
+    assert {cell.reached for cell in bench.gaps.report.coverage if cell.name == "find_orders"} == {1}
+
+
+async def test_without_a_run_the_remedy_is_told(desk, bench):
+    await search(bench)
+    assert bench.gaps.report is None
+    assert bench.gaps.problem == "orders.evalset.json: no result in the last 20 runs   r  Run"
+
+
+async def test_unsaved_edits_make_a_search_stale_and_are_searched(desk, bench):
+    await run(bench)
+    await search(bench)
+    assert not bench.gaps.stale
+    path = desk / "orders.evalset.json"
+    bench.editing.do(
+        "response", path, lambda eval_set: eval_set.case(1).turn(0).answer.set_text("other words")
+    )
+    assert bench.gaps.stale == "orders.evalset.json or its config changed"
+    await search(bench)
+    assert not bench.gaps.stale
+    assert [(item.eval_id, item.reason) for item in bench.gaps.report.not_counted] == [
+        ("hi", "does not pass by its case and config of now")
+    ]
+
+
+async def test_another_run_makes_a_search_stale(desk, bench):
+    await run(bench)
+    await search(bench)
+    await run(bench)
+    assert bench.gaps.stale == "another run was started or finished"
+
+
+async def test_a_search_again_ends_the_one_before(desk, bench):
+    await run(bench)
+    for _ in range(3):
+        bench.gaps.search([desk / "orders.evalset.json"])
+    await search(bench)
+    assert bench.gaps.progress.done == 2
