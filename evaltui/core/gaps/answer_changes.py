@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from evaltui.core.metrics.answer_rules import names_in, plain, with_other_units
+from evaltui.core.metrics.response_match import same_words
 
 EMPTIED = "answer emptied"
 NEGATED = "answer negated"
@@ -19,6 +20,8 @@ PROMISE = "an invented promise"
 
 ENGLISH = (NEGATED, NAME, PROMISE)
 """Kinds that are made of English words."""
+# Others that change no word change nothing but punctuation and white space.
+_OF_SYMBOLS = (EMPTIED, UNIT)
 
 _PROMISE = " I have also refunded you 100 dollars."
 _NAMES = ("Avery", "Morgan")
@@ -67,7 +70,12 @@ def answer_changes(text: str) -> Iterator[AnswerChange]:
         changes += [AnswerChange(NEGATED, changed) for changed in _negated(text)]
         changes += [AnswerChange(NAME, changed) for changed in _renamed(text)]
         changes += [AnswerChange(PROMISE, text.rstrip() + _PROMISE)]
-    return (change for change in changes if plain(change.text) != plain(text))
+    return (
+        change
+        for change in changes
+        if plain(change.text) != plain(text)
+        and (change.kind in _OF_SYMBOLS or not same_words(change.text, text))
+    )
 
 
 def with_number(text: str, number: int | float) -> tuple[str, int | float] | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from evaltui.core.compare.diff import diff_state
 from evaltui.core.gaps.answer_changes import answer_changes, with_number
 from evaltui.core.gaps.call_changes import (
+    REPEATED,
     SWAPPED,
     CallChange,
     call_changes,
@@ -24,7 +25,12 @@ from evaltui.core.matching.rules import is_number, same_args
 from evaltui.core.metrics.answer_rules import ANSWER_RULES
 from evaltui.core.metrics.metric import left_out_turns
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.metrics.trajectory import ignores_args, match_type_of
+from evaltui.core.metrics.trajectory import (
+    allows_more_calls,
+    has_full_score,
+    ignores_args,
+    match_type_of,
+)
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.content import Content, FunctionCall, FunctionResponse, Part
 from evaltui.core.model.criteria import MatchType
@@ -162,31 +168,15 @@ class RecordedCase:
             if any(self._is_call(metric, item, call) for metric, item in pairs)
         )
 
-    def _is_expected(self, turn: int, change: CallChange) -> bool:
-        """Whether the calls after a change are those expected, or in an order that counts for no metric."""
-        if not self._compared:
-            return False
-        reference = self._reference(turn)
-        if change.kind == SWAPPED and all(
-            self._allows_order(metric, reference, change.calls) for metric in self._compared
-        ):
-            return True
-        return len(reference) == len(change.calls) and all(
-            self._is_call(metric, item, call)
+    def _is_allowed(self, turn: int, change: CallChange) -> bool:
+        """Whether every metric that compares calls allows those after a change, by definition."""
+        reference, rules = self._reference(turn), self.expected.rules
+        return bool(self._compared) and all(
+            (change.kind == REPEATED and allows_more_calls(metric))
+            or (change.kind == SWAPPED and match_type_of(metric) in (MatchType.ANY_ORDER, None))
+            or has_full_score(metric, reference, change.calls, rules)
             for metric in self._compared
-            for item, call in zip(reference, change.calls, strict=True)
         )
-
-    def _allows_order(
-        self, metric: EvalMetric, reference: Sequence[FunctionCall], calls: Sequence[FunctionCall]
-    ) -> bool:
-        match match_type_of(metric):
-            case MatchType.EXACT:
-                return False
-            case MatchType.IN_ORDER:
-                rest = iter(calls)
-                return all(any(self._is_call(metric, item, call) for call in rest) for item in reference)
-        return True
 
     # Mutants
 
@@ -230,7 +220,7 @@ class RecordedCase:
             calls, self.tools, targets=self._targets(number, calls), is_same=partial(self.is_same, number)
         )
         for change in changes:
-            if not self._is_expected(number, change):
+            if not self._is_allowed(number, change):
                 turns = self._with(number, _with_calls(turn, change.calls))
                 sides = change.before, change.after
                 yield Mutant(change.kind, "calls", number, *sides, turns, self.final_state, change.cells)
