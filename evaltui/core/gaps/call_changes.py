@@ -55,7 +55,10 @@ def call_changes(
     """
 
     def is_equal(call: FunctionCall, other: FunctionCall) -> bool:
-        return is_same(call, other) or _without_defaults(call, tools) == _without_defaults(other, tools)
+        if is_same(call, other):
+            return True
+        first, second = (_without_defaults(either, tools) for either in (call, other))
+        return (first.name, first.args) == (second.name, second.args) or is_same(first, second)
 
     for place in sorted(targets):
         call = calls[place]
@@ -121,15 +124,17 @@ def _argument_changes(call: FunctionCall, tools: Tools) -> Iterator[tuple[str, J
     yield ADDED, (added,), {**args, added: other_value(None if default is ABSENT else default, schema)}
 
 
-def _without_defaults(call: FunctionCall, tools: Tools) -> tuple[str, dict[str, Any]]:
-    """The tool of a call, and the arguments that differ from what it declares for absent ones."""
+def _without_defaults(call: FunctionCall, tools: Tools) -> FunctionCall:
+    """The call without arguments that have the value that its tool declares for absent ones."""
     tool = tools.get(call.name or "")
-    args = call.args or {}
     if tool is None:
-        return call.name or "", args
-    return tool.name, {
-        name: value for name, value in args.items() if not equal(_default(tool.properties.get(name)), value)
+        return call
+    args = {
+        name: value
+        for name, value in (call.args or {}).items()
+        if not equal(_default(tool.properties.get(name)), value)
     }
+    return call.model_copy(update={"args": args})
 
 
 def _default(schema: Any) -> Any:
