@@ -12,7 +12,18 @@ from evaltui.reports.details import mark_words, plain_spans
 from evaltui.text.figures import UNKNOWN, counted, short_list, show_number
 from evaltui.text.lines import Line, cut, pad, wrap_behind
 from evaltui.text.values import visible
-from evaltui.views.gaps import coverage_rows, gap_row, headline, not_counted, still_gives, uncovered
+from evaltui.views.gaps import (
+    coverage_rows,
+    gap_row,
+    headline,
+    in_words,
+    judges_in_words,
+    not_counted,
+    not_judged,
+    noticed_by,
+    still_gives,
+    uncovered,
+)
 
 VERSION = 1
 _MAX_GAPS = 5
@@ -32,7 +43,7 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         f"{subject} {show_number(noticed)}/{show_number(changes)}"
         for subject, (noticed, changes) in report.by_subject().items()
     )
-    details = f"{figures}   {short_list(runs)}, no model call"
+    details = "   ".join(filter(None, [figures, f"{short_list(runs)}, {judges_in_words(report)}"]))
     yield from wrap_behind([(f"{headline(report)}   ", "bold")], [(details, "muted")], width)
     kinds = [kind for kind in report.kinds if kind.gaps]
     if kinds:
@@ -40,21 +51,30 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         yield [("NOT NOTICED", "bold")]
     for kind in kinds:
         yield from _kind(kind, width)
-    if complete := [kind.kind for kind in report.kinds if not kind.gaps]:
+    if complete := [kind.kind for kind in report.kinds if not kind.gaps and not kind.not_judged]:
         yield from _named("NOTICED", complete, width)
+    if metrics := list(noticed_by(report)):
+        yield from _named("NOTICED BY", metrics, width)
     yield from _coverage(report, width)
     for title, names in uncovered(report):
         yield from _named(title.upper(), names, width)
-    if report.not_counted:
-        yield []
-        yield [("NOT COUNTED", "bold")]
-        for reason, places in not_counted(report):
-            yield from wrap_behind(
-                [("  ", "")], plain_spans(f"{visible(reason)}: {short_list(places)}"), width
-            )
-    if report.left_out_metrics:
-        text = f"{short_list(list(report.left_out_metrics))}. They need a judge or the agent's process"
+    yield from _by_reason("NOT JUDGED", list(not_judged(report)), width)
+    yield from _by_reason("NOT COUNTED", list(not_counted(report)), width)
+    to_judge = report.to_judge
+    if to_judge is not None:
+        text = f"{short_list(list(to_judge.metrics))} about {in_words(to_judge)}. --judges asks"
+        yield from _named("NOT ASKED", [text], width)
+    if left_out := [name for name in report.left_out_metrics if not to_judge or name not in to_judge.metrics]:
+        text = f"{short_list(left_out)}. They need a judge or the agent's process"
         yield from _named("METRICS LEFT OUT", [text], width)
+
+
+def _by_reason(title: str, reasons: Sequence[tuple[str, Sequence[str]]], width: int) -> Iterator[Line]:
+    if reasons:
+        yield []
+        yield [(title, "bold")]
+    for reason, places in reasons:
+        yield from wrap_behind([("  ", "")], plain_spans(f"{visible(reason)}: {short_list(places)}"), width)
 
 
 def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:

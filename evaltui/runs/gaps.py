@@ -20,7 +20,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.core.recordings.given import agent_input_fingerprint
-from evaltui.core.scoring import Expected
+from evaltui.core.scoring import Expected, reads_app_details
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Selection
 from evaltui.runner.plan import SetPlan
@@ -134,7 +134,7 @@ class GapsOfRuns:
         called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
         self.coverage = Coverage({name: DeclaredTool(name) for name in called} | declared)
         self.coverage.declare(declared.values(), self._agents)
-        self._search = GapSearch(self.coverage)
+        self.search = GapSearch(self.coverage)
 
     async def find(self, after_case: Callable[[], object] = lambda: None) -> GapReport:
         """Searches all cases; `after_case` is called after each. Raises what `RunFile` raises."""
@@ -143,12 +143,12 @@ class GapsOfRuns:
                 await self._add(item, case)
                 after_case()
         for case_id, eval_set_id in self.cases.without_run:
-            self._search.skip(case_id, eval_set_id, "no result")
+            self.search.skip(case_id, eval_set_id, "no result")
         return self.report()
 
     def report(self) -> GapReport:
         """The report on the cases that were searched so far."""
-        return self._search.report()
+        return self.search.report()
 
     def changed(self, gap: Gap) -> tuple[RecordedCase, Mutant] | None:
         """The recorded conversation of a gap, and the change of it, made again; None where its run lacks them
@@ -161,6 +161,18 @@ class GapsOfRuns:
                 return None if isinstance(recorded, str) or mutant is None else (recorded, mutant)
         return None
 
+    def unjudged(self) -> Iterator[tuple[CasesInRun, CaseId, RecordedCase]]:
+        """The recorded conversations with changes that a judge may notice. Raises what `RunFile` raises."""
+        for item in self.cases.in_runs:
+            if not any(case_id in self.search.unjudged for case_id in item.plan.case_ids):
+                continue
+            for case in item.plan.cases:
+                case_id = CaseId(item.plan.case_path, case.eval_id)
+                if case_id in self.search.unjudged:
+                    recorded = self._recorded(item, case, *self._results(item, case))
+                    if not isinstance(recorded, str):
+                        yield item, case_id, recorded
+
     async def _add(self, item: CasesInRun, case: EvalCase) -> None:
         case_id = CaseId(item.plan.case_path, case.eval_id)
         expected, row, repeats = self._results(item, case)
@@ -169,9 +181,9 @@ class GapsOfRuns:
             self.coverage.add_actual(case_id, repeat.actual, repeat.final_state)
         recorded = self._recorded(item, case, expected, row, repeats)
         if isinstance(recorded, str):
-            self._search.skip(case_id, item.plan.eval_set_id, recorded)
+            self.search.skip(case_id, item.plan.eval_set_id, recorded)
         else:
-            await self._search.add(case_id, recorded)
+            await self.search.add(case_id, recorded)
 
     def _results(
         self, item: CasesInRun, case: EvalCase
@@ -206,7 +218,7 @@ class GapsOfRuns:
         if _has_other_input(item, case, repeat):
             return f"changed since {item.run}: run it again"
         turns = expected.scored_turns(_turns(item, row, place, repeat, expected))
-        return RecordedCase(expected, turns, repeat.final_state, self.coverage.tools, self._agents)
+        return RecordedCase(expected, turns, repeat.final_state, self.coverage.tools, self._agents, place)
 
 
 def _expected_tools(plan: SetPlan) -> Iterator[str]:
@@ -246,7 +258,8 @@ def _has_other_input(item: CasesInRun, case: EvalCase, result: RepeatResult) -> 
 def _turns(
     item: CasesInRun, row: CaseInRun, place: int, result: RepeatResult, expected: Expected
 ) -> Sequence[Invocation]:
-    # Only events tell what a trace lacks, and outputs.
-    if item.file.header.of_traces or expected.score_outputs:
-        return invocations_from_events(item.file.events(row.number).get(place, ()))
+    # Only events tell what a trace lacks, outputs, and what judges read of agents.
+    if item.file.header.of_traces or expected.score_outputs or expected.is_judged:
+        events = item.file.events(row.number).get(place, ())
+        return invocations_from_events(events, app_details=reads_app_details(expected))
     return result.actual

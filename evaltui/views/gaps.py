@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from evaltui.core.gaps.cells import CELL_KINDS, CellKind
-from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange
+from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange, ToJudge
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
     short_list,
+    show_money,
     show_number,
     show_score,
     show_threshold,
@@ -123,5 +125,44 @@ def not_counted(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def headline(report: GapReport) -> str:
-    """`58 of 70 changes noticed`"""
-    return f"{show_number(report.noticed)} of {counted(report.changes, 'change')} noticed"
+    """`58 of 70 changes noticed, 3 not judged`"""
+    not_judged = f", {show_number(report.not_judged)} not judged" if report.not_judged else ""
+    return f"{show_number(report.noticed)} of {counted(report.changes, 'change')} noticed{not_judged}"
+
+
+def in_words(to_judge: ToJudge) -> str:
+    """`14 changes: at most 70 model calls of gemini-2.5-flash, about $0.012`"""
+    models = f" of {visible(short_list(to_judge.models))}" if to_judge.models else ""
+    cost = "price unknown" if to_judge.usd is None else f"about {show_money(to_judge.usd)}"
+    calls = counted(to_judge.calls, "model call")
+    asked = (
+        f"at most {calls}{models}, {cost}" if to_judge.calls else "no model call, all answers are recorded"
+    )
+    return f"{counted(to_judge.changes, 'change')}: {asked}"
+
+
+def judges_in_words(report: GapReport) -> str:
+    """`12 model calls of judges, 3 replayed, $0.0031`; `no model call` where none was made."""
+    spent = report.spent
+    if spent is None or not spent.calls + spent.replayed:
+        return "no model call"
+    replayed = f", {show_number(spent.replayed)} replayed" if spent.replayed else ""
+    cost = f", {spent.cost.short}" if spent.calls else ""
+    return f"{counted(spent.calls, 'model call')} of judges{replayed}{cost}"
+
+
+def noticed_by(report: GapReport) -> Iterator[str]:
+    """`response_match_score 13`, for each metric, the one that noticed most changes first."""
+    sums: Counter[str] = Counter()
+    for kind in report.kinds:
+        sums.update(kind.noticed_by)
+    yield from (f"{visible(name)} {show_number(number)}" for name, number in sums.most_common())
+
+
+def not_judged(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
+    """Reasons why judges gave no verdict, each with the changes."""
+    changes: dict[str, list[str]] = {}
+    for kind in report.kinds:
+        for change in kind.not_judged:
+            changes.setdefault(change.reason, []).append(f"{gap_row(change).place} ({kind.kind})")
+    yield from changes.items()

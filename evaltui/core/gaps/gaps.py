@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from evaltui.core.gaps.answer_changes import is_english
+from evaltui.core.gaps.cells import Cell
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
+from evaltui.core.gaps.judged_changes import JudgedChange
 from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCase, Subject
+from evaltui.core.model.base_model import Dollars
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import scored_text
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import MetricResult, Status
+from evaltui.core.model.spending import Spending
 from evaltui.core.scoring import metric_results, status_of
 
 NOT_ENGLISH = "not English as far as known: not negated, renamed or with a promise"
@@ -51,6 +55,18 @@ class Gap:
         return CaseId(self.path, self.eval_id)
 
 
+@dataclass(frozen=True, slots=True)
+class NotJudged(Gap):
+    """A change that no computed metric noticed, and on which judges gave no verdict."""
+
+    reason: str
+
+    @classmethod
+    def of(cls, gap: Gap, reason: str) -> NotJudged:
+        sides = gap.before, gap.after
+        return cls(gap.eval_set_id, *gap.case, gap.turn, *sides, gap.metrics, gap.number, reason)
+
+
 @dataclass(slots=True)
 class KindOfChange:
     """The changes of a kind."""
@@ -58,8 +74,19 @@ class KindOfChange:
     kind: str
     subject: Subject
     changes: int = 0
+    """Changes with a verdict."""
     noticed: int = 0
+    noticed_by: dict[str, int] = field(default_factory=dict)
+    """Noticed changes by metric; several may notice one, but judges are asked only where no other did."""
     gaps: list[Gap] = field(default_factory=list)
+    not_judged: list[NotJudged] = field(default_factory=list)
+
+    def notice(self, *metrics: str) -> None:
+        """Counts a change that these metrics noticed."""
+        self.changes += 1
+        self.noticed += 1
+        for name in metrics:
+            self.noticed_by[name] = self.noticed_by.get(name, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +103,37 @@ class NotCounted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToJudge:
+    """The changes that a judge may still notice, and what asking takes."""
+
+    metrics: tuple[str, ...]
+    changes: int
+    calls: int
+    """Calls at most: a metric that notices a change ends the questions about it."""
+    models: tuple[str, ...]
+    usd: Dollars | None
+    """US dollars, by prices and an estimate of tokens; None where a price is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class GapReport:
     """The gaps of eval sets."""
 
     changes: int
+    """Changes with a verdict."""
     noticed: int
+    not_judged: int
+    """Changes on which judges gave no verdict: they count as neither."""
     kinds: tuple[KindOfChange, ...]
     """The kinds with most gaps first."""
     not_counted: tuple[NotCounted, ...]
     left_out_metrics: tuple[str, ...]
-    """Metrics of judges and of the user: they were not asked, and may notice more."""
+    """Metrics of judges that were not asked, and of the user: they may notice more."""
     coverage: tuple[CellCoverage, ...]
+    to_judge: ToJudge | None = None
+    """None where nothing is left to judge, or where that is unknown."""
+    spent: Spending | None = None
+    """Spending on judges; None where none was asked."""
 
     def by_subject(self) -> Mapping[Subject, tuple[int, int]]:
         """The number of noticed changes and of all, by subject, those that were changed."""
@@ -100,14 +147,31 @@ class GapReport:
         return {subject: (noticed, changes) for subject, (noticed, changes) in sums.items() if changes}
 
 
+class _Unjudged(NamedTuple):
+    """A change that no computed metric noticed, and that a judge may notice."""
+
+    kind: KindOfChange
+    gap: Gap
+    cells: frozenset[Cell]
+    left_to: tuple[str, ...]
+    """Metrics of the user that may notice it, where no computed metric looks at it."""
+
+
 class GapSearch:
     """Changes cases, one by one, and gathers what they do not notice."""
 
     def __init__(self, coverage: Coverage) -> None:
         self.coverage = coverage
+        self.unjudged: dict[CaseId, list[_Unjudged]] = {}
+        """The changes that a judge may notice, by case."""
+        self.spent: Spending | None = None
+        """Spending on judges so far; None before they are asked."""
         self._kinds: dict[str, KindOfChange] = {}
         self._not_counted: dict[NotCounted, None] = {}
         self._left_out: dict[str, None] = {}
+        self._judged: dict[str, None] = {}
+        # Cases without a computed metric.
+        self._only_judged: set[CaseId] = set()
 
     def skip(self, case: CaseId, eval_set_id: str, reason: str, turn: int | None = None) -> None:
         """Counts a case, or a turn from 0, as not changed."""
@@ -117,21 +181,23 @@ class GapSearch:
     async def add(self, case: CaseId, recorded: RecordedCase, most: int = MAX_PER_KIND) -> None:
         """Changes a conversation that passed and scores each change."""
         self._left_out |= dict.fromkeys(recorded.left_out_metrics)
+        self._judged |= dict.fromkeys(recorded.judged_metrics)
         if problem := await _problem(recorded):
             self.skip(case, recorded.expected.eval_set_id, problem)
             return
         self._name_unscored(case, recorded)
+        if not any(recorded.seen_by.values()):
+            self._only_judged.add(case)
         for number, mutant in enumerate(recorded.mutants(most)):
             names = recorded.seen_by[mutant.subject]
-            if not names and recorded.left_out_metrics:
-                why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
+            if not names and recorded.left_out_metrics and not recorded.judged_metrics:
+                why = _left_to(mutant.subject, recorded.left_out_metrics)
                 self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
                 continue
             await self._score(case, recorded, mutant, number)
 
     async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
         kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
-        kind.changes += 1
         names = recorded.seen_by[mutant.subject]
         results = (
             await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
@@ -139,13 +205,45 @@ class GapSearch:
             else []
         )
         if results and status_of(results, recorded.expected) is not Status.PASSED:
-            kind.noticed += 1
+            kind.notice(*(item.name for item in results if item.status is Status.FAILED))
             self.coverage.noticed.update(set(mutant.cells))
             return
-        scores = tuple(MetricScore(result.name, result.score, result.threshold) for result in results)
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
-        kind.gaps.append(Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, number))
+        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, _scores(results), number)
+        if recorded.judged_metrics:
+            left_to = () if names else tuple(recorded.left_out_metrics)
+            item = _Unjudged(kind, gap, frozenset(mutant.cells), left_to)
+            self.unjudged.setdefault(case, []).append(item)
+        else:
+            kind.changes += 1
+            kind.gaps.append(gap)
+
+    def mutants_to_judge(self, recorded: RecordedCase, case: CaseId) -> Iterator[Mutant]:
+        """The `unjudged` changes of a case, made again, in their order."""
+        numbers = {item.gap.number for item in self.unjudged[case]}
+        return (mutant for number, mutant in enumerate(recorded.mutants()) if number in numbers)
+
+    @property
+    def judged_metrics(self) -> tuple[str, ...]:
+        """Names of the metrics of judges."""
+        return tuple(self._judged)
+
+    def judge(self, case: CaseId, verdicts: Sequence[JudgedChange]) -> None:
+        """Counts the `unjudged` changes of a case with their verdicts."""
+        for item, verdict in zip(self.unjudged.pop(case), verdicts, strict=True):
+            kind, gap = item.kind, item.gap
+            if verdict.noticed_by:
+                kind.notice(verdict.noticed_by)
+                self.coverage.noticed.update(item.cells)
+            elif verdict.reason:
+                kind.not_judged.append(NotJudged.of(gap, verdict.reason))
+            elif item.left_to:
+                turn = None if gap.turn is None else gap.turn - 1
+                self.skip(case, gap.eval_set_id, _left_to(kind.subject, item.left_to), turn)
+            else:
+                kind.changes += 1
+                kind.gaps.append(replace(gap, metrics=(*gap.metrics, *_scores(verdict.results))))
 
     def _name_unscored(self, case: CaseId, recorded: RecordedCase) -> None:
         subjects: tuple[Subject, ...] = ("calls", "answers")
@@ -160,16 +258,41 @@ class GapSearch:
 
     def report(self) -> GapReport:
         """The report on all cases so far, which a search that goes on leaves as it is."""
-        kinds = [replace(kind, gaps=[*kind.gaps]) for kind in self._kinds.values()]
-        kinds.sort(key=lambda kind: -len(kind.gaps))
+        by_name = {
+            name: replace(kind, gaps=[*kind.gaps], not_judged=[*kind.not_judged])
+            for name, kind in self._kinds.items()
+        }
+        not_counted = dict(self._not_counted)
+        for item in (item for items in self.unjudged.values() for item in items):
+            kind, gap = by_name[item.kind.kind], item.gap
+            if gap.metrics:
+                kind.changes += 1
+                kind.gaps.append(gap)
+            else:
+                turn, subject = (None, "") if gap.case in self._only_judged else (gap.turn, kind.subject)
+                why = _left_to(subject, [*self._judged, *item.left_to])
+                not_counted[NotCounted(gap.eval_set_id, *gap.case, turn, why)] = None
+        kinds = sorted(by_name.values(), key=lambda kind: -len(kind.gaps))
         return GapReport(
             sum(kind.changes for kind in kinds),
             sum(kind.noticed for kind in kinds),
-            tuple(kinds),
-            tuple(self._not_counted),
-            tuple(self._left_out),
+            sum(len(kind.not_judged) for kind in kinds),
+            tuple(kind for kind in kinds if kind.changes or kind.not_judged),
+            tuple(not_counted),
+            (*(self._judged if self.spent is None else ()), *self._left_out),
             tuple(self.coverage.rows),
+            spent=self.spent,
         )
+
+
+def _scores(results: Iterable[MetricResult]) -> tuple[MetricScore, ...]:
+    return tuple(MetricScore(result.name, result.score, result.threshold) for result in results)
+
+
+def _left_to(subject: str, metrics: Iterable[str]) -> str:
+    """`answers: left to safety_v1`; without a subject for all changes of a case."""
+    of_subject = f"{subject}: " if subject else ""
+    return f"{of_subject}left to {', '.join(metrics)}"
 
 
 async def _problem(recorded: RecordedCase) -> str:
@@ -179,7 +302,7 @@ async def _problem(recorded: RecordedCase) -> str:
     names = frozenset[str]().union(*recorded.seen_by.values())
     if not names:
         left = ", ".join(recorded.left_out_metrics)
-        return f"left to {left}" if left else "no metric decides"
+        return "" if recorded.judged_metrics else f"left to {left}" if left else "no metric decides"
     results = await metric_results(
         recorded.expected, recorded.turns, final_state=recorded.final_state, only=names
     )

@@ -44,7 +44,7 @@ from evaltui.core.model.eval_set import (
     tool_responses,
 )
 from evaltui.core.model.renaming import TRANSFER
-from evaltui.core.scoring import FINAL_STATE, Expected, metric_input
+from evaltui.core.scoring import FINAL_STATE, Expected, decides_by_judge, metric_input
 from evaltui.text.values import show_value
 
 Subject = Literal["calls", "answers", "state", "agents"]
@@ -85,6 +85,8 @@ class RecordedCase:
     tools: Tools = field(default_factory=dict)
     agents: Sequence[str] = ()
     """All known agents."""
+    repeat: int = 0
+    """The repeat of the run that has the conversation, from 0."""
 
     @cached_property
     def metrics(self) -> Sequence[EvalMetric]:
@@ -92,9 +94,14 @@ class RecordedCase:
         return [metric for metric in self.expected.metrics if is_computed(metric)]
 
     @cached_property
+    def judged_metrics(self) -> Sequence[str]:
+        """Names of the metrics that decide by a judge."""
+        return [metric.metric_name for metric in self.expected.metrics if is_judged(metric)]
+
+    @cached_property
     def left_out_metrics(self) -> Sequence[str]:
-        """Names of the other metrics that decide: of judges and of the user."""
-        return [metric.metric_name for metric in self.expected.metrics if _needs_more(metric)]
+        """Names of the metrics that decide by the user's own function, in the agent's process."""
+        return [metric.metric_name for metric in self.expected.metrics if _needs_process(metric)]
 
     @cached_property
     def seen_by(self) -> Mapping[Subject, frozenset[str]]:
@@ -309,12 +316,14 @@ def _is_computed_by_name(name: str) -> bool:
     return info is not None and info.function is not None and info.gates and not info.lower_is_better
 
 
-def _needs_more(metric: EvalMetric) -> bool:
-    """Whether a metric decides and needs a model or the agent's process."""
-    if metric.custom_function_path is not None or metric.definition is not None:
-        return not metric.is_informational
-    info = METRICS.get(metric.metric_name)
-    return info is not None and info.judged is not None
+def is_judged(metric: EvalMetric) -> bool:
+    """Whether a metric decides by a judge that sees the conversation of a case."""
+    return decides_by_judge(metric) and not metric.is_informational
+
+
+def _needs_process(metric: EvalMetric) -> bool:
+    is_own = metric.custom_function_path is not None or metric.definition is not None
+    return is_own and not metric.is_informational and not decides_by_judge(metric)
 
 
 def _lists(turn: Invocation) -> IntermediateData:
