@@ -59,11 +59,11 @@ def _compared(report: GapReport, least: float) -> int:
     changes = report.changes + report.not_judged
     rate, most = report.noticed / changes, (report.noticed + report.not_judged) / changes
     if most < least:
-        write_stderr(f"evaltui gaps: {show_rate(most)} noticed, below --fail-under {least:g}")
+        at_most = "at most " if report.not_judged else ""
+        _note(f"{at_most}{show_rate(most)} noticed, below --fail-under {least:g}")
         return SOME_FAILED
     if rate < least:
-        not_judged = counted(report.not_judged, "change")
-        write_stderr(f"evaltui gaps: --fail-under {least:g} is not decided: {not_judged} not judged")
+        _note(f"--fail-under {least:g} is not decided: {counted(report.not_judged, 'change')} not judged")
         return HAD_ERRORS
     return 0
 

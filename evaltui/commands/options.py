@@ -241,6 +241,13 @@ OPTIONS: tuple[Option, ...] = (
         "Limits and cost",
         "Show what the run would take by the last run of each case (console or json), and run nothing",
     ),
+    Option(
+        "--judges",
+        "gaps",
+        "Limits and cost",
+        "Ask the judges of the criteria about changes that no other metric noticed; without it, their number "
+        "and the price are shown",
+    ),
     # Variants
     Option(
         "--variant",
@@ -380,13 +387,6 @@ OPTIONS: tuple[Option, ...] = (
         "Format: otlp (traces) or dataset (EvaluationDataset of agents-cli) of a run; dataset, promptfoo or "
         "rows (messages of OpenAI as JSON lines; a table if FILE ends in .csv) of a set (default: otlp)",
         more={"choices": ("otlp", "dataset", "rows", "promptfoo"), "default": "otlp"},
-    ),
-    Option(
-        "--judges",
-        "gaps",
-        "Limits and cost",
-        "Ask the judges of the criteria about changes that no other metric noticed; without it, their number "
-        "and the price are shown",
     ),
     Option("--run", "gaps", "Reports", "Run to change (default: per case the newest that has it)", "RUN"),
     Option(

@@ -11,6 +11,7 @@ from evaltui.core.gaps.gaps import GapReport, KindOfChange
 from evaltui.reports.details import mark_words, plain_spans
 from evaltui.text.figures import UNKNOWN, counted, short_list, show_number
 from evaltui.text.lines import Line, cut, pad, wrap_behind
+from evaltui.text.values import cut as cut_text
 from evaltui.text.values import visible
 from evaltui.views.gaps import (
     coverage_rows,
@@ -28,6 +29,7 @@ from evaltui.views.gaps import (
 VERSION = 1
 _MAX_GAPS = 5
 _MAX_NAMES = 12
+_MAX_REASON = 160
 _GAPS = TypeAdapter(GapReport)
 _KIND = 26
 
@@ -74,7 +76,11 @@ def _by_reason(title: str, reasons: Sequence[tuple[str, Sequence[str]]], width: 
         yield []
         yield [(title, "bold")]
     for reason, places in reasons:
-        yield from wrap_behind([("  ", "")], plain_spans(f"{visible(reason)}: {short_list(places)}"), width)
+        yield from wrap_behind(
+            [("  ", "")],
+            plain_spans(f"{cut_text(visible(reason), _MAX_REASON)}: {short_list(places)}"),
+            width,
+        )
 
 
 def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:

@@ -135,10 +135,10 @@ def in_words(to_judge: ToJudge) -> str:
     models = f" of {visible(short_list(to_judge.models))}" if to_judge.models else ""
     cost = "price unknown" if to_judge.usd is None else f"about {show_money(to_judge.usd)}"
     calls = counted(to_judge.calls, "model call")
-    asked = (
+    price = (
         f"at most {calls}{models}, {cost}" if to_judge.calls else "no model call, all answers are recorded"
     )
-    return f"{counted(to_judge.changes, 'change')}: {asked}"
+    return f"{counted(to_judge.changes, 'change')}: {price}"
 
 
 def judges_in_words(report: GapReport) -> str:
