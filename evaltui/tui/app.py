@@ -67,6 +67,7 @@ for _name in (
     "action_quit",
     "action_runs",
     "action_matrix",
+    "action_gaps",
     "action_sessions",
     "action_preflight",
     "action_run_repeatedly",

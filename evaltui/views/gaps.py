@@ -70,13 +70,18 @@ def still_gives(kind: KindOfChange) -> str:
 class CoverageRow(NamedTuple):
     """The cells of a kind: how many there are, and how many at each level."""
 
-    title: str
+    kind: CellKind
     cells: int
     reached: int
     expected: int | None
     """None for cells that no case names."""
     noticed: int | None
     """None for cells that are not changed."""
+
+    @property
+    def title(self) -> str:
+        """`tools`"""
+        return f"{self.kind}s"
 
 
 def coverage_rows(report: GapReport) -> Iterator[CoverageRow]:
@@ -85,7 +90,7 @@ def coverage_rows(report: GapReport) -> Iterator[CoverageRow]:
         cells = [cell for cell in report.coverage if cell.kind == kind]
         if cells:
             yield CoverageRow(
-                f"{kind}s",
+                kind,
                 len(cells),
                 sum(cell.reached > 0 for cell in cells),
                 _above_zero(cell.expected for cell in cells),
@@ -103,13 +108,14 @@ def uncovered(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
     named: most tools have none."""
     unreached = [cell for cell in report.coverage if not cell.reached and cell.kind != "tool error"]
     if unreached:
-        yield "never reached", [_cell(cell.kind, cell.name) for cell in unreached]
+        yield "never reached", [cell_name(cell.kind, cell.name) for cell in unreached]
     unexpected = [cell for cell in report.coverage if cell.reached and cell.expected == 0]
     if unexpected:
-        yield "reached, not expected", [_cell(cell.kind, cell.name) for cell in unexpected]
+        yield "reached, not expected", [cell_name(cell.kind, cell.name) for cell in unexpected]
 
 
-def _cell(kind: CellKind, name: str) -> str:
+def cell_name(kind: CellKind, name: str) -> str:
+    """`tool set_light`, `set_light.on true`, `transfer to heating`"""
     words = {"argument": "", "value": "", "transfer": "transfer to "}.get(kind, f"{kind} ")
     return f"{words}{visible(name)}"
 

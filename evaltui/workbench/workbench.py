@@ -110,7 +110,10 @@ class Workbench:
         """The gaps of eval sets, created late because the first frame does not need them."""
         from evaltui.workbench.gaps.search import Gaps
 
-        return Gaps(self.agent, self.sets, lambda: self.runs_now, self.messages)
+        def runs_now() -> object:
+            return None if self.is_running else self.runs_now
+
+        return Gaps(self.agent, self.sets, self.navigation, runs_now, self.messages)
 
     @property
     def is_listening(self) -> bool:

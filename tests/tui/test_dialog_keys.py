@@ -65,7 +65,7 @@ WAYS = {
     "rename": Way(PromptScreen, ("f2",), ("x",)),
     "new set": Way(PromptScreen, ("O",), compared="never"),
     "new set without a name": Way(PromptScreen, ("O",)),
-    "convert": Way(ConvertScreen, ("end", "M"), compared="never"),
+    "convert": Way(ConvertScreen, ("end", "i"), compared="never"),
     "repeat": Way(RepeatScreen, ("asterisk",), ("2",), "thoroughly"),
     "repeat for nothing": Way(RepeatScreen, ("asterisk",), ("x",)),
     "save as case": Way(SaveCaseScreen, ("4", "ctrl+t"), ("n",)),

@@ -221,7 +221,7 @@ async def test_an_old_file_with_errors_says_what_to_mend(parrot):
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
         await at(app, pilot, "older")
-        await pilot.press("M")
+        await pilot.press("i")
         await until(pilot, lambda: "Fix these problems before" in screen_text(app))
         assert "write file" not in screen_text(app)
         await pilot.press("enter", "down", "escape")

@@ -62,14 +62,38 @@ async def test_every_gap_gives_its_change_back(desk, bench):
 async def test_cells_know_the_cases_that_reach_them_once_each(desk, bench):
     await run(bench, 3)
     await search(bench)
-    assert [case.eval_id for case in bench.gaps.reaching(("tool", "find_orders"))] == ["finds"]
+    bench.gaps.show_cases(("tool", "find_orders"))
+    filtered = bench.navigation.filtered
+    assert filtered.text == 'reaches:"tool find_orders"'
+    assert filtered.matching == {"orders.evalset.json": [0]}
     assert {cell.reached for cell in bench.gaps.report.coverage if cell.name == "find_orders"} == {1}
+
+
+@pytest.mark.parametrize(
+    ("text", "cases"),
+    [
+        ("reaches:find_orders.limit", [0]),
+        ("-reaches:find_orders.*", [1]),
+        ("reaches:find_orders", []),
+        ("hi reaches:*", []),
+    ],
+)
+async def test_the_filter_knows_cells_after_a_search(bench, text, cases):
+    bench.navigation.set_filter(text)
+    assert bench.navigation.filtered.problem == "reaches: needs a search for gaps   M"
+    await run(bench)
+    await search(bench)
+    assert bench.navigation.filtered.problem is None
+    assert bench.navigation.filtered.matching.get("orders.evalset.json", []) == cases
 
 
 async def test_without_a_run_the_remedy_is_told(desk, bench):
     await search(bench)
     assert bench.gaps.report is None
     assert bench.gaps.problem == "orders.evalset.json: no result in the last 20 runs   r  Run"
+    await run(bench)
+    await waiting.until(lambda: bench.gaps.report)
+    assert not bench.gaps.problem
 
 
 async def test_unsaved_edits_make_a_search_stale_and_are_searched(desk, bench):
@@ -92,7 +116,7 @@ async def test_another_run_makes_a_search_stale(desk, bench):
     await run(bench)
     await search(bench)
     await run(bench)
-    assert bench.gaps.stale == "another run was started or finished"
+    assert bench.gaps.stale == "another run has finished"
 
 
 async def test_a_search_again_ends_the_one_before(desk, bench):

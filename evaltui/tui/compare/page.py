@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind
@@ -242,22 +242,32 @@ def _write_turns(
         if not heads:
             heads = True
             write_heads(page, ("base", titles[0]), ("candidate", titles[1]))
-        write_calls(page, turn.result, number, folding)
-        if turn.result.calls:
-            page.blank()
-        op = "" if turn.says_the_same else "changed"
-        if (response := response_row(turn.result, number, op)) is not None:
-            write_text(page, response)
-    for number, (path, before, after) in enumerate(both.state):
+        write_turn(page, turn, number, folding)
+    write_state(page, both.state)
+    if both.turns and all(turn.is_equal for turn in both.turns) and not both.state:
+        page.blank()
+        both_sides = "Both runs" if both.repeats == ("", "") else "These repeats"
+        page.row(("= ", "muted"), (f"{both_sides} made the same calls and gave the same responses", "muted"))
+
+
+def write_turn(page: Page, turn: TurnOfBoth, number: int, folding: Folding) -> None:
+    """Writes the calls and the response of a turn, from 0."""
+    write_calls(page, turn.result, number, folding)
+    if turn.result.calls:
+        page.blank()
+    op = "" if turn.says_the_same else "changed"
+    if (response := response_row(turn.result, number, op)) is not None:
+        write_text(page, response)
+
+
+def write_state(page: Page, state: Iterable[tuple[str, str, str]]) -> None:
+    """Writes the differences of a final state: their paths, and both values as JSON."""
+    for number, (path, before, after) in enumerate(state):
         if not number:
             page.blank()
         label = "Final state  " if not number else " " * len("Final state  ")
         change: Line = [(before, JSON), (" → ", "muted"), (after, JSON)]
         page.row((label, "bold"), ("≠ ", "error"), (f"{visible(path)}  ", "key"), *change)
-    if both.turns and all(turn.is_equal for turn in both.turns) and not both.state:
-        page.blank()
-        both_sides = "Both runs" if both.repeats == ("", "") else "These repeats"
-        page.row(("= ", "muted"), (f"{both_sides} made the same calls and gave the same responses", "muted"))
 
 
 def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, usual: bool) -> bool:

@@ -23,7 +23,7 @@ from evaltui.workbench.workbench import Workbench
 
 # From here on there are rows for all of a plot, and between blocks.
 _TALL_SCREEN = 32
-RUNS, COMPARE, SESSIONS, MATRIX = "runs", "compare", "sessions", "matrix"
+RUNS, COMPARE, SESSIONS, MATRIX, GAPS = "runs", "compare", "sessions", "matrix", "gaps"
 TRAJECTORIES = "trajectories"
 _TABS = ((RUNS, "H", "Runs"), (COMPARE, "=", "Compare"))
 

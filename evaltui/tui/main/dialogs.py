@@ -38,6 +38,7 @@ from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, PickRunScree
 from evaltui.tui.dialogs.prompt import PromptScreen, RepeatScreen, dialog_name
 from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
 from evaltui.tui.exchange import open_source as open_in_editor
+from evaltui.tui.gaps.screen import GapsScreen
 from evaltui.tui.main.screen import MainScreen
 from evaltui.tui.matrix.screen import MatrixScreen
 from evaltui.tui.pane import Beside, Pane
@@ -213,6 +214,17 @@ def action_runs(screen: MainScreen) -> None:
 
 def action_matrix(screen: MainScreen) -> None:
     ask(screen, MatrixScreen(screen.workbench), partial(_show_target, screen))
+
+
+def action_gaps(screen: MainScreen) -> None:
+    """Shows the gaps of the selected set, else of all sets."""
+    sets = screen.workbench.sets
+    selected = sets.by_case_path(screen.workbench.navigation.selection.path)
+    paths = [eval_set.path for eval_set in ([selected] if selected else sets.listed) if eval_set.cases]
+    if not paths:
+        screen.workbench.say("No cases in this set")
+        return
+    ask(screen, GapsScreen(screen.workbench, paths), lambda _: screen.go_to("cases"))
 
 
 def action_sessions(screen: MainScreen) -> None:

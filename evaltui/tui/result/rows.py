@@ -297,7 +297,7 @@ def _write_beside(page: Page, row: Row) -> None:
         by: Line = [(_author_text(row), "muted")] if row.label else []
         sides = ([part for part in parts if part[0] != other] for other in ("added", "removed"))
         left, right = (
-            wrap([*by, *_mark_words(page, texts, "exp-hi")], width)
+            wrap([*by, *mark_words(texts, "exp-hi", marks=page.marks)], width)
             for texts, width in zip(sides, (room, room_right), strict=True)
         )
     else:
@@ -316,7 +316,8 @@ def _write_below(page: Page, row: Row) -> None:
     room = page.width - MARGIN - 2
     if not row.instead and (parts := common_words(row.expected, row.actual)):
         by: Line = [(_author_text(row), "muted")] if row.label else []
-        lines = wrap([*by, *_mark_words(page, parts, "exp-hi strike")], room - note_width(row.note))
+        words = mark_words(parts, "exp-hi strike", marks=page.marks)
+        lines = wrap([*by, *words], room - note_width(row.note))
         for number, line in enumerate(lines):
             op, note = (row.op, row.note) if number == 0 else ("", "")
             write_sides(page, Sides(op, None, line, note))
@@ -336,17 +337,17 @@ def prose(text: str, room: int) -> list[Line]:
     return markdown_lines(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
 
 
-def _mark_words(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> list[Span]:
-    """The words of one text, or of both where all parts are passed; changed words are tinted, or in marks.
+def mark_words(parts: Sequence[tuple[WordOp, str]], removed: str, *, marks: bool) -> list[Span]:
+    """The words of one text, or of both where all parts are passed; changed words are tinted, or in `marks`.
 
     Texts with several lines have the colours of Markdown.
     """
     # Marks could not be read with a line through them.
-    roles = {"same": "", "removed": "exp-hi" if page.marks else removed, "added": "act-hi"}
+    roles = {"same": "", "removed": "exp-hi" if marks else removed, "added": "act-hi"}
     spans: list[Span] = []
     touching = False
     for op, text in parts:
-        start, end, _ = MARKS[op] if page.marks else ("", "", "")
+        start, end, _ = MARKS[op] if marks else ("", "", "")
         only = text.strip() or text
         before, _, after = text.partition(only)
         # In the texts they touch; for the eye they are two words.

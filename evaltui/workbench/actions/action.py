@@ -59,6 +59,7 @@ class Scope(StrEnum):
     SESSIONS = "in the list of sessions", "traces"
     COMPARISON = "in a comparison", "results"
     MATRIX = "in a matrix", "variants"
+    GAPS = "in the gaps", "results"
 
     @property
     def label(self) -> str:
@@ -74,7 +75,7 @@ def chain_of(scope: Scope) -> tuple[Scope, ...]:
 FOCUS_CHAINS = tuple(chain_of(scope) for scope in Scope if scope is not Scope.MAIN)
 _LISTS = (
     "cases start case result trace console recent_runs chat inspector details chooser runs sessions "
-    "comparison matrix"
+    "comparison matrix gaps"
 )
 
 

@@ -130,7 +130,7 @@ EDIT: tuple[Action, ...] = (
     Action("paste_case", "Paste case", "P", "cases",
         "Paste below this case, or at the end of a set", _cannot_paste,
         do=lambda bench: _set_editing().paste(bench.editing), rank=40, footer="paste", acts=True),
-    Action("convert", "Convert format…", "M", "cases",
+    Action("convert", "Convert format…", "i", "cases",
         "Preview a dataset or a file of an old format as an eval set, and write it to a new file",
         _cannot_convert, rank=20, footer="convert",
         acts=True),

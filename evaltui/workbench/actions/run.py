@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.text.keys import key_of
-from evaltui.workbench.actions.action import Action, refuse_until_read
+from evaltui.workbench.actions.action import Action, no_cases, refuse_until_read
 from evaltui.workbench.state import nothing_to_cancel
 from evaltui.workbench.workbench import Workbench
 
@@ -79,9 +79,9 @@ RUN: tuple[Action, ...] = (
         lambda bench: None if bench.navigation.is_narrowed or bench.outcomes.previous_run
         else "Nothing to clear",
         do=Workbench.step_back, rank=0, footer=_clear_word),
-    Action("run", "Run case", "r", "main",
-        "Run the marked cases, else the selected case or the selected set", _nothing_chosen, rank=10,
-        ranks={"result": 5, "case": 3, "trace": 4},
+    Action("run", "Run case", "r", "main gaps",
+        "Run the marked cases, else the selected case or the selected set; in the gaps their sets",
+        _nothing_chosen, rank=10, ranks={"result": 5, "case": 3, "trace": 4}, refusals={"gaps": _cannot_run},
         footer=lambda bench: "run marked" if bench.navigation.marking else "run", acts=True),
     Action("run_set", "Run set", "s", "main",
         "Run the set of the selected case", _no_case_selected, do=lambda bench: bench.runs.run_set(),
@@ -116,10 +116,11 @@ RUN: tuple[Action, ...] = (
         do=lambda bench: bench.navigation.select_failing(-1)),
     Action("group_failures", "Failures by reason…", "Q", "cases result",
         "List the failing cases in view by reason, and mark those of one reason", _nothing_fails),
-    Action("reload", "Reload", "f5", "main runs matrix",
-        "Read the eval sets, the runs or the matrix from disk again",
+    Action("reload", "Reload", "f5", "main runs matrix gaps",
+        "Read the eval sets, the runs or the matrix from disk again; in the gaps, search again",
         lambda bench: f"Run in progress ({key_of('cancel_run')} cancels)" if bench.runs.is_running else None,
-        refusals={"runs": None, "matrix": None}),
+        ranks={"gaps": 5}, refusals={"runs": None, "matrix": None, "gaps": None},
+        footer="reload"),
     Action("runs", "Open runs", "H", "main",
         "List earlier runs to open, compare, name or resume them", refuse_until_read, rank=70, footer="runs"),
     Action("compare", "Compare", "equals_sign", "runs recent_runs matrix",
@@ -133,6 +134,9 @@ RUN: tuple[Action, ...] = (
         "Compare the runs in the other direction", rank=20, footer="swap"),
     Action("matrix", "Open matrix", "V", "main",
         "Compare the variants of the agent, case by case, with pass rates and costs", refuse_until_read),
+    Action("gaps", "Show gaps", "M", "main",
+        "Show changes of results that the cases of the set would not notice, and what they cover",
+        lambda bench: refuse_until_read(bench) or no_cases(bench)),
     Action("run_more", "Run more repeats…", "r", "matrix",
         "Run the case more often in this variant, on a set all of its cases", rank=20,
         footer="more repeats", acts=True),

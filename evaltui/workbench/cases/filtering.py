@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.text.keys import key_of
 from evaltui.text.values import did_you_mean
 from evaltui.workbench.result.stored_results import ResultRef, RunResults, StoredResult
 
@@ -39,12 +40,15 @@ LANGUAGE: tuple[tuple[str, str], ...] = (
     ("tool:book_hotel", "an expected call of this tool"),
     ("set:orders", "this id of the eval set"),
     ("#smoke", "this tag; also tag:smoke"),
+    ('reaches:"tool set_light"', "result with this cell of the coverage of gaps"),
     ("score<0.8", "deciding score; also <= > >= ="),
     ("tool_trajectory<1", "score of this metric; a prefix of its name is enough"),
     ("-late -fail", "none of these"),
 )
 
-_FIELDS = ("id", "text", "tool", "set", "tag")
+_FIELDS = ("id", "text", "tool", "set", "tag", "reaches")
+# Fields that a term must match as a whole.
+_WHOLE = ("tag", "reaches")
 _FIELD_STARTS = frozenset(f"{name}:" for name in _FIELDS)
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -123,6 +127,9 @@ def _casefolded_texts(eval_set: EvalSetFile, field: str) -> list[tuple[str, ...]
 
 
 _Search = Callable[[str], object]
+Reaching = Callable[[_Search], Collection[CaseId]]
+"""The cases whose results have a cell of coverage with a matching name, which is in lower case and without
+quotes."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +197,7 @@ class Filter:
             if term["quoted"] is not None and not word:
                 if quoted := term["quoted"].casefold():
                     texts.append(
-                        _TextTerm(name, _equals(quoted) if name == "tag" else _contains(quoted), negated)
+                        _TextTerm(name, _equals(quoted) if name in _WHOLE else _contains(quoted), negated)
                     )
             elif not name and word.casefold() in _STATUSES:
                 statuses[negated].add(_STATUSES[word.casefold()])
@@ -204,7 +211,7 @@ class Filter:
                     sign = _COMPARE[compared["sign"]]
                     scores.append(_ScoreTerm(compared["name"].casefold(), sign, number, negated))
             else:
-                texts.append(_TextTerm(name, _pattern(word.casefold(), whole=name == "tag"), negated))
+                texts.append(_TextTerm(name, _pattern(word.casefold(), whole=name in _WHOLE), negated))
         included, excluded = frozenset(statuses[False]), frozenset(statuses[True])
         return cls(tuple(texts), tuple(scores), included, excluded, tuple(problems))
 
@@ -241,6 +248,7 @@ class Filtered:
         self.matching: dict[str, list[int]] = {}
         self._ids: dict[str, frozenset[str]] = {}
         self._sets: Sequence[EvalSetFile] = ()
+        self._reaching: Reaching | None = None
         # By the path of a set and the field.
         self._folded: dict[tuple[str, str], list[tuple[str, ...]]] = {}
 
@@ -258,6 +266,8 @@ class Filtered:
     @property
     def problem(self) -> str | None:
         """Why a part of the filter is ignored, as a sentence."""
+        if self._reaching is None and any(term.field == "reaches" for term in self.filter.texts):
+            return f"reaches: needs a search for gaps   {key_of('gaps')}"
         return next(iter(self.filter.problems), None)
 
     def update(
@@ -267,15 +277,17 @@ class Filtered:
         status: Callable[[CaseId], str],
         also: CaseId | None = None,
         scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]] = lambda cases: {},
+        reaching: Reaching | None = None,
     ) -> None:
-        """Filters again after a change of text, sets or outcomes.
+        """Filters again after a change of text, sets, outcomes or coverage, which is None before a search for
+        gaps.
 
         `also` stays although its outcome or score has changed. `scores` returns the scores of the cases that
         match the other terms.
         """
         self.text = text
         self.filter = Filter.parse(text)
-        self.matching, self._ids = {}, {}
+        self.matching, self._ids, self._reaching = {}, {}, reaching
         if sets is not self._sets or not self.filter:
             # The folded texts are as large as those of the cases: they are held only while they are searched.
             self._sets, self._folded = sets, {}
@@ -299,6 +311,9 @@ class Filtered:
         current = self.filter
         numbers = list(range(len(eval_set.cases)))
         for term in current.texts:
+            if term.field == "reaches":
+                numbers = [*self._reach(eval_set, term, numbers)]
+                continue
             texts = self._texts(eval_set, term.field)
             numbers = [number for number in numbers if term.matches(texts[number])]
         if not (current.statuses or current.not_statuses or current.scores):
@@ -313,6 +328,17 @@ class Filtered:
             for number, case in cases
             if case == also or all(term.holds(values.get(case, nothing)) for term in current.scores)
         ]
+
+    def _reach(self, eval_set: EvalSetFile, term: _TextTerm, numbers: Sequence[int]) -> Iterable[int]:
+        """Those of the cases, by their numbers, whose results have a cell."""
+        if self._reaching is None:
+            return numbers
+        cases, path = self._reaching(term.search), eval_set.case_path
+        return (
+            number
+            for number in numbers
+            if (CaseId(path, eval_set.cases[number].eval_id) in cases) is not term.negated
+        )
 
     def _has_status(self, outcome: str) -> bool:
         current = self.filter

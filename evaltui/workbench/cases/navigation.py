@@ -14,7 +14,7 @@ from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
 from evaltui.views.cause import actual_call_index, differences_of
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.cases.filtering import Filtered, Scores, scores_by_case
+from evaltui.workbench.cases.filtering import Filtered, Reaching, Scores, scores_by_case
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, SelectionChanged
 from evaltui.workbench.result.outcomes import Outcomes
@@ -148,6 +148,8 @@ class Navigation:
         question."""
         self.shows_equal_calls = False
         """Whether calls that are as expected are shown one by one; else many are one line."""
+        self.reaching: Reaching | None = None
+        """The cases that reach cells of coverage, by the last search for gaps; None before one."""
         self.toggled = frozenset[str]()
         """The parts of the result of the selected case that were folded or opened by the user."""
         self._sets = sets
@@ -288,11 +290,13 @@ class Navigation:
 
     def _filter(self, text: str, also: CaseId | None = None) -> None:
         self._filtered_from = self._filter_source()
-        self._filtered.update(text, self._sets.listed, self._outcomes.last_status, also, self._last_scores)
+        self._filtered.update(
+            text, self._sets.listed, self._outcomes.last_status, also, self._last_scores, self.reaching
+        )
 
     def _filter_source(self) -> object:
         """A value that changes when the filter may match other cases than before."""
-        return self._sets.listed, self._outcomes.version
+        return self._sets.listed, self._outcomes.version, self.reaching
 
     def _keeps(self, case: CaseId | None) -> bool:
         """Whether the filter shows a case; true without a filter."""

@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from evaltui.core.gaps.cells import Cell
+from evaltui.core.gaps.coverage import Coverage
 from evaltui.core.gaps.gaps import Gap, GapReport
 from evaltui.core.gaps.mutants import Mutant, RecordedCase
 from evaltui.core.model.case_id import CaseId
@@ -17,10 +19,13 @@ from evaltui.core.model.tool_schema import DeclaredTool
 from evaltui.runs.gaps import MAX_RUNS, GapsOfRuns, cases_in_runs
 from evaltui.text.figures import counted, short_list
 from evaltui.text.keys import key_of
+from evaltui.views.gaps import cell_name
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Progress, run_in_thread
+from evaltui.workbench.cases.navigation import Navigation
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import FilesChanged, GapsFound, Messages, ResultsChanged, RunProgressed
+from evaltui.workbench.runs.compared_runs import StateChanges, TurnOfBoth, state_changes, turn_of_both
 from evaltui.workbench.runs.running import EditedSets
 
 # Seconds between two reports of a search that goes on; the first comes sooner.
@@ -36,15 +41,33 @@ class ChangedConversation:
     recorded: RecordedCase
     mutant: Mutant
 
+    @property
+    def turn(self) -> TurnOfBoth | None:
+        """The changed turn beside the recorded one; None for a change of the final state."""
+        number = self.mutant.turn
+        if number is None:
+            return None
+        return turn_of_both(self.recorded.turns[number], self.mutant.turns[number])
+
+    @property
+    def state(self) -> StateChanges:
+        """The changes of the final state."""
+        return state_changes(self.recorded.final_state or {}, self.mutant.final_state or {})
+
 
 class Gaps:
     """The gaps of eval sets with their unsaved edits, by their last results.
 
-    `runs_now` is a value that changes when a run starts or ends.
+    `runs_now` is a value that changes when a run starts or ends; None while one is in progress.
     """
 
     def __init__(
-        self, agent: AgentState, sets: OpenSets, runs_now: Callable[[], object], messages: Messages
+        self,
+        agent: AgentState,
+        sets: OpenSets,
+        navigation: Navigation,
+        runs_now: Callable[[], object],
+        messages: Messages,
     ) -> None:
         self.paths: tuple[Path, ...] = ()
         """The searched sets."""
@@ -60,6 +83,7 @@ class Gaps:
         """The change after which the report is stale, as a clause; "" for none."""
         self._agent = agent
         self._sets = sets
+        self._navigation = navigation
         self._runs_now = runs_now
         self._messages = messages
         self._versions: tuple[object, ...] = ()
@@ -110,6 +134,8 @@ class Gaps:
             self.report, self.seconds = report, time.monotonic() - began
             if report is None:
                 self.problem = self._without_run()
+            elif self._searched is not None:
+                self._navigation.reaching = partial(_cases_with, self._searched.coverage)
         if self.problem:
             self.report = None
         self._task = None
@@ -150,13 +176,22 @@ class Gaps:
             pairs = zip(self.paths, self._versions_now(), self._versions, strict=True)
             names = [path.name for path, now, before in pairs if now != before]
             self.stale = f"{short_list(names)} or its config changed" if names else ""
-        elif self._runs_now() != self._runs:
-            self.stale = "another run was started or finished"
-        if self.stale:
+        elif (runs := self._runs_now()) is not None and runs != self._runs:
+            self.stale = "another run has finished"
+        if self.stale and self.problem:
+            self.search()
+        elif self.stale:
             self._messages.publish(GapsFound())
 
     def _versions_now(self) -> tuple[object, ...]:
         return tuple(self._sets.versions(path) for path in self.paths)
+
+    def cancel(self) -> None:
+        """Ends a search that goes on, and drops its gaps, or its problem."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._task is not None or self.problem:
+            self._task, self.paths, self.report, self.problem = None, (), None, ""
 
     # Gaps and cells
 
@@ -166,17 +201,29 @@ class Gaps:
         both = self._searched.changed(gap) if self._searched else None
         return ChangedConversation(gap, *both) if both else None
 
-    def reaching(self, cell: Cell) -> Sequence[CaseId]:
-        """The cases in whose results a cell is, as far as they were searched."""
-        return self._searched.coverage.reaching(cell) if self._searched else ()
-
     def declaration(self, tool: str) -> DeclaredTool | None:
         """A tool as the agent of the runs declares it."""
         return self._searched.coverage.tools.get(tool) if self._searched else None
 
+    def show_cases(self, cell: Cell) -> None:
+        """Filters the list of cases to those that reach a cell."""
+        self._navigation.set_filter(f'reaches:"{_typed(cell)}"')
+
     async def close(self) -> None:
         """Ends the search."""
         self._messages.unsubscribe(self._compare)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        task = self._task
+        self.cancel()
+        if task is not None:
+            await asyncio.wait([task])
+
+
+def _typed(cell: Cell) -> str:
+    """A cell as it is typed in the filter, where a quote ends a text."""
+    return cell_name(*cell).replace('"', "")
+
+
+def _cases_with(coverage: Coverage, search: Callable[[str], object]) -> set[CaseId]:
+    """The cases in whose results there is a cell with a matching name."""
+    cells = [cell for cell in coverage.reached if search(_typed(cell).casefold())]
+    return {case for cell in cells for case in coverage.reaching(cell)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from evaltui.core.compare.diff import diff_state, turn_result
 from evaltui.core.compare.explain import summary
@@ -30,6 +31,10 @@ from evaltui.workbench.state import deciding_repeat
 
 # Of what did not change there is the most, and the least to see.
 FOLDED_KINDS: frozenset[Kind] = frozenset({"unchanged", "not run"})
+
+
+StateChanges = tuple[tuple[str, str, str], ...]
+"""Differences of two session states: the path, and both values as JSON."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,8 @@ class Trajectories:
     turns: tuple[TurnOfBoth, ...]
     problems: tuple[str, str]
     """Why the turns of the base, and of the candidate, are missing; "" where they are not."""
-    state: tuple[tuple[str, str, str], ...] = ()
-    """The differences of the final session state: the path, and both values as JSON."""
+    state: StateChanges = ()
+    """The differences of the final session state."""
     repeats: tuple[str, str] = ("", "")
     """The repeat of the base and of the candidate: `repeat 2 of 3`; "" for a single one."""
 
@@ -113,16 +118,21 @@ def trajectories(compared: ComparedRuns, change: CaseChange) -> Trajectories:
     base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
     candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
     pairs = zip_longest(base.actual if base else (), candidate.actual if candidate else ())
-    turns = tuple(_turn(before, after) for before, after in pairs)
-    state: tuple[tuple[str, str, str], ...] = ()
+    turns = tuple(turn_of_both(before, after) for before, after in pairs)
+    state: StateChanges = ()
     if base and candidate and base.final_state is not None and candidate.final_state is not None:
-        before = {**dict.fromkeys(candidate.final_state), **base.final_state}
-        changes = diff_state(before, candidate.final_state)
-        state = tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in changes)
+        state = state_changes(base.final_state, candidate.final_state)
     return Trajectories(turns, (base_problem, problem), state, (base_number, number))
 
 
-def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
+def state_changes(base: Mapping[str, Any], candidate: Mapping[str, Any]) -> StateChanges:
+    """The differences of two final states."""
+    changes = diff_state({**dict.fromkeys(candidate), **base}, dict(candidate))
+    return tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in changes)
+
+
+def turn_of_both(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
+    """A turn in two conversations; None where one lacks it."""
     texts = [scored_text(turn.with_output, thoughts=False) if turn else None for turn in (before, after)]
     result = turn_result(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]

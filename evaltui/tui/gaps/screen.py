@@ -1,0 +1,350 @@
+"""The screen of gaps of eval sets: a list of them, and the current one below."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from textual import events, on
+from textual.widget import Widget
+
+from evaltui.core.gaps.cells import Cell
+from evaltui.core.gaps.gaps import Gap
+from evaltui.core.model.case_id import CaseId
+from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.text.figures import counted, short_list
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+from evaltui.tui.action_screen import bindings, start_work
+from evaltui.tui.dialogs.framed import GAPS, FramedScreen
+from evaltui.tui.gaps.page import Columns, headline_line, note_line, row_line, write_details
+from evaltui.tui.pane import PaneFrame, Tab
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
+from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.workbench.actions import Action, Scope
+from evaltui.workbench.gaps.rows import (
+    CellRow,
+    CellsRow,
+    ChangeRow,
+    CursorRow,
+    GapsRow,
+    GapsView,
+    Heading,
+    KindRow,
+    NoteRow,
+    ReasonRow,
+)
+from evaltui.workbench.gaps.search import ChangedConversation, Gaps
+from evaltui.workbench.messages import GapsFound
+from evaltui.workbench.workbench import Workbench
+
+# Lines of two columns can be as wide as the screen.
+_MAX_WIDTH = 240
+# Seconds. Who goes through the list looks at no change for longer than this: nothing is read meanwhile.
+_PAUSE_SECONDS = 0.15
+
+
+class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
+    """Kinds of changes, cells and reasons, with what is in open ones; the keys are those of the screen."""
+
+    def __init__(self, gaps: Gaps, view: GapsView, *, id: str) -> None:
+        super().__init__(id=id)
+        self._gaps = gaps
+        self._view = view
+        self._rows: list[GapsRow] = []
+        self._places: list[int] = []
+        """The rows that the cursor goes to."""
+        self._columns = Columns.of((), 0)
+
+    @property
+    def current(self) -> CursorRow | None:
+        row = self._rows[self.cursor] if self.cursor < len(self._rows) else None
+        return None if isinstance(row, Heading) else row
+
+    def show(self, key: object = None) -> None:
+        """Shows the rows of now; the cursor goes to the row with a key, else it stays with its row."""
+        current = self.current
+        key = key or (current.key if current else None)
+        report = self._gaps.report
+        self._rows = [] if report is None else self._view.rows(report, is_running=self._gaps.is_running)
+        self._columns = Columns.of(self._rows, self.line_width - 2)
+        keys = {
+            place: row.key
+            for place, row in enumerate(self._rows)
+            if row is not None and not isinstance(row, Heading)
+        }
+        self._places = [*keys]
+        near = min(keys, key=lambda place: abs(place - self.cursor), default=0)
+        self.cursor = next((place for place, other in keys.items() if other == key), near)
+        self.lines_changed(len(self._rows))
+        self._show_cursor()
+
+    def on_resize(self) -> None:
+        """Fits the columns again."""
+        self.show()
+
+    def move_to(self, number: int) -> None:
+        """Moves the cursor, skipping headings and empty lines."""
+        if not self._places:
+            return
+        if number < self.cursor:
+            number = max((place for place in self._places if place <= number), default=self._places[0])
+        else:
+            number = min((place for place in self._places if place >= number), default=self._places[-1])
+        super().move_to(number)
+        self._show_cursor()
+
+    def _show_cursor(self) -> None:
+        self.show_line(self.cursor)
+        if self.cursor in self._places[:1]:
+            # The first heading is seen with the first row.
+            self.show_line(0)
+
+    def step_into(self) -> None:
+        """Goes to the first row in an open one."""
+        self.move_to(self.cursor + 1)
+
+    def line(self, number: int) -> Line:
+        row = self._rows[number]
+        if row is None:
+            return []
+        return [self.marker(number), *row_line(row, self._columns, self.line_width - 2)]
+
+
+class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
+    """The gaps of eval sets; returns whether the list of cases was filtered to those of a cell."""
+
+    BINDINGS = bindings(Scope.GAPS)
+    SHOWS = (GapsFound,)
+    AUTO_FOCUS = "#gaps-rows"
+    tab, scope = GAPS, Scope.GAPS
+    tabs = ((GAPS, "M", "Gaps"),)
+
+    def __init__(self, workbench: Workbench, paths: Sequence[Path]) -> None:
+        """`paths` are the files of the sets."""
+        super().__init__(workbench)
+        self.gaps = workbench.gaps
+        self.view = GapsView()
+        self._paths = tuple(paths)
+        self._changed: tuple[Gap | None, ChangedConversation | str | None] = None, None
+
+    def parts(self) -> Iterator[Widget]:
+        yield DrawnLine(lambda width: [(" ", ""), *headline_line(self.gaps, width - 2)], id="gaps-headline")
+        yield DrawnLine(lambda width: [(" ", ""), *note_line(self.gaps)], id="gaps-note")
+        yield GapRows(self.gaps, self.view, id="gaps-rows")
+
+    def below(self) -> Iterator[Widget]:
+        yield PaneFrame(PageLines(self._write_details, widest=_MAX_WIDTH, id="gaps-details"), id="gaps-both")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        gaps = self.gaps
+        if gaps.paths != self._paths or gaps.stale or (gaps.report is None and not gaps.is_running):
+            gaps.search(self._paths)
+        self._show()
+
+    def on_unmount(self) -> None:
+        self.gaps.cancel()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self.draw_around)
+
+    # Drawing
+
+    def draw(self) -> None:
+        if self._draws_all:
+            self._show()
+        else:
+            self.draw_frame()
+
+    def _show(self) -> None:
+        """Shows the gaps of now; once all are found, the kind with most of them is opened."""
+        self.rows.show()
+        row = self.rows.current
+        if isinstance(row, KindRow) and self.view.is_closed and not self.gaps.is_running:
+            self.view.open(row)
+            self.rows.show()
+        self.set_class(bool(note_line(self.gaps)), "-noted")
+        self.set_class(self.rows.current is None, "-empty")
+        self.follow()
+
+    @on(CursorLines.Moved)
+    def follow(self) -> None:
+        """Reads the conversation of the current change."""
+        row = self.rows.current
+        if isinstance(row, ChangeRow) and self._changed[0] is not row.gap:
+            self._changed = row.gap, None
+            start_work(self, self._read_change, row.gap, group="change")
+        self.draw_around()
+
+    async def _read_change(self, gap: Gap) -> None:
+        await asyncio.sleep(_PAUSE_SECONDS)
+        if self._changed[0] is not gap:
+            return
+        changed: ChangedConversation | str | None
+        try:
+            changed = await asyncio.to_thread(self.gaps.changed, gap)
+        except (OSError, ValueError) as error:
+            changed = f"Run log unreadable: {error}"
+        if self._changed[0] is gap and self.is_here:
+            self._changed = gap, changed or "No longer in the run"
+            self.draw_around()
+
+    def draw_around(self) -> None:
+        self.details.write_page()
+        self.rows.refresh_changed()
+        self.draw_frame()
+
+    def draw_frame(self) -> None:
+        super().draw_frame()
+        row = self.rows.current
+        title = "Details"
+        if isinstance(row, ChangeRow):
+            title = row.kind.kind[0].upper() + row.kind.kind[1:]
+        elif isinstance(row, CellRow):
+            title = row.cell.kind.capitalize()
+        tab = Tab("details", "", title, None, active=True)
+        self.query_one("#gaps-both", PaneFrame).show((tab,), self._place(), focused=self.is_reading)
+
+    def _place(self) -> Line:
+        """The place of the current change: `lights › hello   turn 2`."""
+        row = self.rows.current
+        if not isinstance(row, ChangeRow):
+            return []
+        turn = "final state" if row.gap.turn is None else f"turn {row.gap.turn}"
+        name = visible(row.gap.eval_id)
+        return [(f"{visible(row.gap.eval_set_id)} › ", "muted"), (name, "bold"), (f"   {turn}", "muted")]
+
+    def _write_details(self, page: Page) -> None:
+        if (row := self.rows.current) is not None:
+            write_details(page, self.gaps, row, self._changed[1])
+
+    @property
+    def rows(self) -> GapRows:
+        return self.query_one(GapRows)
+
+    @property
+    def details(self) -> PageLines:
+        return self.query_one("#gaps-details", PageLines)
+
+    @property
+    def _sets(self) -> list[EvalSetFile]:
+        return [eval_set for eval_set in self.workbench.sets.listed if eval_set.path in self._paths]
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the details have the focus."""
+        return self.details.has_focus
+
+    def where(self) -> Line:
+        if self.is_reading and (place := self._place()):
+            return place
+        names = short_list([visible(eval_set.eval_set_id) for eval_set in self._sets])
+        report = self.gaps.report
+        kinds = [kind for kind in report.kinds if kind.gaps] if report else []
+        if not kinds:
+            return [(names, "muted")]
+        gaps = counted(sum(len(kind.gaps) for kind in kinds), "gap")
+        return [(names, "muted"), (f"   {gaps}", "bold"), (f"  {counted(len(kinds), 'kind')}", "muted")]
+
+    def other_tab(self) -> None:
+        """Does nothing: there is only one tab."""
+
+    # Actions
+
+    def refusal(self, action_id: str) -> str | None:
+        if reason := super().refusal(action_id):
+            return reason
+        row = self.rows.current
+        if action_id == "open" and isinstance(row, CellRow):
+            if self.gaps.is_running:
+                return "Search in progress"
+            return None if row.cell.reached else "No case reaches it"
+        if action_id in ("open", "unfold", "fold", "next_pane", "previous_pane") and row is None:
+            return "No gaps yet"
+        if action_id == "open" and (self.is_reading or isinstance(row, NoteRow)):
+            return "Nothing more to show"
+        return None
+
+    def footer_word(self, action: Action) -> str:
+        row = self.rows.current
+        if action.id == "reload":
+            return "search again"
+        if action.id == "open":
+            is_open = isinstance(row, KindRow | CellsRow | ReasonRow) and row.is_open
+            word = "show cases" if isinstance(row, CellRow) else "fold" if is_open else "open"
+            return "read" if isinstance(row, ChangeRow) else word
+        if action.id == "close" and self.is_reading:
+            return "back"
+        return super().footer_word(action)
+
+    @on(CursorLines.Opened)
+    def action_open(self) -> None:
+        row = self.rows.current
+        if self.refuse("open"):
+            return
+        match row:
+            case KindRow() | CellsRow() | ReasonRow():
+                self.action_fold() if row.is_open else self.action_unfold()
+            case ChangeRow():
+                self._read(on=True)
+            case CellRow():
+                self.gaps.show_cases(Cell(row.cell.kind, row.cell.name))
+                self.dismiss(True)
+
+    def action_unfold(self) -> None:
+        """Opens a row; goes into an open one; reads a change."""
+        match row := self.rows.current:
+            case KindRow() | CellsRow() | ReasonRow():
+                if row.is_open:
+                    self.rows.step_into()
+                else:
+                    self.view.open(row)
+                    self._show_at(row.key)
+            case ChangeRow():
+                self._read(on=True)
+
+    def action_fold(self) -> None:
+        """Leaves a change; closes the row, or the one that it is in."""
+        row = self.rows.current
+        if self.is_reading:
+            self._read(on=False)
+        elif row is not None and (key := getattr(row, "inside", row.key)) is not None:
+            self.view.close(key)
+            self._show_at(key)
+
+    def _show_at(self, key: object) -> None:
+        self.rows.show(key)
+        self.follow()
+
+    def _read(self, *, on: bool) -> None:
+        """Gives the focus to the details, and on a low screen all of it; or to the list."""
+        self.set_class(on, "-reading")
+        self.set_focus(self.details if on else self.rows)
+
+    def on_descendant_focus(self) -> None:
+        self.set_class(self.is_reading, "-reading")
+        self.draw_frame()
+
+    def action_step_pane(self, _: int) -> None:
+        """Moves to the details, or back to the list."""
+        self._read(on=not self.is_reading)
+
+    def action_reload(self) -> None:
+        """Searches again, with the edits and runs of now."""
+        self.gaps.search(self._paths)
+
+    def action_run(self) -> None:
+        """Runs the sets."""
+        sets = self._sets
+        cases = [CaseId(each.case_path, case.eval_id) for each in sets for case in each.cases]
+        title = sets[0].eval_set_id if len(sets) == 1 else counted(len(sets), "set")
+        self.workbench.runs.run_cases(title, cases)
+
+    def action_close(self) -> None:
+        if self.is_reading:
+            self._read(on=False)
+        else:
+            self.dismiss(None)
