@@ -30,6 +30,8 @@ from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.sets import FileSets, SetSource
 from evaltui.runs.store import RunStore
 
+NOT_DECLARED = "tools not declared: coverage has those that were called or expected"
+_ADK_FRAMEWORKS = ("adk", "adk_api")
 MAX_RUNS = 20
 """Runs that are searched for results."""
 
@@ -48,10 +50,21 @@ class CasesInRun:
         return f"run {self.file.number or self.file.id}"
 
     @cached_property
+    def tools(self) -> Sequence[DeclaredTool]:
+        """The tools that the agent declares."""
+        return declared_tools(self.file.agent)
+
+    @cached_property
     def agents(self) -> list[str]:
-        """The agent by its name, and those below it."""
-        agent = self.file.agent
-        return [str(name) for name in (agent.get("name"), *(agent.get("sub_agents") or ())) if name]
+        """The agent by its name, and those below it, without agents that are tools."""
+        agent, tools = self.file.agent, {tool.name for tool in self.tools}
+        names = (agent.get("name"), *(agent.get("sub_agents") or ()))
+        return [str(name) for name in names if name and name not in tools]
+
+    @property
+    def calls_transfers(self) -> bool:
+        """Whether a transfer to another agent is a call, as in google-adk."""
+        return self.file.agent.get("framework") in _ADK_FRAMEWORKS
 
 
 @dataclass(frozen=True)
@@ -129,11 +142,14 @@ class GapsOfRuns:
         """Reads what the agent of the runs declares. Raises what `RunFile` raises."""
         self.cases = cases
         self._secrets = secrets_of(agent_dir)
-        declared = {tool.name: tool for item in cases.in_runs for tool in declared_tools(item.file.agent)}
+        declared = {tool.name: tool for item in cases.in_runs for tool in item.tools}
         self._agents = tuple(dict.fromkeys(agent for item in cases.in_runs for agent in item.agents))
         called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
         self.coverage = Coverage({name: DeclaredTool(name) for name in called} | declared)
-        self.coverage.declare(declared.values(), self._agents)
+        transfers = dict.fromkeys(
+            agent for item in cases.in_runs if item.calls_transfers for agent in item.agents[1:]
+        )
+        self.coverage.declare(declared.values(), self._agents, transfers)
         self.search = GapSearch(self.coverage)
 
     async def find(self, after_case: Callable[[], object] = lambda: None) -> GapReport:
@@ -142,6 +158,9 @@ class GapsOfRuns:
             for case in item.plan.cases:
                 await self._add(item, case)
                 after_case()
+            if not item.tools and any(cell.kind == "tool" for cell in self.coverage.reached):
+                set_id = CaseId(item.plan.case_path, "")
+                self.search.skip(set_id, item.plan.eval_set_id, NOT_DECLARED)
         for case_id, eval_set_id in self.cases.without_run:
             self.search.skip(case_id, eval_set_id, "no result")
         return self.report()

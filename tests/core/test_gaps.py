@@ -194,6 +194,16 @@ def test_every_change_of_an_answer_is_another_text(text):
     assert all(mutant.before == text != mutant.after for mutant in case.mutants())
 
 
+@pytest.mark.parametrize("thoughts", ["score", "ignore"])
+def test_a_response_with_thoughts_is_changed_as_it_is_scored(thoughts):
+    said = turn([], "The light is on.")
+    said["final_response"]["parts"].insert(0, {"text": "It is dark.", "thought": True})
+    case = recorded([said], [said], ANSWER, {"thoughts": thoughts})
+    changes = {mutant.kind: mutant for mutant in case.mutants()}
+    assert {"answer emptied", "answer negated", "an invented promise"} <= changes.keys()
+    assert ("dark" in changes["answer negated"].before) == (thoughts == "score")
+
+
 def test_the_same_changes_are_chosen_each_time():
     calls = [("find", {"id": number}) for number in range(20)]
     case = recorded([turn(calls)], [turn(calls)], EXACT)

@@ -45,13 +45,14 @@ class Coverage:
     expected: Counter[Cell] = field(default_factory=Counter)
     noticed: Counter[Cell] = field(default_factory=Counter)
 
-    def declare(self, tools: Iterable[DeclaredTool], agents: Sequence[str]) -> None:
-        """Adds the cells of an agent's tools; `agents` are itself and those below."""
+    def declare(self, tools: Iterable[DeclaredTool], agents: Iterable[str], transfers: Iterable[str]) -> None:
+        """Adds the cells of an agent's tools; `agents` are itself and those below, `transfers` those to which
+        a call transfers."""
         for tool in tools:
             self.cells |= dict.fromkeys(tool_cells(tool))
         for agent in agents:
             self.cells[Cell("agent", agent)] = None
-        self.cells |= {Cell("transfer", agent): None for agent in agents[1:]}
+        self.cells |= {Cell("transfer", agent): None for agent in transfers}
 
     def add_expected(self, case: EvalCase, expected: Expected) -> None:
         """Counts what a case expects, and what its rules name."""

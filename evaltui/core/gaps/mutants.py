@@ -238,7 +238,7 @@ class RecordedCase:
         if not text.strip():
             return
         for change in answer_changes(text):
-            changed = _with_answer(turn, change.text)
+            changed = _with_answer(turn, change.text, score_thoughts=thoughts)
             if scored_text(changed, thoughts=thoughts) == change.text:
                 turns = self._with(number, changed)
                 yield Mutant(change.kind, "answers", number, text, change.text, turns, self.final_state)
@@ -251,7 +251,7 @@ class RecordedCase:
                 data = with_leaf(response.response, path, other)
                 others = [*responses]
                 others[place] = response.model_copy(update={"response": data})
-                changed = _with_answer(_with_responses(turn, others), changed_text)
+                changed = _with_answer(_with_responses(turn, others), changed_text, score_thoughts=thoughts)
                 turns = self._with(number, changed)
                 yield Mutant(TOOL_RESPONSE, "answers", number, text, changed_text, turns, self.final_state)
 
@@ -351,10 +351,11 @@ def _with_responses(turn: Invocation, responses: Sequence[FunctionResponse]) -> 
     return turn.model_copy(update={"intermediate_data": lists})
 
 
-def _with_answer(turn: Invocation, text: str) -> Invocation:
-    """The turn with another response; its thoughts stay."""
+def _with_answer(turn: Invocation, text: str, *, score_thoughts: bool) -> Invocation:
+    """The turn with another response. Thoughts that are not scored stay, but for those without a response,
+    where the text before them would be scored."""
     response = turn.final_response or Content(role="model")
-    thoughts = [part for part in response.parts or [] if part.thought]
+    thoughts = [part for part in response.parts or [] if part.thought and text and not score_thoughts]
     changed = response.model_copy(update={"parts": [*thoughts, Part(text=text)]})
     return turn.model_copy(update={"final_response": changed})
 
