@@ -43,6 +43,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
     tool_responses,
 )
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS
 from evaltui.core.model.renaming import TRANSFER
 from evaltui.core.scoring import FINAL_STATE, Expected, decides_by_judge, metric_input
 from evaltui.text.values import show_value
@@ -124,7 +125,7 @@ class RecordedCase:
 
     @cached_property
     def unscored(self) -> Mapping[Subject, Mapping[int, str]]:
-        """The turns that are not scored on purpose, from 0, by subject, each with the reason."""
+        """The turns that are not scored on purpose or not known, from 0, by subject, each with the reason."""
         inputs = metric_input(self.expected, EvalMetric(metric_name=""), self.turns)
         context = left_out_turns(inputs)
         answers = left_out_turns(inputs, compares="responses")
@@ -132,7 +133,19 @@ class RecordedCase:
             ruled = answers.keys() if rule.turn is None else {rule.turn}
             answers = {turn: why for turn, why in answers.items() if turn in context or turn not in ruled}
         calls = left_out_turns(inputs, checks_calls=True, compares="calls")
+        answers = {**self._unknown(ANSWERS, "response unknown"), **answers}
+        calls = {**self._unknown(CALLS, "calls unknown"), **calls}
+        if not self._compared:
+            calls = {**self._unknown(ARGUMENTS, "arguments of calls unknown"), **calls}
         return {"calls": calls, "answers": answers, "state": {}, "agents": context}
+
+    def _unknown(self, part: str, reason: str) -> Mapping[int, str]:
+        """The turns in which the agent, or a trace, does not report a part."""
+        return {
+            number: reason
+            for number, turn in enumerate(self.turns)
+            if part in turn.untold or (part == CALLS and turn.intermediate_data is None)
+        }
 
     # What counts as equal
 
