@@ -125,3 +125,15 @@ async def test_a_search_again_ends_the_one_before(desk, bench):
         bench.gaps.search([desk / "orders.evalset.json"])
     await search(bench)
     assert bench.gaps.progress.done == 2
+
+
+async def test_a_config_with_errors_is_the_problem_until_it_is_mended(desk, bench):
+    await run(bench)
+    write_test_config(desk, response_match_score="x")
+    await bench.open()
+    await search(bench)
+    assert bench.gaps.report is None
+    assert bench.gaps.problem.startswith("test_config.json:")
+    write_test_config(desk, response_match_score=0.8)
+    await bench.open()
+    await waiting.until(lambda: bench.gaps.report)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -27,7 +29,7 @@ from evaltui.text.values import visible, visible_block
 from evaltui.tui.compare.page import write_state, write_turn
 from evaltui.tui.result.rows import mark_words, write_heads
 from evaltui.tui.widgets.writer import Folding, Page, write_json
-from evaltui.views.gaps import CoverageRow, cell_name, gap_row, headline, still_gives
+from evaltui.views.gaps import CoverageRow, GapRow, cell_name, gap_row, headline
 from evaltui.workbench.gaps.rows import (
     CellRow,
     CellsRow,
@@ -122,7 +124,7 @@ def row_line(row: CursorRow | Heading, columns: Columns, width: int) -> Line:
                 (pad(row.kind.kind, columns.kinds), "bold"),
                 (f"{figures:>9}{_GAP}", ""),
             ]
-            return cut([*title, (still_gives(row.kind), "muted")], width)
+            return cut([*title, (row.scores, "muted")], width)
         case ChangeRow():
             return cut([("    ", ""), *_change_line(row.gap, width - 4)], width)
         case CellsRow():
@@ -147,9 +149,15 @@ def _heading_line(row: Heading, columns: Columns) -> Line:
     return [(pad(row.title, columns.names + 2), "bold"), (heads, "muted")]
 
 
+@lru_cache(maxsize=512)
+def _gap_row(gap: Gap) -> GapRow:
+    # Long texts take long to compare.
+    return gap_row(gap)
+
+
 def _change_line(gap: Gap, width: int) -> Line:
     """`set_bedroom turn 1   The bedroom is not set to 19 °C.`, with the changed words marked."""
-    row = gap_row(gap)
+    row = _gap_row(gap)
     place: Line = [(f"{row.place}{_GAP}", "muted")]
     if row.words:
         return [*place, *mark_words(row.words, "exp-hi strike", marks=ascii_only())]
@@ -176,8 +184,10 @@ def _cells_line(row: CellsRow, columns: Columns, width: int) -> Line:
 
 
 def _cell_line(cell: CellCoverage, columns: Columns, width: int) -> Line:
-    mark = ("✓ ", "success") if cell.reached and cell.noticed != 0 else ("○ ", "faint")
-    note = "never reached" if not cell.reached else "not expected" if cell.expected == 0 else ""
+    levels = zip(_LEVELS, (cell.reached, cell.expected, cell.noticed), strict=True)
+    lacking = next((level for level, count in levels if count == 0), "")
+    note = "never reached" if lacking == "reached" else f"not {lacking}" if lacking else ""
+    mark = ("○ ", "faint") if lacking else ("✓ ", "success")
     name = pad(visible(cell.name), columns.names - 2)
     figures = _counts(None, cell.reached, cell.expected, cell.noticed)
     line: Line = [("  ", ""), mark, (name, ""), (figures, "")]
@@ -192,7 +202,7 @@ def write_details(page: Page, gaps: Gaps, row: CursorRow, changed: ChangedConver
     it cannot be read, None while it is read."""
     match row:
         case KindRow():
-            page.text([(still_gives(row.kind), "")])
+            page.text([(row.scores, "")])
             page.blank()
             _write_names(page, "cases", _cases_of(row.kind.gaps))
         case ChangeRow():
@@ -220,11 +230,8 @@ def _sums_in_words(counts: CoverageRow) -> str:
 
 def _cases_of(gaps: Sequence[Gap]) -> list[str]:
     """The cases with gaps, each with their number: `thermostat:set_bedroom 2`."""
-    counts: dict[str, int] = {}
-    for gap in gaps:
-        name = visible(f"{gap.eval_set_id}:{gap.eval_id}")
-        counts[name] = counts.get(name, 0) + 1
-    return [f"{name} {count}" if count > 1 else name for name, count in counts.items()]
+    counts = Counter((gap.eval_set_id, gap.eval_id) for gap in gaps)
+    return [visible(f"{':'.join(case)}{f' {count}' if count > 1 else ''}") for case, count in counts.items()]
 
 
 def _write_names(page: Page, label: str, names: Sequence[str]) -> None:

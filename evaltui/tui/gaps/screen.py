@@ -128,10 +128,12 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         self.view = GapsView()
         self._paths = tuple(paths)
         self._changed: tuple[Gap | None, ChangedConversation | str | None] = None, None
+        self._was_opened = False
+        self._described: object = None
 
     def parts(self) -> Iterator[Widget]:
         yield DrawnLine(lambda width: [(" ", ""), *headline_line(self.gaps, width - 2)], id="gaps-headline")
-        yield DrawnLine(lambda width: [(" ", ""), *note_line(self.gaps)], id="gaps-note")
+        yield PageLines(self._write_note, can_focus=False, id="gaps-note")
         yield GapRows(self.gaps, self.view, id="gaps-rows")
 
     def below(self) -> Iterator[Widget]:
@@ -163,11 +165,15 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         """Shows the gaps of now; once all are found, the kind with most of them is opened."""
         self.rows.show()
         row = self.rows.current
-        if isinstance(row, KindRow) and self.view.is_closed and not self.gaps.is_running:
+        if isinstance(row, KindRow) and not self._was_opened and not self.gaps.is_running:
+            self._was_opened = True
             self.view.open(row)
             self.rows.show()
         self.set_class(bool(note_line(self.gaps)), "-noted")
-        self.set_class(self.rows.current is None, "-empty")
+        self.query_one("#gaps-note", PageLines).write_page()
+        self.set_class(row is None, "-empty")
+        if row is None and self.is_reading:
+            self._read(on=False)
         self.follow()
 
     @on(CursorLines.Moved)
@@ -177,6 +183,9 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         if isinstance(row, ChangeRow) and self._changed[0] is not row.gap:
             self._changed = row.gap, None
             start_work(self, self._read_change, row.gap, group="change")
+        if row is not None and row.key != self._described:
+            self._described = row.key
+            self.details.scroll_home(animate=False)
         self.draw_around()
 
     async def _read_change(self, gap: Gap) -> None:
@@ -216,6 +225,9 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         turn = "final state" if row.gap.turn is None else f"turn {row.gap.turn}"
         name = visible(row.gap.eval_id)
         return [(f"{visible(row.gap.eval_set_id)} › ", "muted"), (name, "bold"), (f"   {turn}", "muted")]
+
+    def _write_note(self, page: Page) -> None:
+        page.text(note_line(self.gaps))
 
     def _write_details(self, page: Page) -> None:
         if (row := self.rows.current) is not None:

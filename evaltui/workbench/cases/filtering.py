@@ -330,7 +330,7 @@ class Filtered:
         ]
 
     def _reach(self, eval_set: EvalSetFile, term: _TextTerm, numbers: Sequence[int]) -> Iterable[int]:
-        """Those of the cases, by their numbers, whose results have a cell."""
+        """The cases whose results have a cell, by their numbers."""
         if self._reaching is None:
             return numbers
         cases, path = self._reaching(term.search), eval_set.case_path

@@ -8,10 +8,11 @@ from typing import NamedTuple
 from evaltui.core.gaps.coverage import CellCoverage
 from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange
 from evaltui.text.figures import counted, short_list
-from evaltui.views.gaps import CoverageRow, coverage_rows, not_counted
+from evaltui.views.gaps import CoverageRow, coverage_rows, not_counted, still_gives
 
 # Rows of a kind that are listed: nobody reads more.
 _MAX_ROWS = 500
+_GROWTH = 1.1
 
 
 class Heading(NamedTuple):
@@ -24,6 +25,8 @@ class KindRow(NamedTuple):
     """A kind of change that was not always noticed."""
 
     kind: KindOfChange
+    scores: str
+    """The scores that its changes still have."""
     is_open: bool
 
     @property
@@ -51,7 +54,7 @@ class CellsRow(NamedTuple):
 
     counts: CoverageRow
     cells: Sequence[CellCoverage]
-    """Those that no case reaches first."""
+    """Never reached cells first."""
     is_open: bool
 
     @property
@@ -110,11 +113,8 @@ class GapsView:
 
     def __init__(self) -> None:
         self._open: set[Hashable] = set()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether no row is open."""
-        return not self._open
+        # Of each kind, with the number of its changes at that time.
+        self._scores: dict[str, tuple[int, str]] = {}
 
     def open(self, row: GroupRow) -> None:
         self._open.add(row.key)
@@ -141,13 +141,22 @@ class GapsView:
         elif not missed:
             yield NoteRow("Nothing to change: no passing case with calls, responses or state", "warning")
         for kind in missed:
-            row = KindRow(kind, ("kind", kind.kind) in self._open)
+            scores = self._scores_of(kind, is_running=is_running)
+            row = KindRow(kind, scores, ("kind", kind.kind) in self._open)
             yield row
             if row.is_open:
                 yield from (ChangeRow(kind, gap) for gap in kind.gaps[:_MAX_ROWS])
                 yield from _more(len(kind.gaps), "change", row)
         if noticed := [kind.kind for kind in report.kinds if not kind.gaps]:
             yield NoteRow(f"Always noticed: {short_list(noticed, len(noticed))}")
+
+    def _scores_of(self, kind: KindOfChange, *, is_running: bool) -> str:
+        """The scores of a kind; during a search, only after a tenth more: there may be many changes."""
+        count, scores = self._scores.get(kind.kind, (0, ""))
+        if not is_running or not count <= len(kind.gaps) <= count * _GROWTH:
+            scores = still_gives(kind)
+            self._scores[kind.kind] = len(kind.gaps), scores
+        return scores
 
     def _coverage(self, report: GapReport) -> Iterator[GapsRow]:
         rows = list(coverage_rows(report))

@@ -127,7 +127,7 @@ class Gaps:
                 lambda: self._find(progress, lambda report: loop.call_soon_threadsafe(show, report)), progress
             )
         except EvalSetError as error:
-            self.problem = error.problems[0].located()
+            self.problem = error.problems[0].beside(self._agent.dir)
         except (OSError, ValueError) as error:
             self.problem = str(error)
         else:
