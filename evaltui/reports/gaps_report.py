@@ -11,6 +11,7 @@ from evaltui.core.gaps.gaps import GapReport, KindOfChange
 from evaltui.reports.details import mark_words, plain_spans
 from evaltui.text.figures import UNKNOWN, counted, short_list, show_number
 from evaltui.text.lines import Line, cut, pad, wrap_behind
+from evaltui.text.lines import cells as cells_in
 from evaltui.text.values import cut as cut_text
 from evaltui.text.values import visible
 from evaltui.views.gaps import (
@@ -51,8 +52,9 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
     if kinds:
         yield []
         yield [("NOT NOTICED", "bold")]
+    has_several = len({gap.path for kind in kinds for gap in kind.gaps}) > 1
     for kind in kinds:
-        yield from _kind(kind, width)
+        yield from _kind(kind, width, with_set=has_several)
     if complete := [kind.kind for kind in report.kinds if not kind.gaps and not kind.not_judged]:
         yield from _named("NOTICED", complete, width)
     if metrics := list(noticed_by(report)):
@@ -83,20 +85,32 @@ def _by_reason(title: str, reasons: Sequence[tuple[str, Sequence[str]]], width: 
         )
 
 
-def _kind(kind: KindOfChange, width: int) -> Iterator[Line]:
+def _kind(kind: KindOfChange, width: int, *, with_set: bool) -> Iterator[Line]:
     figures = f"{show_number(kind.noticed)}/{show_number(kind.changes)}"
     title: Line = [(f"  {pad(kind.kind, _KIND)}", "bold"), (f"{figures:>7}   ", "")]
     yield from wrap_behind(title, [(still_gives(kind), "muted")], width)
+    last = ""
     for gap in kind.gaps[:_MAX_GAPS]:
-        row = gap_row(gap)
+        row = gap_row(gap, with_set=with_set)
         sides = (
             mark_words(row.words)
             if row.words
             else plain_spans(f"{row.before or UNKNOWN} → {row.after or UNKNOWN}")
         )
-        yield cut([(f"    {row.place}  ", "muted"), *sides], width)
+        place: Line = [(f"    {row.place}  ", "muted")]
+        if cells_in(place) > width // 2:
+            if row.place != last:
+                yield [(f"    {_cut_start(row.place, width - 4)}", "muted")]
+            place = [("      ", "")]
+        last = row.place
+        yield cut([*place, *sides], width)
     if (more := len(kind.gaps) - _MAX_GAPS) > 0:
         yield [(f"    and {counted(more, 'more change')}; --report json=FILE has all", "muted")]
+
+
+def _cut_start(text: str, width: int) -> str:
+    """The end of a text that is too long: the turn is there."""
+    return text if cells_in([(text, "")]) <= width else f"…{text[1 - width :]}"
 
 
 def _coverage(report: GapReport, width: int) -> Iterator[Line]:

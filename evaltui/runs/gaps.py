@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
@@ -14,6 +15,7 @@ from evaltui.core.gaps.gaps import Gap, GapReport, GapSearch
 from evaltui.core.gaps.mutants import Mutant, RecordedCase, is_decided_again
 from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
+from evaltui.core.model.json_values import ABSENT, equal
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
@@ -56,8 +58,10 @@ class CasesInRun:
 
     @cached_property
     def agents(self) -> list[str]:
-        """The agent by its name, and those below it, without agents that are tools."""
-        agent, tools = self.file.agent, {tool.name for tool in self.tools}
+        """The agent by its name, and those below it; where transfers are no calls, without those that are
+        tools."""
+        agent = self.file.agent
+        tools = set() if self.calls_transfers else {tool.name for tool in self.tools}
         names = (agent.get("name"), *(agent.get("sub_agents") or ()))
         return [str(name) for name in names if name and name not in tools]
 
@@ -197,7 +201,7 @@ class GapsOfRuns:
         expected, row, repeats = self._results(item, case)
         self.coverage.add_expected(case, expected)
         for repeat in repeats:
-            self.coverage.add_actual(case_id, repeat.actual, repeat.final_state)
+            self.coverage.add_actual(case_id, repeat.actual, _changed_state(case, repeat.final_state))
         recorded = self._recorded(item, case, expected, row, repeats)
         if isinstance(recorded, str):
             self.search.skip(case_id, item.plan.eval_set_id, recorded)
@@ -238,6 +242,17 @@ class GapsOfRuns:
             return f"changed since {item.run}: run it again"
         turns = expected.scored_turns(_turns(item, row, place, repeat, expected))
         return RecordedCase(expected, turns, repeat.final_state, self.coverage.tools, self._agents, place)
+
+
+def _changed_state(case: EvalCase, final_state: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The keys of a final state that are expected, or have another value than at the start."""
+    initial = case.session_input.state if case.session_input else {}
+    expected = case.final_session_state or {}
+    return {
+        key: value
+        for key, value in (final_state or {}).items()
+        if key in expected or not equal(initial.get(key, ABSENT), value)
+    }
 
 
 def _expected_tools(plan: SetPlan) -> Iterator[str]:

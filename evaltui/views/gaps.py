@@ -36,11 +36,23 @@ class GapRow(NamedTuple):
     after: str
 
 
-def gap_row(gap: Gap) -> GapRow:
+def gap_row(gap: Gap, *, with_set: bool = True) -> GapRow:
+    """The row of a change; without its set where all are of one."""
     turn = "final state" if gap.turn is None else f"turn {gap.turn}"
-    place = visible(f"{gap.eval_set_id}:{gap.eval_id} {turn}")
+    of_set = f"{gap.eval_set_id}:" if with_set else ""
+    place = visible(f"{of_set}{gap.eval_id} {turn}")
     before, after = (text.replace("\n", " ") for text in (gap.before, gap.after))
+    if gap.subject != "answers":
+        return GapRow(place, (), before, _without_common_start(before, after))
     return GapRow(place, list(_near_changes(common_words(before, after))), before, after)
+
+
+def _without_common_start(before: str, after: str) -> str:
+    """A change of a call without its beginning: `"Oslo other"` of `find city "Oslo other"`."""
+    if after.startswith(f"{before} "):
+        return after[len(before) + 1 :]
+    tool, argument, *_ = (*before.split(" "), "", "")
+    return after.removeprefix(f"{tool} {argument} ")
 
 
 def _near_changes(words: Sequence[tuple[WordOp, str]]) -> Iterator[tuple[WordOp, str]]:
@@ -106,7 +118,13 @@ def _above_zero(counts: Iterable[int | None]) -> int | None:
 def uncovered(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
     """Cells that no case reaches, and those that no case expects, each with a title. Errors of tools are not
     named: most tools have none."""
-    unreached = [cell for cell in report.coverage if not cell.reached and cell.kind != "tool error"]
+    cells = [cell for cell in report.coverage if not cell.reached and cell.kind != "tool error"]
+    # The arguments of a tool that is not called are not either.
+    tools = tuple(f"{cell.name}." for cell in cells if cell.kind == "tool")
+    unreached = sorted(
+        (cell for cell in cells if cell.kind not in ("argument", "value") or not cell.name.startswith(tools)),
+        key=lambda cell: cell.kind != "tool",
+    )
     if unreached:
         yield "never reached", [cell_name(cell.kind, cell.name) for cell in unreached]
     unexpected = [cell for cell in report.coverage if cell.reached and cell.expected == 0]

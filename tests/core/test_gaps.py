@@ -194,6 +194,27 @@ def test_every_change_of_an_answer_is_another_text(text):
     assert all(mutant.before == text != mutant.after for mutant in case.mutants())
 
 
+@pytest.mark.parametrize(
+    ("text", "negated"),
+    [
+        ("How can I help you?", set()),
+        ("How can I help you? It is open.", {"How can I help you? It is not open."}),
+        ("It is open. Is it far?", {"It is not open. Is it far?"}),
+        ("It is not open. Is it far?", {"It is open. Is it far?"}),
+    ],
+)
+def test_a_statement_is_negated_and_a_question_is_not(text, negated):
+    case = recorded([turn([], text)], [turn([], text)], ANSWER)
+    assert {mutant.after for mutant in case.mutants() if mutant.kind == "answer negated"} == negated
+
+
+def test_words_in_capitals_are_no_names():
+    text = "The order of Ada with ID 7 is FINISHED for you."
+    case = recorded([turn([], text)], [turn([], text)], ANSWER)
+    names = [mutant.after for mutant in case.mutants() if mutant.kind == "another name"]
+    assert names == [text.replace("Ada", "Avery")]
+
+
 @pytest.mark.parametrize("thoughts", ["score", "ignore"])
 def test_a_response_with_thoughts_is_changed_as_it_is_scored(thoughts):
     said = turn([], "The light is on.")

@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"(?<![\w.,:/])(?<!\w-)(?P<first>\d+)(?:[.,]\d+)*(?![\w:/-]
 _DATE = re.compile(r"(?<![\w-])\d{4}-\d\d-(?P<last>\d\d)(?![\w-])")
 _TIME = re.compile(r"(?<![\w:])\d\d?:(?P<last>\d\d)(?![\w:])")
 _VERB = re.compile(r"\b(?:is|are|was|were|will|can|could|should|must|has|have|had)\b(?!n't)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 _NOT = re.compile(r"\bnot ", re.IGNORECASE)
 _ENGLISH = re.compile(
     r"\b(?:the|is|are|was|were|you|your|it|and|of|with|for|to|from|this|that|will|have|has|not|on|at|i)\b",
@@ -116,13 +117,21 @@ def _next(match: re.Match[str], group: str) -> str:
 
 
 def _negated(text: str) -> Iterator[str]:
+    """The first negation taken out, else the first statement negated; a question is none."""
     if match := _NOT.search(text):
         yield text[: match.start()] + text[match.end() :]
-    elif match := _VERB.search(text):
-        yield f"{text[: match.end()]} not{text[match.end() :]}"
+        return
+    for match in _VERB.finditer(text):
+        end = _SENTENCE_END.search(text, match.end())
+        if end is None or end[0] != "?":
+            yield f"{text[: match.end()]} not{text[match.end() :]}"
+            return
 
 
 def _renamed(text: str) -> Iterator[str]:
     for name in names_in(text):
+        # A word in capitals is stressed, or a status.
+        if name.isalpha() and name.isupper():
+            continue
         other = next(other for other in _NAMES if other not in name)
         yield text.replace(name, other, 1)

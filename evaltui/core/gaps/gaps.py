@@ -49,6 +49,8 @@ class Gap:
     """The metrics that look at it."""
     number: Annotated[int, Field(exclude=True)]
     """Its place among the mutants of its case, from 0; no report has it."""
+    subject: Annotated[Subject, Field(exclude=True)]
+    """The subject of its kind, with which reports have it."""
 
     @property
     def case(self) -> CaseId:
@@ -64,7 +66,7 @@ class NotJudged(Gap):
     @classmethod
     def of(cls, gap: Gap, reason: str) -> NotJudged:
         sides = gap.before, gap.after
-        return cls(gap.eval_set_id, *gap.case, gap.turn, *sides, gap.metrics, gap.number, reason)
+        return cls(gap.eval_set_id, *gap.case, gap.turn, *sides, gap.metrics, gap.number, gap.subject, reason)
 
 
 @dataclass(slots=True)
@@ -172,6 +174,8 @@ class GapSearch:
         self._judged: dict[str, None] = {}
         # Cases without a computed metric.
         self._only_judged: set[CaseId] = set()
+        # The places of judged cases among all, whose verdicts come in another order each time.
+        self._places: dict[CaseId, int] = {}
 
     def skip(self, case: CaseId, eval_set_id: str, reason: str, turn: int | None = None) -> None:
         """Counts a case, or a turn from 0, as not changed."""
@@ -210,8 +214,10 @@ class GapSearch:
             return
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
-        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, _scores(results), number)
+        sides, scores = (mutant.before, mutant.after), _scores(results)
+        gap = Gap(eval_set_id, *case, turn, *sides, scores, number, mutant.subject)
         if recorded.judged_metrics:
+            self._places.setdefault(case, len(self._places))
             left_to = () if names else tuple(recorded.left_out_metrics)
             item = _Unjudged(kind, gap, frozenset(mutant.cells), left_to)
             self.unjudged.setdefault(case, []).append(item)
@@ -272,6 +278,10 @@ class GapSearch:
                 turn, subject = (None, "") if gap.case in self._only_judged else (gap.turn, kind.subject)
                 why = _left_to(subject, [*self._judged, *item.left_to])
                 not_counted[NotCounted(gap.eval_set_id, *gap.case, turn, why)] = None
+        if self.spent is not None:
+            for kind in by_name.values():
+                for changes in (kind.gaps, kind.not_judged):
+                    changes.sort(key=lambda gap: (self._places.get(gap.case, -1), gap.number))
         kinds = sorted(by_name.values(), key=lambda kind: -len(kind.gaps))
         return GapReport(
             sum(kind.changes for kind in kinds),

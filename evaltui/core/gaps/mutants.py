@@ -256,11 +256,16 @@ class RecordedCase:
                 turns = self._with(number, changed)
                 yield Mutant(change.kind, "answers", number, text, change.text, turns, self.final_state)
         responses = tool_responses(turn.intermediate_data)
+        texts: set[str] = set()
         for place, response in enumerate(responses):
             for path, value in leaves(response.response or {}, ()):
                 if not is_number(value) or (follows := with_number(text, value)) is None:
                     continue
                 changed_text, other = follows
+                # The same number may be in several places of responses.
+                if changed_text in texts:
+                    continue
+                texts.add(changed_text)
                 data = with_leaf(response.response, path, other)
                 others = [*responses]
                 others[place] = response.model_copy(update={"response": data})
