@@ -38,7 +38,7 @@ MAX_RUNS = 20
 """Runs that are searched for results."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CasesInRun:
     """Cases of an eval set of now beside the run that has their results."""
 
@@ -146,6 +146,8 @@ class GapsOfRuns:
         """Reads what the agent of the runs declares. Raises what `RunFile` raises."""
         self.cases = cases
         self._secrets = secrets_of(agent_dir)
+        # Of some case of each item.
+        self._expected: dict[CasesInRun, Expected] = {}
         declared = {tool.name: tool for item in cases.in_runs for tool in item.tools}
         self._agents = tuple(dict.fromkeys(agent for item in cases.in_runs for agent in item.agents))
         called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
@@ -213,13 +215,15 @@ class GapsOfRuns:
     ) -> tuple[Expected, CaseInRun, Sequence[RepeatResult]]:
         """The expectation of a case, with secrets masked as in the run's file, and its results there."""
         plan, secrets = item.plan, self._secrets
-        expected = Expected(
-            plan.eval_set_id,
-            secrets.masked(case),
-            secrets.masked(plan.config),
-            item.file.header.settings.adk_verdicts,
-            config_name=plan.config_name,
-        )
+        if item not in self._expected:
+            self._expected[item] = Expected(
+                plan.eval_set_id,
+                case,
+                secrets.masked(plan.config),
+                item.file.header.settings.adk_verdicts,
+                config_name=plan.config_name,
+            )
+        expected = self._expected[item].of_case(secrets.masked(case))
         row = item.file.case(CaseId(plan.case_path, case.eval_id))
         assert row is not None
         return expected, row, item.file.results(row.number, secrets=secrets)

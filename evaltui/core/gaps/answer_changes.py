@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from evaltui.core.metrics.answer_rules import names_in, plain, with_other_units
@@ -52,6 +53,7 @@ class AnswerChange(NamedTuple):
     text: str
 
 
+@lru_cache(maxsize=64)
 def is_english(text: str) -> bool:
     """Whether a text has more English function words than those of other languages."""
     return len(_ENGLISH.findall(text)) > len(_OTHER.findall(text))
