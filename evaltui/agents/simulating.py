@@ -71,8 +71,7 @@ class Simulation:
 
     async def _message(self, history: list[str]) -> str:
         user = self.user
-        # A function takes no model options.
-        options = {} if ":" in user.model else user.options
+        options = user.options
         prompt = user.prompt(history)
         contents = [_content("user", prompt)]
         call = ModelCall(
@@ -91,7 +90,8 @@ class Simulation:
                 reply = await ask(
                     user.model,
                     prompt,
-                    options or None,
+                    # A function takes no model options.
+                    None if ":" in user.model else options or None,
                     self.agent_folder,
                     call.waits,
                     settings=_SETTINGS,

@@ -32,7 +32,7 @@ class Baseline:
 
     run: RunSummary
     note: str
-    """Which newer runs `last` skipped, and why; "" for none."""
+    """A remark on the run that `last` means, see `last_baseline`; "" for none."""
 
 
 def baseline_of(options: argparse.Namespace, later: LaterRun) -> Baseline | None:

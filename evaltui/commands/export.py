@@ -120,6 +120,7 @@ def _export_set(options: argparse.Namespace) -> int:
         raise UsageError(f"{path} is an EvaluationDataset; make an eval set of it with `evaltui migrate`")
     if read.format != "eval set":
         raise UsageError(f"{path} is of an old format; convert it with `evaltui migrate`")
+    _warn_of_secrets(options.agent_dir, path, read)
     if options.format == "rows":
         return _export_rows(options, path, read)
     if options.format == "promptfoo":
@@ -134,6 +135,17 @@ def _export_set(options: argparse.Namespace) -> int:
         raise UsageError(f"{path} has no case that a dataset can hold")
     count = _write_cases(options.output, iter(dataset[CASES]))
     return _written(options.output, f"{counted(count, 'case')} of {path}")
+
+
+def _warn_of_secrets(agent_dir: Path, path: Path, read: SetData) -> None:
+    """Warns of secrets in cases: unlike a run, a set is exported as it is."""
+    secrets = secrets_of(agent_dir)
+    cases = read.data[spelling_in(CASES, read.data)]
+    with_secrets = [str(field_of(case, "eval_id")) for case in cases if secrets.without(case) != case]
+    if with_secrets:
+        number = counted(len(with_secrets), "case has", "cases have")
+        warning = f"{path}: {number} secrets, which are exported as they are: {short_list(with_secrets)}"
+        write_stderr(f"evaltui export: {visible(warning)}. Remove them before you share the file")
 
 
 def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:

@@ -15,8 +15,10 @@ from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.documents.json_text import lines_of, parse, text_or_problem
 from evaltui.exchange.imported import Json, NotTaken, UnusableSourceError
 from evaltui.text.figures import counted
-from evaltui.text.values import value_in_words
+from evaltui.text.values import unguarded_cell, value_in_words
 
+COLUMNS = ("id", "user", "calls", "expected", "tags")
+"""The columns of a table that evaltui writes."""
 CSV_SUFFIXES = (".csv", ".tsv")
 _DELIMITERS = ",;\t"
 _LONGEST_CELL = 1 << 30
@@ -129,6 +131,9 @@ def _of_reader(path: Path, reader: Any) -> Rows:
         if any(map(str.strip, cells[len(header) :])):
             reason = f"the row has {counted(len(cells), 'cell')}, the header {len(header)}"
             rows.not_taken.append(NotTaken(source, (f"cell {len(header) + 1}",), reason))
+        if header == list(COLUMNS):
+            # In other tables an apostrophe may belong to the text.
+            cells = [unguarded_cell(cell) for cell in cells]
         values = dict(zip(header, cells, strict=False))
         rows.rows.append(Row(values, source, is_csv=True))
     return rows

@@ -14,10 +14,10 @@ from evaltui.core.model.problems import JsonPath
 from evaltui.documents.dataset_meaning import events_of_lists, meaning_of_case, names_at, parts_of, path_in
 from evaltui.exchange.imported import Json
 from evaltui.exchange.row_cases import case_of_row
-from evaltui.exchange.row_files import Row
+from evaltui.exchange.row_files import COLUMNS, Row
 from evaltui.exchange.row_mapping import RowMapping
+from evaltui.text.values import guarded_cell
 
-COLUMNS = ("id", "user", "calls", "expected", "tags")
 _OF_MESSAGES = RowMapping.of(
     {"id": "id", "messages": "messages", "calls": "calls", "state": "state", "tag": "tags"}
 )
@@ -58,11 +58,11 @@ def cells_of_case(case: Json, tags: Sequence[str]) -> Json:
 
 
 def table_of(rows: Iterable[Json]) -> str:
-    """Rows of cells as CSV."""
+    """Rows of cells as CSV, without formulas: see `guarded_cell`."""
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: guarded_cell(str(value)) for name, value in row.items()} for row in rows)
     return file.getvalue()
 
 

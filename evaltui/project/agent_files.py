@@ -29,7 +29,7 @@ from evaltui.project.folders import (
     is_run_folder,
     project_root,
 )
-from evaltui.project.modules import ImportedFiles
+from evaltui.project.modules import ImportedFiles, function_module
 
 # What is larger is told by its size and time.
 _LARGE = 1_000_000
@@ -292,6 +292,16 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
     folder = agent_folder(agent_dir)
     contents = AgentFiles(agent_dir, large=_LARGE_IN_LOGS).contents(folder / name for name in also)
     return {name: _print_of(folder / name, content) for name, content in contents.items()}
+
+
+def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> str:
+    """Digest of the code of `module:function`: of its module, and of those of the project that it imports; ""
+    where the module is not found. `python` is the agent's, None for evaltui's."""
+    if (module := function_module(name, agent_dir, python)) is None:
+        return ""
+    files = [module, *ImportedFiles(agent_dir).reached([module], module)]
+    # Folders differ from machine to machine.
+    return fingerprint(" ".join(sorted(FileReader[Path]().read((file, file) for file in files).values())))
 
 
 class FilesNow:

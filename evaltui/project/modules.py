@@ -65,6 +65,38 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
     )
 
 
+def module_spellings(name: str, folder: Path) -> Iterator[str]:
+    """The dotted names that a module's name means for an agent in a folder."""
+    yield name
+    head, _, rest = name.partition(".")
+    if head == "agent":
+        # `adk eval` knows the agent's package under this name.
+        yield f"{folder.name}.{rest}" if rest else folder.name
+
+
+def folders_above(name: str, folder: Path) -> Iterator[Path]:
+    """Folders above the agent's, for a path that starts further up: `agents.my_agent.metrics`."""
+    head = name.partition(".")[0]
+    return (parent.parent for parent in folder.parents if parent.name == head)
+
+
+def function_module(name: str, agent_dir: Path, python: Path | None = None) -> Path | None:
+    """The file of the module in `module:function`, as the host of an agent imports it; None where it is not
+    found without starting `python`, the agent's, None for evaltui's."""
+    module, folder = name.partition(":")[0], agent_folder(agent_dir).resolve()
+    paths = [
+        _found_in(
+            [folder, *import_name(folder).folders, *folders_above(spelling, folder)], spelling.split(".")
+        )
+        for spelling in module_spellings(module, folder)
+    ]
+    if not any(paths):
+        with suppress(ModuleNotThereError):
+            paths = [find_module(module, python, folder, starts=False)]
+    files = (path / "__init__.py" if path.is_dir() else path for path in paths if path is not None)
+    return next((file for file in files if file.is_file()), None)
+
+
 def _roots(here: Path) -> Iterator[Path]:
     """The folders in which a project may keep its packages, without those that are not there."""
     root = project_root(here)

@@ -26,7 +26,7 @@ from evaltui.core.model.spending import Spending
 from evaltui.reports.matrix_console import variant_text
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.report import RunReport
-from evaltui.text.values import visible_block
+from evaltui.text.values import guarded_cell, visible_block
 from evaltui.views.judged import answers_text
 
 # Those up to actual_tool_calls are the columns of the CSV file that google-adk's AgentEvaluator writes.
@@ -67,9 +67,6 @@ COLUMNS = (
 )
 
 _Row = dict[str, str | float | None]
-
-# A spreadsheet takes text that begins with one of these for a formula.
-_FORMULA = tuple("=+-@＝＋－＠")
 
 
 def csv_report(report: RunReport) -> Iterator[str]:
@@ -112,8 +109,7 @@ def cell_text(value: str | float | None) -> str | float | None:
 # The rows of a case have most texts in common.
 @lru_cache(100)
 def _safe_text(value: str) -> str:
-    text = visible_block(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+    return guarded_cell(visible_block(value))
 
 
 def _round_score(value: float | None) -> float | None:

@@ -337,7 +337,11 @@ class _Run:
         if (user := simulated_user(case, item.set.config)) is not None:
             # A folder would be made importable, and this process is somebody else's.
             folder = None if self._plan.agent.in_process else str(agent_folder(self._plan.agent_dir))
-            message["simulated_user"] = {"user": user.played.to_json(), "agent_folder": folder}
+            played = user.played
+            if ":" in played.model:
+                # A function takes no options; its code is part of what a recording answers.
+                played = replace(played, options=self._verdicts.function_code(played.model))
+            message["simulated_user"] = {"user": played.to_json(), "agent_folder": folder}
         else:
             turns = case.conversation or []
             contents = [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib.machinery import PathFinder
@@ -17,6 +17,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.scoring import config_as_adk
 from evaltui.project.folders import agent_folder
 from evaltui.project.import_names import import_name
+from evaltui.project.modules import folders_above, module_spellings
 from evaltui.project.run_settings import is_elsewhere
 from evaltui.project.settings import environment_of, gemini_here
 from evaltui.runner.plan import RunPlan
@@ -33,27 +34,13 @@ def has_module(name: str, agent_folder: Path, python: Path | None = None) -> boo
     folder = agent_folder.resolve()
     return any(
         _is_there(spelling.split("."), places)
-        for spelling in _spellings(name, folder)
+        for spelling in module_spellings(name, folder)
         for places in (
             *([str(path)] for path in import_name(folder).folders),
-            *_above(spelling, folder),
+            *([str(path)] for path in folders_above(spelling, folder)),
             None,
         )
     )
-
-
-def _spellings(name: str, folder: Path) -> Iterator[str]:
-    yield name
-    head, _, rest = name.partition(".")
-    if head == "agent":
-        # `adk eval` knows the agent's package under this name.
-        yield f"{folder.name}.{rest}" if rest else folder.name
-
-
-def _above(name: str, folder: Path) -> Iterator[list[str]]:
-    """Folders above the agent's, for a path that starts further up: `agents.my_agent.metrics`."""
-    head = name.partition(".")[0]
-    return ([str(parent.parent)] for parent in folder.parents if parent.name == head)
 
 
 def _is_there(parts: Sequence[str], places: Sequence[str] | None) -> bool:

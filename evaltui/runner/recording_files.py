@@ -25,6 +25,7 @@ from evaltui.core.recordings.entry import (
     ModelCall,
     NewerRecordingError,
     Shared,
+    answer_text,
     entry_from_json,
     line_text,
 )
@@ -184,6 +185,7 @@ def parse_recordings(path: Path, text: str) -> Recordings:
     Raises EvalSetError for lines that are no recordings of this version.
     """
     recordings = Recordings(path)
+    answered = _Answered()
     problems: list[Problem] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         line = line.removesuffix("\r")
@@ -200,6 +202,9 @@ def parse_recordings(path: Path, text: str) -> Recordings:
         except (ValueError, RecursionError) as error:
             problems.append(Problem.error((), _advice(line, error), line=number, file=str(path)))
             continue
+        if isinstance(entry, ModelCall) and (twin := answered.add(number, entry)):
+            problems.append(Problem.error((), _twin_text(twin), line=number, file=str(path)))
+            continue
         if isinstance(entry, Renaming):
             recordings.renamed.append(entry)
         elif isinstance(entry, Shared):
@@ -209,6 +214,32 @@ def parse_recordings(path: Path, text: str) -> Recordings:
     if problems:
         raise EvalSetError(_first(problems))
     return recordings
+
+
+class _Answered:
+    """The answers read so far to requests that came with new contents.
+
+    A recording has the beginning of each content once, at the first request with it, also where a request is
+    made several times. An equal request that has it once more is of another recording, as after a merge of
+    git that keeps both sides.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, int, str, str], tuple[int, set[str], str]] = {}
+
+    def add(self, number: int, entry: ModelCall) -> int | None:
+        """The line with another answer to the request of a line, from another recording; None for none."""
+        key = entry.case, entry.repeat, entry.agent, entry.key
+        answer = answer_text(entry)
+        line, contents, first = self._first.setdefault(key, (number, set(entry.said), answer))
+        return None if contents.isdisjoint(entry.said) or answer == first else line
+
+
+def _twin_text(line: int) -> str:
+    return (
+        f"answers the request of line {line} otherwise, from another recording. "
+        "Delete one of both lines, or delete the file and record again"
+    )
 
 
 def _advice(line: str, error: Exception) -> str:

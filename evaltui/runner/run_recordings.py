@@ -22,6 +22,7 @@ from evaltui.core.recordings.entry import (
     ModelCall,
     Shared,
     ToolCall,
+    answer_text,
     entry_from_json,
     line_text,
 )
@@ -93,10 +94,22 @@ class _Part:
     old: list[Entry]
     made: list[tuple[int, Entry]] = field(default_factory=list)
     """Each with its place in the run."""
+    used: set[int] = field(default_factory=set)
+    """Indexes of the old entries that were replayed."""
 
     @property
     def made_in_order(self) -> list[Entry]:
         return [entry for _, entry in sorted(self.made, key=lambda item: item[0])]
+
+    @property
+    def other_answer(self) -> Entry | None:
+        """The first unused entry with another answer than the replayed one before it; None for none."""
+        replayed = {(_agent(self.old[index]), self.old[index].keys[0]): index for index in sorted(self.used)}
+        for index, entry in enumerate(self.old):
+            before = replayed.get((_agent(entry), entry.keys[0]), index)
+            if before < index and answer_text(entry) != answer_text(self.old[before]):
+                return entry
+        return None
 
 
 @dataclass
@@ -107,6 +120,10 @@ class _CaseRun:
     judges: _Part
     fingerprint: str
     """Fingerprint of the recording before the run."""
+
+
+def _agent(entry: Entry) -> str:
+    return entry.agent if isinstance(entry, ModelCall) else ""
 
 
 def _judge(entry: Entry) -> str:
@@ -205,6 +222,7 @@ class SetRecordings:
             return
         if "used" in line:
             part.made.append((line["at"], part.old[line["used"]]))
+            part.used.add(line["used"])
             return
         entry = entry_from_json(line["entry"])
         assert isinstance(entry, Entry)
@@ -221,6 +239,8 @@ class SetRecordings:
         Returns the fingerprint of its recording, "" for a run that was not started.
         """
         case_run = self._runs.pop((eval_id, repeat), None)
+        if case_run is not None and complete and (other := case_run.agents.other_answer):
+            self._note_other_answer(eval_id, repeat, other)
         if case_run is None or not self.modes.writes:
             return case_run.fingerprint if case_run is not None else ""
         entries = merged(case_run.agents.old, case_run.agents.made_in_order, self.modes, complete=complete)
@@ -238,6 +258,14 @@ class SetRecordings:
         made_now = Recordings(self._path, shared=dict(self._recorded.shared))
         made_now.put(eval_id, repeat, entries, self._shared.values())
         return made_now.fingerprint(eval_id, repeat)
+
+    def _note_other_answer(self, eval_id: str, repeat: int, entry: Entry) -> None:
+        of = f"model {entry.model}" if isinstance(entry, ModelCall) else f"tool {entry.tool}"
+        self._note(
+            f"{self._path}: case {eval_id}, run {repeat + 1}, turn {entry.turn + 1}: a request has several "
+            f"answers of {of}, and the last was not used. After a merge, delete the wrong one; "
+            "--record record replaces all"
+        )
 
     async def save(self) -> None:
         """Write changes. A file that cannot be written is a remark: results are worth more."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 from pydantic import BaseModel
 
@@ -40,7 +40,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
-from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
+from evaltui.core.recordings.entry import FUNCTION_CODE, JUDGE_OF, JsonRequest
 from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import (
     Expected,
@@ -51,6 +51,7 @@ from evaltui.core.scoring import (
 )
 from evaltui.core.secrets import Secrets
 from evaltui.core.simulated_users import stop_reason
+from evaltui.project.agent_files import function_digest
 from evaltui.project.settings import secrets_of
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, WorkItem
@@ -61,8 +62,10 @@ from evaltui.runner.scoring import ScoringHosts, ScoringKind
 class Judges:
     """Asks the questions of all cases, of each metric at most as many at once as its options allow."""
 
-    def __init__(self, hosts: ScoringHosts) -> None:
+    def __init__(self, hosts: ScoringHosts, code: Callable[[str], Json] = lambda model: {}) -> None:
+        """`code` is `Verdicts.function_code`."""
         self._hosts = hosts
+        self.function_code = code
         self._limits: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     async def ask(self, question: Question) -> Answer:
@@ -141,7 +144,9 @@ class CaseJudge:
             return None
         self._recorder.turn = question.turn
         prompt = {"role": "user", "parts": [{"text": question.prompt}]}
-        request = JsonRequest(question.options.judge_model, [prompt], config=_config(question.options) or {})
+        model = question.options.judge_model
+        config = (_config(question.options) or {}) | self._judges.function_code(model)
+        request = JsonRequest(model, [prompt], config=config)
         return self._recorder.model_call(request, f"{JUDGE_OF}{question.metric}")
 
     async def _answer(self, question: Question, exchange: ModelExchange | None) -> Answer:
@@ -233,7 +238,10 @@ class Verdicts:
     def __init__(self, plan: RunPlan, hosts: ScoringHosts) -> None:
         self._plan = plan
         self._hosts = hosts
-        self.judges = Judges(hosts)
+        self._digest = cache(
+            partial(function_digest, agent_dir=plan.agent_dir, python=plan.agent.interpreter.executable)
+        )
+        self.judges = Judges(hosts, self.function_code)
         # By the paths of sets, the reasons of metrics that cannot be computed.
         self._withheld = {
             path: withheld_metrics(plan.checks, path)
@@ -245,6 +253,12 @@ class Verdicts:
         self._expected_of: dict[str, Expected] = {}
         # As `_withheld`, of scoring hosts on other machines.
         self._withheld_there: dict[str, dict[str, str]] = {}
+
+    def function_code(self, model: str) -> Json:
+        """The part of a request's config that changes with the code of a function in place of a model; empty
+        for a model, and where the code is not found."""
+        digest = self._digest(model) if ":" in model else ""
+        return {FUNCTION_CODE: digest} if digest else {}
 
     @cached_property
     def secrets(self) -> Secrets:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
 from evaltui.core.compare.run_comparison import compare
+from evaltui.core.compare.run_summary import RunSummary
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
@@ -60,8 +63,8 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
     in which no case broke since its own baseline. Where it lacks cases, an older run that lacks fewer sets
     comes first.
 
-    Returns its log, and the reasons why newer runs are skipped, "" for none. Raises SelectionError where
-    there is no such run.
+    Returns its log, and a note on it: why newer runs are skipped, and which cases broke in it since earlier
+    runs, as nothing gated it; "" for neither. Raises SelectionError where there is no such run.
     """
     best, most = None, -1
     skipped: dict[Path, str] = {}
@@ -90,7 +93,42 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
             others = f" with the same {_SAME_SETTINGS}" if later.store.files() else ""
             raise SelectionError(f"--baseline last: no runs of {later.store.title}{others} yet")
         raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
-    return best, f"--baseline last is {run_id(best)}. Skipped: {reasons}" if reasons else ""
+    notes = [f"--baseline last is {run_id(best)}"]
+    notes += [f"Skipped: {reasons}"] if reasons else []
+    if broken := _broken_in(best, files[: files.index(best)], later, alpha):
+        cases = short_list([f"{case.eval_id} (in {run_id(path)})" for case, path in broken.items()])
+        number = counted(len(broken), "case")
+        notes.append(f"{number} that earlier runs passed did not pass in {run_id(best)}: {cases}")
+        notes.append("Name a run that passed to compare with it")
+    return best, ". ".join(notes) if notes[1:] else ""
+
+
+# Runs before a baseline that are compared with it.
+_MAX_EARLIER = 10
+
+
+def _broken_in(path: Path, earlier: Sequence[Path], later: LaterRun, alpha: float) -> dict[CaseId, Path]:
+    """The cases that do not pass in a run and passed in one before it, each with the newest such run."""
+    run = open_run(path).summary
+    failing = [case for case, summary in run.cases.items() if case.path in later.cases and not summary.passes]
+    passed: dict[CaseId, Path] = {}
+    compared = 0
+    for before in reversed(earlier):
+        if compared == _MAX_EARLIER or passed.keys() >= {*failing}:
+            break
+        with suppress(OSError, ValueError):
+            if _is_comparable(RunFile(before).header, later):
+                compared += 1
+                unresolved = [case for case in failing if case not in passed]
+                sides = (_only(open_run(before).summary, unresolved), _only(run, unresolved))
+                changes = compare(*sides, alpha).cases
+                passed = {change.case: before for change in changes if change.kind == "broken"} | passed
+    return {case: passed[case] for case in failing if case in passed}
+
+
+def _only(run: RunSummary, cases: Sequence[CaseId]) -> RunSummary:
+    """The run as if it had these cases only."""
+    return replace(run, cases={case: run.cases[case] for case in cases if case in run.cases})
 
 
 def _parts(log: Path, logs: Mapping[str, Path]) -> set[str]:

@@ -93,6 +93,8 @@ class LoggedRun:
         """The number of the case that has the last result in the file; None before there is one."""
         self.seconds: float | None = None
         """Wall time, once the run is over."""
+        # The clock of the machine may be set during the run.
+        self._started = time.monotonic()
         self._writer = writer
         self._agent = agent
         self._pieces = SecretPieces(writer.secrets)
@@ -216,7 +218,7 @@ class LoggedRun:
     def end(self, status: Status | None = None) -> None:
         """Ends the run; without a status, it was interrupted."""
         self._write_events(self._pieces.close())
-        self.seconds = round((datetime.now(UTC) - self.header.started).total_seconds(), 3)
+        self.seconds = round(time.monotonic() - self._started, 3)
         self._writer.end(Ending(status, self.seconds) if status else None, self.seconds)
         self._note_problem()
 

@@ -58,6 +58,8 @@ def find_run(store: RunStore, ref: str) -> Path:
     named = names.get(ref, ref)
     if named in paths:
         return paths[named]
+    if ref in names:
+        raise SelectionError(f"run {named}, named {ref!r}, is gone. Name another run")
     # A number that no run has is no beginning of an id, though those begin with a digit, too.
     is_number = re.fullmatch(r"[1-9]\d{0,5}", ref) is not None
     by_prefix = [candidate for candidate in paths if ref and candidate.startswith(ref)]
@@ -116,8 +118,13 @@ def name_run(store: RunStore, ref: str, name: str) -> str:
     """
     path = find_run(store, ref)
     ids = {run_id(path) for path in [*adk_results(store.agent_dir), *store.files()]}
-    if name in ("", "last") or name.isdecimal() or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
-        raise SelectionError(f"{name!r} is not a valid run name")
+    # Of a number, an id or a file another run would be found; of the others nobody sees or types all.
+    is_reference = name == "last" or name.isdecimal() or name in ids or name.endswith((SUFFIX, ADK_SUFFIX))
+    if is_reference or not name.strip() or name != name.strip() or not name.isprintable():
+        raise SelectionError(
+            f"{name!r} is not a valid run name. Give a text without control characters or spaces around it, "
+            "which is not `last`, a number, an id or a run's file"
+        )
     store.name(run_id(path), name)
     return run_id(path)
 

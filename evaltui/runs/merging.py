@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -161,7 +162,16 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
             raise MergeError(f"{path.name}: run in progress")
         run.require_whole()
         runs.append(run)
-    return sorted(runs, key=lambda run: (run.header.latest, run.id))
+    by_id = {run.id: run for run in runs}
+
+    def age(run: RunFile) -> tuple[datetime, int, str]:
+        # A run is later than those it has results of, also where the clock of its machine was behind theirs.
+        parts = [by_id[part] for part in (run.header.resumed, *run.header.merged) if part in by_id]
+        ages = [age(part) for part in parts]
+        latest = max([run.header.latest, *(moment for moment, *_ in ages)])
+        return latest, max([0, *(depth + 1 for _, depth, _ in ages)]), run.id
+
+    return sorted(runs, key=age)
 
 
 @dataclass(slots=True)
@@ -308,7 +318,10 @@ class _Merge:
         for text, ids in runs_of.items():
             yield text if len(ids) == len(self._runs) else f"{short_list(ids)}: {text}"
         if duplicates:
-            yield f"{counted(duplicates, 'result')} in several logs: the run started last counts"
+            others = short_list(list(self._other_outcomes()))
+            yield f"{counted(duplicates, 'result')} in several logs: the run started last counts" + (
+                f"; not counted: {others}" if others else ""
+            )
         if changed := self._changed_data():
             yield f"not the same in every run: {short_list(changed, _MAX_NAMES)}"
 
@@ -393,6 +406,14 @@ class _Merge:
                 ranks[case] = max(ranks.get(case, rank), rank)
         winners = {case: (number, counts[number][case]) for case, (*_, number) in ranks.items()}
         return winners, sum(map(Counter.total, counts)) - sum(count for _, count in winners.values())
+
+    def _other_outcomes(self) -> Iterator[str]:
+        """The outcomes of cases that differ from those that count: `case_1 PASSED in 20261128T…`."""
+        last = {case.id: case.summary.status for run in self._runs for case in run.cases}
+        for run in self._runs:
+            for case in run.cases:
+                if case.summary.status is not last[case.id]:
+                    yield f"{case.id.eval_id} {case.summary.status} in {run.id}"
 
     def _counts(self, run: RunFile, stored: RepeatInRun) -> bool:
         """Whether a stored repeat belongs to the merged run, under the same number."""

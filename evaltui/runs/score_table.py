@@ -20,7 +20,8 @@ _FAILED, _FLAKY, _PASSED = (_RANKS[status] for status in (Status.FAILED, Status.
 _NOT_EVALUATED = _RANKS[Status.NOT_EVALUATED]
 # `scores.rank` is that of a status, NULL where it has no part in the verdict. `cases` has the results that
 # tell how a case comes out by the saved and by the edited config, and the one whose scores are shown.
-# `decided` has verdicts that do not follow from those of the repeats.
+# `decided` has verdicts that do not follow from scores and those of the repeats: of runs that decided, and
+# of failures without a score, whose judgements are open by a lower threshold.
 _TABLES = """
 CREATE TABLE repeats (
     result INTEGER, repeat INTEGER, rank INTEGER, PRIMARY KEY (result, repeat)
@@ -57,7 +58,10 @@ _FROM_RUN = (
     FROM wanted JOIN run.scores AS there ON case_id = number""",
     f"""INSERT INTO decided SELECT result, {_RANK("there")}, policy_met
     FROM wanted JOIN run.cases AS there ON id = number
-    WHERE json_extract(summary, '$.decision') IS NOT NULL""",
+    WHERE json_extract(summary, '$.decision') IS NOT NULL OR EXISTS (
+        SELECT 1 FROM run.scores AS open
+        WHERE open.case_id = number AND open.score IS NULL AND open.status = '{Status.FAILED}'
+    )""",
 )
 _NEEDED_PASSES = (
     "CASE {0} WHEN 'all' THEN runs WHEN 'majority' THEN runs / 2 + 1 ELSE round({0} * runs, 9) END".format
@@ -186,7 +190,7 @@ class ScoreTable:
         """Adds results of a run's file.
 
         `results` are ids of results by the number of their case in the file. Returns the ids of results whose
-        repeats do not decide the verdict. Raises the errors of `RunFile`.
+        scores do not decide the verdict. Raises the errors of `RunFile`.
         """
         # Refuses what is no run, and rolls back one that was killed.
         RunFile(path)
@@ -204,8 +208,8 @@ class ScoreTable:
                 self._db.execute("DELETE FROM wanted")
                 self._db.execute("DETACH run")
 
-    def add(self, id: int, result: CaseResult) -> None:
-        """Adds a result that is in no file."""
+    def add(self, id: int, result: CaseResult) -> bool:
+        """Adds a result that is in no file; returns whether its scores do not decide the verdict."""
         with self._db:
             self._db.execute("BEGIN")
             for number, repeat in enumerate(result.repeats):
@@ -224,9 +228,15 @@ class ScoreTable:
                         for status in repeat.metrics
                     ],
                 )
-            if result.decision is not None:
+            is_decided = result.decision is not None or any(
+                metric.score is None and metric.status is Status.FAILED
+                for repeat in result.repeats
+                for metric in repeat.metrics
+            )
+            if is_decided:
                 row = id, _RANKS[result.status], result.policy_met
                 self._db.execute("INSERT INTO decided VALUES (?, ?, ?)", row)
+        return is_decided
 
     def put_cases(self, rows: Iterable[CaseRow]) -> None:
         """Replaces the rows of cases."""

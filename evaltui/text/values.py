@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -52,7 +53,7 @@ def show_value(value: Any, limit: int = MAX_VALUE) -> str:
 
 def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str, str]:
     """Two different values, each as by `show_value`, cut so that their first difference is visible."""
-    before, after = _json_text(expected), _json_text(actual)
+    before, after = told_apart(_json_text(expected), _json_text(actual))
     common = next(
         (n for n, (mine, theirs) in enumerate(zip(before, after, strict=False)) if mine != theirs),
         min(len(before), len(after)),
@@ -61,6 +62,22 @@ def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str
     if start > 1 and max(len(before), len(after)) > limit:
         before, after = f"…{before[start:]}", f"…{after[start:]}"
     return _cut_json(before, limit), _cut_json(after, limit)
+
+
+def told_apart(text: str, other: str) -> tuple[str, str]:
+    """Two texts; where they differ and look alike (`é` as one letter or as two, kinds of spaces), with
+    escapes for all but ASCII: `caf\\u00e9`, `cafe\\u0301`."""
+    if text == other or _appearance(text) != _appearance(other):
+        return text, other
+    return _ascii(text), _ascii(other)
+
+
+def _appearance(text: str) -> str:
+    return re.sub(r"[^\S\n]", " ", unicodedata.normalize("NFC", text))
+
+
+def _ascii(text: str) -> str:
+    return re.sub(r"[^\x00-\x7f]", lambda match: json.dumps(match.group())[1:-1], text)
 
 
 def _json_text(value: Any) -> str:
@@ -80,6 +97,25 @@ def visible_lines(text: str) -> list[str]:
 def visible_block(text: str) -> str:
     """A text of several lines, each as by `visible_lines`."""
     return "\n".join(visible_lines(text))
+
+
+# A spreadsheet takes text that begins with one of these for a formula.
+_FORMULA = tuple("=+-@＝＋－＠")
+
+
+def guarded_cell(text: str) -> str:
+    """The text of a cell in CSV: text that a spreadsheet would run as a formula gets a leading apostrophe,
+    also where it has one already, so that `unguarded_cell` gives it back."""
+    return f"'{text}" if _is_formula(text) else text
+
+
+def unguarded_cell(text: str) -> str:
+    """The text that `guarded_cell` was given."""
+    return text[1:] if text.startswith("'") and _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    return text.lstrip("'").lstrip().startswith(_FORMULA)
 
 
 def visible_text(text: str) -> str:

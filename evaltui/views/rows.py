@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Literal
 
 from evaltui.core.compare.explain import call_name, call_note
@@ -25,7 +25,7 @@ from evaltui.core.model.text_diff import NO_TEXTS
 from evaltui.text.figures import counted, ordinal, show_score, show_scores
 from evaltui.text.lines import Line
 from evaltui.text.syntax import JSON
-from evaltui.text.values import show_change, show_value, type_names, visible
+from evaltui.text.values import show_change, show_value, told_apart, type_names, visible
 from evaltui.text.word_diff import WordOp, diff_words, shares_much
 from evaltui.views.difference import DifferenceAt
 
@@ -273,9 +273,16 @@ def score_of(
 
 
 def common_words(expected: str, actual: str) -> Sequence[tuple[WordOp, str]]:
-    """The word diff of two texts; empty where they are too different, so that each is shown as a whole."""
-    parts = diff_words(expected, actual)
-    return parts if actual and shares_much(parts) else ()
+    """The word diff of two texts, with words told apart that look alike; empty where the texts are too
+    different, so that each is shown as a whole."""
+    parts = list(diff_words(expected, actual))
+    if not actual or not (shares_much(parts) or told_apart(expected, actual) != (expected, actual)):
+        return ()
+    for place, ((op, text), (next_op, other)) in enumerate(pairwise(parts)):
+        if (op, next_op) == ("removed", "added"):
+            before, after = told_apart(text, other)
+            parts[place : place + 2] = (op, before), (next_op, after)
+    return parts
 
 
 def compared_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:

@@ -21,7 +21,7 @@ def verdict_lines(matrix: Matrix) -> Iterator[Line]:
         if verdict is not None:
             head: Line = [(visible(matrix.name(place)), "bold"), (f" against {base}: ", "")]
             yield [*head, answer_span(verdict.answer), *_p(verdict.p)]
-            yield [("  cases  ", "muted"), *_cases(verdict)]
+            yield [("  cases  ", "muted"), *case_counts(verdict)]
             yield from _metrics(verdict)
             yield from _judges(verdict)
             yield [("  price  ", "muted"), (_prices(matrix.totals[matrix.base], matrix.totals[place]), "")]
@@ -36,14 +36,14 @@ def _p(p: float) -> Line:
     return [(f", {show_p(p)}", "muted")] if p < 1 else []
 
 
-def _cases(verdict: VariantVerdict) -> Line:
+def case_counts(verdict: VariantVerdict, *, with_names: bool = True) -> Line:
     """`1 better (c01), 3 worse (c02, c03 and c04), 1 undecided (c05), 7 the same`"""
     groups: tuple[tuple[Answer, tuple[str, ...]], ...]
     groups = ("better", verdict.better), ("worse", verdict.worse), ("undecided", verdict.undecided)
     line: Line = []
     for answer, names in groups:
         line += [(f"{show_number(len(names))} {answer}", _ROLES[answer] if names else "muted")]
-        line += [(f" ({short_list([visible(name) for name in names])})", "")] if names else []
+        line += [(f" ({short_list([visible(name) for name in names])})", "")] if names and with_names else []
         line += [(", ", "")]
     return [*line, (f"{show_number(verdict.same)} the same", "")]
 

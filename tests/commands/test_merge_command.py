@@ -279,8 +279,26 @@ def test_of_duplicates_the_run_started_last_counts(agent, tmp_path, capsys, monk
         capsys.readouterr()
         assert call("merge", *order, "-o", tmp_path / "merged.sqlite") == 3
         out = capsys.readouterr().out
-        assert "1 result in several logs: the run started last counts" in out
+        assert "1 result in several logs: the run started last counts; not counted: case_0 PASSED in " in out
+        assert RunFile(first).id in out
         assert "2 errors" in out
+
+
+def test_a_resumed_run_is_later_than_its_first_part_whatever_the_clocks_say(agent, tmp_path, monkeypatch):
+    def breaks(case: EvalCase, repeat: int) -> list[Invocation]:
+        raise RuntimeError("no boiler")
+
+    fake = run_without_processes(monkeypatch, breaks)
+    (first,) = logs_of(agent, ["first:case_0,case_1"])
+    fake.act = act
+    (second,) = logs_of(agent, ["first:case_0,case_1"])
+    change(second, f"UPDATE run SET header = json_set(header, '$.resumed', '{RunFile(first).id}')")
+    assert RunFile(second).header.resumed == RunFile(first).id
+    # The first part is of a machine whose clock is ahead.
+    change(first, "UPDATE run SET started = replace(started, '2026', '2036')")
+    assert RunFile(first).header.started > RunFile(second).header.started
+    for order in ((first, second), (second, first)):
+        assert call("merge", *order, "-o", tmp_path / "merged.sqlite") == 0
 
 
 def test_a_merged_run_is_as_late_as_the_latest_of_its_parts(agent, tmp_path, capsys, monkeypatch):

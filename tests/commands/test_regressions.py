@@ -156,6 +156,30 @@ def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
     assert note == (f"--baseline last is {expected}. Skipped: {last} ({why})" if why else "")
 
 
+@pytest.mark.parametrize(
+    ("runs", "broken"),
+    [
+        (["ppf", "pff"], "1 case that earlier runs passed did not pass in {1}: b (in {0})"),
+        (
+            ["ppp", "pfp", "ppf", "fff"],
+            "3 cases that earlier runs passed did not pass in {3}: a (in {2}), b (in {2}), c (in {1})",
+        ),
+        # A run that is the same hides nothing.
+        (["pp", "pf", "pf"], "1 case that earlier runs passed did not pass in {2}: b (in {0})"),
+        (["pf", "pp"], ""),
+        (["pf", "pf"], ""),
+    ],
+)
+def test_a_run_without_a_gate_in_which_cases_broke_is_no_silent_baseline(agent, runs, broken):
+    ids = [store_run(agent, dict(zip("abc", cases, strict=False))) for cases in runs]
+    store_run(agent, dict.fromkeys("abc"[: len(runs[0])], "p"))
+    store = RunStore(agent)
+    path, note = last_baseline(stored_run(store, store.latest()))
+    assert path.stem == ids[-1]
+    advice = ". Name a run that passed to compare with it"
+    assert note == (broken and f"--baseline last is {ids[-1]}. {broken.format(*ids)}{advice}")
+
+
 def test_a_run_in_which_a_case_broke_without_evidence_is_not_the_last_baseline(agent, capsys):
     """Else a case could fall from all of its repeats to none, a little in every run."""
     first = store_run(agent, {"a": "ppppp"})

@@ -111,7 +111,7 @@ def test_several_runs_are_one_in_which_the_later_result_counts(agent, capsys, mo
     assert report["totals"]["passed"] == report["totals"]["cases"] == 4
     assert report["notes"] == [
         f"runs put together: {', '.join(log.stem for log in logs)}",
-        "1 result in several logs: the run started last counts",
+        f"1 result in several logs: the run started last counts; not counted: wrong FAILED in {logs[0].stem}",
     ]
     assert report["log"] is None
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from command_line import call
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
-from gemini_server import GeminiServer, says
+from gemini_server import GeminiServer, calls, says
 
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
@@ -101,3 +101,63 @@ def test_a_resumed_run_goes_on_as_it_was_begun(agent, gemini, capsys):
     assert RunFile(RunStore(agent).latest()).header.settings.record == "auto"
     assert call("run", agent, "--resume", "last", "--record", "off") == 2
     assert "leave out --record" in capsys.readouterr().err
+
+
+def record_twice(agent, gemini, file, mode):
+    """The lines of two recordings of the same case, the second with another answer."""
+    recorded = []
+    for answer in ("Hello, Ann.", "Go away."):
+        gemini.respond = lambda request, answer=answer: says(answer)
+        assert call("run", agent, "--record", mode) in (0, 1)
+        recorded += file.read_text().splitlines(keepends=True)
+    return list(dict.fromkeys(recorded))
+
+
+@pytest.mark.parametrize("mode", ["replay", "auto"])
+def test_a_merge_that_keeps_both_answers_to_a_request_is_refused(agent, gemini, capsys, mode):
+    file = agent / "recordings" / "greetings.jsonl"
+    both = record_twice(agent, gemini, file, "record")
+    file.write_text("".join(both))
+    capsys.readouterr()
+    assert call("run", agent, "--record", mode) == 2
+    err = capsys.readouterr().err
+    assert f"greetings.jsonl:{len(both)}: answers the request of line {len(both) - 1} otherwise" in err
+    assert "Delete one of both lines" in err
+    assert file.read_text() == "".join(both)
+
+
+LOTTERY = """
+    import itertools
+    from evaltui import Agent
+
+    numbers = itertools.count()
+
+    def draw() -> int:
+        "Draws a number."
+        return next(numbers)
+
+    root_agent = Agent(name="lottery", model="gemini-test", instruction="Draw.", tools=[draw])
+"""
+
+
+@pytest.mark.parametrize("draws", [1, 2])
+def test_a_replay_tells_where_one_of_several_results_of_a_call_was_not_used(
+    write_agent, gemini, capsys, draws
+):
+    folder = write_agent(LOTTERY)
+    turn = make_turn("Go", "Done", [{"name": "draw", "args": {}}] * 2)
+    write_eval_set(folder, "draws", make_case("one", turn))
+
+    def respond(request):
+        rounds = sum(content["role"] == "model" for content in request.contents)
+        return says("Done") if rounds == drawn else calls("draw", {})
+
+    drawn = 2
+    gemini.respond = respond
+    assert call("run", folder, "--record", "off", "--tools", "record") == 0
+    drawn = draws
+    capsys.readouterr()
+    call("run", folder, "--record", "off", "--tools", "stub")
+    call("run", folder, "--record", "off", "--tools", "stub")
+    note = "turn 1: a request has several answers of tool draw, and the last was not used"
+    assert (note in capsys.readouterr().out) is (draws == 1)

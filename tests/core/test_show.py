@@ -39,6 +39,18 @@ def test_of_two_long_values_the_difference_can_be_seen():
     assert after == "…xxxxxnewyyyyyyyyyy…"
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "shown"),
+    [
+        ("café", "cafe\u0301", ('"caf\\u00e9"', '"cafe\\u0301"')),
+        ({"at": "19 °C"}, {"at": "19\u00a0°C"}, ('{"at": "19 \\u00b0C"}', '{"at": "19\\u00a0\\u00b0C"}')),
+        ("café", "cafe", ('"café"', '"cafe"')),
+    ],
+)
+def test_values_that_look_alike_are_told_apart(expected, actual, shown):
+    assert show_change(expected, actual) == shown
+
+
 def test_short_values_are_shown_whole():
     assert show_change(19, "19") == ("19", '"19"')
 

@@ -1,5 +1,6 @@
 """`evaltui export --format rows`: rows that are imported again give the same cases; the rest is listed."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -22,7 +23,9 @@ def content(role, text):
 
 
 # Texts that are no cells of JSON, and have no blank lines.
-TEXT = st.text("ab 1,;\"'é", min_size=1).map(lambda text: f"x{text}x")
+TEXT = st.text("ab 1,;\"'é", min_size=1).map(lambda text: f"x{text}x") | st.sampled_from(
+    ("=1+1", "'=1", "''@a", "-2 °C", "'plain", "＝1", "+ '=x")
+)
 CALL = st.fixed_dictionaries(
     {
         "name": st.sampled_from(("find", "book")),
@@ -111,6 +114,35 @@ def test_tables_hold_the_expectations_of_the_last_turn(messages, calls, response
     assert call("export", "--set", SET, "--format", "rows", "-o", "rows.csv", "--strict") == 0
     assert call("import", "rows.csv", "--into", BACK, "--yes", "--strict") == 0
     assert meanings(BACK) == meanings(SET)
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "'=1", "＝1"])
+def test_cells_of_tables_are_no_formulas(text):
+    conversation = [{"user_content": content("user", text), "final_response": content("model", text)}]
+    write([{"eval_id": text, "conversation": conversation}])
+    assert call("export", "--set", SET, "--format", "rows", "-o", "rows.csv") == 0
+    with Path("rows.csv").open(newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert [row[name] for name in ("id", "user", "expected")] == [f"'{text}"] * 3
+    # In a table of others an apostrophe is part of the text.
+    Path("others.csv").write_text("id,question,answer\na,'=1,'=1\n", encoding="utf-8")
+    mapping = ("--map", "user=question", "--map", "expected=answer")
+    assert call("import", "others.csv", "--into", BACK, *mapping, "--yes") == 0
+    assert meanings(BACK)[0][1][0][0] == [{"text": "'=1"}]
+
+
+@pytest.mark.parametrize("form", ["rows", "promptfoo", "dataset"])
+def test_secrets_in_an_exported_set_are_told(form, capsys):
+    secret = "sk-" + "a1B2" * 8
+    cases = [
+        {"eval_id": name, "conversation": [{"user_content": content("user", f"Use {text}")}]}
+        for name, text in (("with", secret), ("without", "it"))
+    ]
+    write(cases)
+    assert call("export", "--set", SET, "--format", form, "-o", "out.jsonl") == 0
+    warning = "1 case has secrets, which are exported as they are: with. Remove them"
+    assert warning in capsys.readouterr().err
+    assert secret in Path("out.jsonl").read_text(encoding="utf-8")
 
 
 def test_parts_that_rows_cannot_hold_are_listed_and_strict_writes_nothing(capsys):

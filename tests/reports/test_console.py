@@ -133,6 +133,20 @@ def test_an_answer_that_is_missing():
     )
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "shown"),
+    [
+        ("the café now", "the cafe\u0301 now", "the [-caf\\u00e9-] {+cafe\\u0301+} now"),
+        ("café", "cafe\u0301", "[-caf\\u00e9-] {+cafe\\u0301+}"),
+        ("now café", "nów café", "[-now-] {+nów+} café"),
+    ],
+)
+def test_words_that_look_alike_are_told_apart(expected, actual, shown):
+    turn = TurnResult("no calls", (), ResponseDiff(expected, actual))
+    bad = case("c", Status.FAILED, metrics=(answer_metric(0.0),), turns=(turn,))
+    assert f"  {shown}\n" in details_of(report(bad), "c")
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize("color", [False, True])
 def test_no_line_is_wider_than_the_terminal(width, color):

@@ -238,6 +238,28 @@ GEMINI_AGENT = """
 """
 
 
+JUDGE = """\
+from .words import WORD
+
+def ask(prompt):
+    return '{"is_the_agent_response_valid": "%s"}' % WORD
+"""
+
+
+async def test_a_judge_whose_code_changed_is_asked_again(agent):
+    (agent / "judges.py").write_text(JUDGE)
+    path = write_set(agent, {"one": [turn("Do it", "It was done.")]})
+    wanted = config(samples=1, model="my_agent.judges:ask")
+    for word, status, live in (("valid", "PASSED", 1), ("valid", "PASSED", 0), ("invalid", "FAILED", 1)):
+        (agent / "words.py").write_text(f"WORD = {word!r}\n")
+        ran = await run(path, "auto", wanted)
+        assert (ran.statuses, ran.calls.judge_live) == ([status], live)
+    (agent / "words.py").write_text("WORD = 'valid'\n")
+    ran = await run(path, "replay", wanted)
+    assert ran.statuses == ["ERROR"]
+    assert "the code of the function changed" in ran.metric.reason
+
+
 async def test_agent_and_judge_are_in_one_recording_and_a_cancel_loses_neither(write_agent, gemini):
     agent = write_agent(GEMINI_AGENT)
     path = write_set(agent, {"one": [turn("Do it", "It was done.")]})

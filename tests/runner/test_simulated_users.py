@@ -304,6 +304,14 @@ async def test_a_replay_says_what_the_user_asks_that_was_not_recorded(recorded, 
     assert said(again) == [("hi", "You said hi.")]
 
 
+async def test_a_function_whose_code_changed_is_another_user(recorded):
+    by = BY.model_copy(update={"user_simulator_config": config("people:play").user_simulator_config})
+    for name, live in (("Ann", 1), ("Ann", 0), ("Bo", 1)):
+        source = f"def play(prompt):\n    return 'I am {name}. </finished>'\n"
+        (recorded.parent / "people.py").write_text(source)
+        assert (await run(recorded, "auto", by)).calls.live == live + (live and name == "Ann")
+
+
 async def test_cases_with_turns_and_without_side_by_side(echo):
     simulated = scenario("</finished>", "simulated").model_dump()
     fixed = make_set("both", make_case("fixed", make_turn("hi")), simulated)

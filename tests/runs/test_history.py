@@ -101,9 +101,14 @@ def test_names(tmp_path):
     assert find_run(RunStore(tmp_path), "before") == second
     name_run(RunStore(tmp_path), "old", "before")
     assert find_run(RunStore(tmp_path), "before") == first
-    for name in ("", "last", "1", second.stem, "x.sqlite"):
+    invalid = ("", " ", "\t", "\u3000", "before ", "be\x1bfore", "be\nfore", "\u200b")
+    for name in (*invalid, "last", "1", second.stem, "x.sqlite"):
         with pytest.raises(SelectionError, match="is not a valid run name"):
             name_run(RunStore(tmp_path), "last", name)
+    name_run(RunStore(tmp_path), "last", "20260101T")
+    second.unlink()
+    with pytest.raises(SelectionError, match=f"run {second.stem}, named '20260101T', is gone"):
+        find_run(RunStore(tmp_path), "20260101T")
     (first.parent / "names.json").write_text("[1")
     assert RunStore(tmp_path).names() == {}
 

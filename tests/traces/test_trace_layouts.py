@@ -524,6 +524,56 @@ def test_a_turn_after_an_output_of_pydantic_ai_has_its_own_message():
     assert [(turn.user, dict(turn.untold)) for turn in turns] == [(QUESTION, {}), ("Thanks", {})]
 
 
+def langgraph_state(last, form):
+    """The final state of a graph of LangGraph whose model gives its output by the tool `Weather`."""
+    call = {"name": "Weather", "args": ARGS, "id": "call_1", "type": "tool_call"}
+    texts = {
+        "tool": ("tool", {"content": "Returning structured response", "tool_call_id": "call_1"}),
+        "ai": ("ai", {"content": ANSWER, "tool_calls": []}),
+    }
+    messages = [("human", {"content": QUESTION}), ("ai", {"content": "", "tool_calls": [call]}), texts[last]]
+    if form == "openinference":
+        messages = [{"type": kind, "data": {"type": kind, **data}} for kind, data in messages]
+        return json.dumps({"messages": messages, "structured_response": ARGS})
+    ids = {"human": "HumanMessage", "ai": "AIMessage", "tool": "ToolMessage"}
+    made = [
+        {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", ids[kind]], "kwargs": data}
+        for kind, data in messages
+    ]
+    return json.dumps({"outputs": {"messages": made, "structured_response": ARGS}, "kwargs": {"tags": []}})
+
+
+@pytest.mark.parametrize(
+    ("last", "response"),
+    # A later turn of the same thread still has the structured response of the first one in its state.
+    [("tool", '{"city":"Rome"}'), ("ai", ANSWER)],
+)
+@pytest.mark.parametrize("form", ["openinference", "openllmetry", "decorated"])
+def test_the_structured_response_of_langgraph_is_its_response(last, response, form):
+    state = langgraph_state(last, form)
+    call = {"type": "tool_call", "id": "call_1", "name": "Weather", "arguments": ARGS}
+    said = [
+        {"role": "assistant", "parts": [call] if last == "tool" else [{"type": "text", "content": ANSWER}]}
+    ]
+    asked = [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]
+    messages = {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(said)}
+    root = {
+        "openinference": {
+            "openinference.span.kind": "CHAIN",
+            "input.value": json.dumps({"messages": [{"role": "user", "content": QUESTION}]}),
+            "output.value": state,
+        },
+        "openllmetry": {**AGENT, "traceloop.span.kind": "workflow", "traceloop.entity.output": state},
+        "decorated": {"traceloop.span.kind": "workflow", "traceloop.entity.output": state},
+    }[form]
+    spans = [span(1, 0, root, begin=100, length=900), span(2, 1, {**MODEL, **messages})]
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert (turn.user, scored_text(one, thoughts=False)) == (QUESTION, response)
+    assert {ANSWERS, SOME_MODEL_CALLS}.isdisjoint(turn.untold)
+    assert [call.name for call in tool_calls(one.intermediate_data)] == ["Weather"] * (last == "tool")
+
+
 def test_arguments_without_names_are_unknown():
     """Of a text, a list, or what a function got by place."""
     by_place = {"args": ["Rome"], "kwargs": {}}

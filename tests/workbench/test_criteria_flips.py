@@ -149,6 +149,47 @@ async def test_what_scores_do_not_tell_of_a_moved_threshold_is_scored_when_it_is
     assert (flips.waiting, flips.is_held) == (0, False)
 
 
+RUBRICS = [
+    {"rubric_id": name, "rubric_content": {"text_property": f"is {name}"}}
+    for name in ("kind", "short", "true")
+]
+JUDGE = """
+    import json
+
+    def ask(prompt):
+        verdicts = {"kind": "no", "short": "yes", "true": "unknown"}
+        rubrics = [{"id": name, "rationale": "so", "verdict": verdict} for name, verdict in verdicts.items()]
+        return json.dumps({"rubrics": rubrics})
+"""
+
+
+async def test_a_failure_with_open_judgements_is_previewed_as_it_is_applied(write_agent, until):
+    folder = write_agent("def root_agent(message, session):\n    return 'good morning'\n", judge=JUDGE)
+    path = folder / "talk.evalset.json"
+    cases = [_case("one", "good morning", [])]
+    path.write_text(json.dumps({"eval_set_id": "talk", "eval_cases": cases}), encoding="utf-8")
+    options = {"judge_model": "my_agent.judge:ask", "num_samples": 1}
+    metric = "rubric_based_final_response_quality_v1"
+    criterion = {"threshold": 0.8, "rubrics": RUBRICS, "judge_model_options": options}
+    config = folder / "test_config.json"
+    config.write_text(json.dumps({"criteria": {metric: criterion}}, indent=2), encoding="utf-8")
+    bench = Workbench(folder)
+    await bench.open()
+    bench.runs.run_all()
+    await until(lambda: bench.runs.current and bench.runs.current.over)
+    run = SimpleNamespace(bench=bench, criteria=Criteria(bench.editing, path), path=path, config=config)
+    ((case, scored_case),) = bench.outcomes.results.of("talk.evalset.json")
+    assert scored_case.result.metrics[0].score is None
+    assert bench.outcomes.status(case) == "FAILED"
+    run.criteria.set_threshold(row_of(run, MetricRow, metric), 0.5)
+    flips = flips_of(run.criteria)
+    assert (changed(flips), flips.scored, flips.waiting) == ({}, 0, 1)
+    flips = await scored(run)
+    assert bench.outcomes.status(case) == "NOT_EVALUATED"
+    assert changed(flips) == {"one": (Status.FAILED, Status.NOT_EVALUATED)}
+    await bench.close()
+
+
 async def test_a_metric_that_is_removed_counts_no_more(run):
     run.criteria.remove(row_of(run, MetricRow, "tool_trajectory_avg_score"))
     assert changed(await scored(run)) == {"calls": (Status.FAILED, Status.PASSED)}

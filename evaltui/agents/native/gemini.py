@@ -63,6 +63,15 @@ class NoAnswerError(Exception):
         super().__init__("the response was empty")
 
 
+class CutOffError(Exception):
+    """The service, or a proxy, ended its response without `finishReason`, which the last piece has."""
+
+    error_kind = ErrorKind.NETWORK
+
+    def __init__(self) -> None:
+        super().__init__("the response was cut off: it ended without a finish reason")
+
+
 def _loaded_errors(names: dict[str, tuple[str, ...]]) -> tuple[type[Exception], ...]:
     """The exception classes of those libraries that are loaded: which HTTP library google-genai uses depends
     on what is installed."""
@@ -92,7 +101,7 @@ _PERMANENT_ERRORS = _loaded_errors(
 )
 _CREDENTIAL_ERRORS = _loaded_errors({"google.auth.exceptions": ("GoogleAuthError",)})
 # A response that is cut off, or comes from a proxy, is often no JSON.
-_UNREADABLE = (UnknownApiResponseError, json.JSONDecodeError, NoAnswerError)
+_UNREADABLE = (UnknownApiResponseError, json.JSONDecodeError, NoAnswerError, CutOffError)
 
 KNOWN_ERRORS: tuple[type[Exception], ...] = (APIError, *_CREDENTIAL_ERRORS, *_CONNECTION_ERRORS, *_UNREADABLE)
 
@@ -259,7 +268,10 @@ class GeminiModel:
                     on_text(text)
             if not attempt.chunks:
                 raise NoAnswerError
-            return _joined(attempt.chunks)
+            response = _joined(attempt.chunks)
+            if response.finish_reason is None:
+                raise CutOffError
+            return response
 
         async def attempted() -> ModelResponse:
             nonlocal attempt

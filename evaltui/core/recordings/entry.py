@@ -191,6 +191,8 @@ def _hash(text: str, length: int) -> str:
 
 # What stands for an agent's name where a judge was asked; the metric follows.
 JUDGE_OF = "judge of "
+# The member of a request's config with the digest of a function's code that answers in place of a model.
+FUNCTION_CODE = "function_code"
 # Enough to see which message is meant.
 _MAX_DESCRIPTION_LENGTH = 120
 _UNSAFE_CHARACTERS = re.compile("[\ud800-\udfff\u2028\u2029\x85]")
@@ -369,6 +371,13 @@ def line_text(line: Line) -> str:
     text = json.dumps(data, ensure_ascii=False)
     # A lone surrogate cannot be written as UTF-8, and at these some readers break lines.
     return json.dumps(data) if _UNSAFE_CHARACTERS.search(text) else text
+
+
+def answer_text(entry: Entry) -> str:
+    """The answer in an entry as JSON, with what it did to the state."""
+    if isinstance(entry, ModelCall):
+        return _canonical_json([entry.responses, entry.error])
+    return _canonical_json([entry.result, entry.error, entry.state, entry.removed, entry.actions])
 
 
 def shared_lines(prints: Fingerprints) -> list[Shared]:

@@ -12,6 +12,7 @@ from ...text.values import cut, show_change, show_value, visible
 from ..model.events import Json
 from ..model.json_values import ABSENT, side_by_side
 from .entry import (
+    FUNCTION_CODE,
     JUDGE_OF,
     Entry,
     Fingerprints,
@@ -95,7 +96,9 @@ def _settings_changes(now: Json, before: Json) -> Iterator[str]:
     changed = [(path, was, is_now) for path, was, is_now in side_by_side(before, now) if was != is_now]
     for path, was, is_now in changed[:_MAX_SETTINGS]:
         name = ".".join(map(str, path)) or "config"
-        if was is ABSENT or is_now is ABSENT:
+        if name == FUNCTION_CODE:
+            yield "the code of the function changed"
+        elif was is ABSENT or is_now is ABSENT:
             yield f"{name} is {'new' if was is ABSENT else 'removed'}"
         else:
             yield f"{name} {_change(is_now, was) if is_now and was else f'is {is_now!r}, it was {was!r}'}"

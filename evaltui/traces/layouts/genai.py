@@ -16,6 +16,7 @@ from evaltui.traces.layouts.messages import (
     instruction_in,
     is_placeholder,
     messages_of,
+    structured_output,
     with_output_text,
 )
 from evaltui.traces.layouts.operation import (
@@ -75,6 +76,8 @@ _MERGED = "(merged tools)"
 _EXECUTE = "execute_tool "
 # Pydantic AI: what a function makes of the model's output.
 _OUTPUT_FUNCTION = "running output function"
+# OpenLLMetry: the final state of a graph of LangGraph.
+_ENTITY_OUTPUT = "traceloop.entity.output"
 _CONFIG = ("temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences")
 _ASSISTANT = "gen_ai.assistant.message"
 _MESSAGE_EVENTS = {
@@ -117,7 +120,7 @@ def read_genai(span: OtelSpan) -> Operation | None:
         operation.inputs = with_output_text(operation.inputs, output_tools)
         operation.outputs = with_output_text(operation.outputs, output_tools)
     elif kind == "agent" and operation.outputs is None:
-        operation.outputs = _output(merged)
+        operation.outputs = _output(merged) or structured_output(attributes.get(_ENTITY_OUTPUT))
     return operation
 
 

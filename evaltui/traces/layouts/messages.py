@@ -83,6 +83,24 @@ def with_output_text(contents: list[Json] | None, output_tools: Mapping[str, str
     return changed
 
 
+def structured_output(value: Any) -> list[Json] | None:
+    """The structured response in the final state of a LangGraph graph, as its agent reports it; None for
+    none.
+
+    `value` is the state as JSON, as OpenInference and OpenLLMetry have it. After a message with text it is
+    not taken: it may be of an earlier turn, whose state goes on.
+    """
+    state = json_attribute(value)
+    if isinstance(state, dict) and isinstance(state.get("outputs"), dict):
+        state = state["outputs"]
+    if not isinstance(state, dict) or (response := state.get("structured_response")) is None:
+        return None
+    last = (messages_of(state.get("messages"), "assistant") or [{}])[-1]
+    if last.get("role") == "model" and any(part.get("text") for part in last["parts"]):
+        return None
+    return [{"role": "model", "parts": [{"text": output_text(response)}]}]
+
+
 def _stands_for_data(part: Json) -> bool:
     return str(part.get("text", "")).startswith(f"[{NOT_RECORDED}")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute, lacks
-from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
+from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of, structured_output
 from evaltui.traces.layouts.operation import (
     Json,
     Layout,
@@ -56,7 +56,8 @@ def read_openinference(span: OtelSpan) -> Operation | None:
         operation.name = operation.agent
         # Each call of a model overwrites the messages of the one before: only what came in and out counts.
         operation.inputs = _spoken(attributes.get("input.value"), "user")
-        operation.outputs = _spoken(attributes.get("output.value"), "assistant")
+        output = attributes.get("output.value")
+        operation.outputs = structured_output(output) or _spoken(output, "assistant")
     return operation
 
 

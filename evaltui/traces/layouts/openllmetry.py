@@ -8,7 +8,7 @@ from typing import Any
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.genai import TRACELOOP, read_genai
 from evaltui.traces.layouts.limits import json_attribute, lacks
-from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
+from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of, structured_output
 from evaltui.traces.layouts.operation import (
     Json,
     Layout,
@@ -56,6 +56,7 @@ def _decorated(span: OtelSpan) -> Operation:
     elif kind == "agent":
         operation.is_run = attributes[_KIND] == "agent"
         operation.name = operation.agent = name if attributes[_KIND] == "agent" else ""
+        operation.outputs = structured_output(output_value)
     return operation
 
 

@@ -43,7 +43,7 @@ from evaltui.views.matrix import (
     variant_changes,
 )
 from evaltui.views.rows import scored_response
-from evaltui.views.variant_verdict import answer_span
+from evaltui.views.variant_verdict import answer_span, case_counts
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, Order, SetTitle, others_of
 
 # Cells of the column of names, and of a variant.
@@ -312,7 +312,10 @@ def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
     answer: Line = [answer_span(verdict.answer), ("   ", "")] if verdict is not None else []
     head: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted"), *answer]
     left: Line = [*head, (str(paired), ""), (", exact McNemar", "muted")]
-    if cells(left) > width:
+    if verdict is not None and verdict.undecided:
+        # Equal or not, an undecided case has no verdict on the variant.
+        left = [*head, *case_counts(verdict, with_names=False)]
+    elif cells(left) > width:
         better, worse = show_number(paired.better), show_number(paired.worse)
         short = f"+{better} −{worse} of {counted(paired.cases, 'case')}, {show_p(paired.p)}"
         left = [*head, (short, ""), (", exact McNemar", "muted")]

@@ -17,7 +17,7 @@ from evaltui.text.figures import counted, show_number
 from evaltui.text.glyphs import EMPTY_BAR, ascii_only
 from evaltui.text.lines import Line, Span, cells, cut, join_ends, pad, with_role, wrap, wrap_behind
 from evaltui.text.syntax import code_lines
-from evaltui.text.values import type_names, visible, visible_block
+from evaltui.text.values import told_apart, type_names, visible, visible_block
 from evaltui.text.word_diff import diff_words
 from evaltui.tui.widgets.lines import ScrolledLines
 from evaltui.views.difference import DifferenceAt
@@ -323,6 +323,8 @@ def fold_of(at: DifferenceAt) -> str:
 def write_sides(page: Page, sides: Mapping[str, Any]) -> None:
     """Writes both sides of a difference in full, with the differing words tinted."""
     texts = {side: _side_text(value) for side, value in sides.items()}
+    if len(texts) > 1:
+        texts = dict(zip(texts, told_apart(*texts.values()), strict=True))
     parts = diff_words(texts.get("expected", ""), texts.get("actual", "")) if len(texts) > 1 else ()
     kinds = type_names(*sides.values()) if len(sides) == 2 else None
     for number, (side, text) in enumerate(texts.items()):

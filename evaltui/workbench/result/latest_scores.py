@@ -182,8 +182,7 @@ class LatestScores:
                 if isinstance(source.ref, StoredResult):
                     stored.setdefault(source.ref.file.path, {})[source.ref.number] = source.id
                     continue
-                self._table.add(source.id, source.ref.result)
-                if source.ref.result.decision is not None:
+                if self._table.add(source.id, source.ref.result):
                     self._decided.add(source.id)
         for log, results in stored.items():
             # Of what cannot be read nothing is known.

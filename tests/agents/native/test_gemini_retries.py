@@ -30,6 +30,8 @@ from evaltui.core.model.content import Content, Part
 
 HELLO = ModelRequest("", [Content(role="user", parts=[Part(text="Hello")])], [])
 BROKEN_OFF = Answer([chunk({"text": "Good m"}, usageMetadata=USAGE), Drop()])
+# The whole text, for all that anybody knows, without the end of the answer.
+CUT_OFF = Answer([chunk({"text": "Good m"}, usageMetadata=USAGE)])
 
 PASSING = {
     "too many requests": (fails(429, "slow down"), "429 RESOURCE_EXHAUSTED: slow down"),
@@ -44,6 +46,10 @@ PASSING = {
     ),
     "no JSON": (malformed(), 'not JSON, or was cut off: {"candidates": [{"content"'),
     "nothing at all": (Answer([]), "the response was empty"),
+    "cut off by a proxy": (
+        CUT_OFF,
+        "the response was cut off: it ended without a finish reason; the response restarts in",
+    ),
 }
 
 
@@ -89,6 +95,13 @@ async def test_what_may_pass_is_asked_again_and_told(gemini, impatient, what):
     assert said in str(failed)
     assert "(attempt 2 of 5)" in str(failed)
     assert failed.text_is_void == (len(asked.pieces) == 2)
+
+
+async def test_an_answer_that_stays_cut_off_is_an_error_of_the_network(gemini, impatient):
+    gemini.respond = lambda request: CUT_OFF
+    with pytest.raises(ModelError, match="ended without a finish reason") as raised:
+        await Asked().answer()
+    assert raised.value.__cause__.error_kind == "network"
 
 
 async def test_what_a_broken_answer_cost_is_known_and_its_text_is_void(gemini, impatient):
