@@ -46,6 +46,8 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         f"{subject} {show_number(noticed)}/{show_number(changes)}"
         for subject, (noticed, changes) in report.by_subject().items()
     )
+    if report.meant_so:
+        figures = f"{figures}   {show_number(report.meant_so)} meant so"
     details = "   ".join(filter(None, [figures, f"{short_list(runs)}, {judges_in_words(report)}"]))
     yield from wrap_behind([(f"{headline(report)}   ", "bold")], [(details, "muted")], width)
     kinds = [kind for kind in report.kinds if kind.gaps]
@@ -55,7 +57,9 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
     has_several = len({gap.path for kind in kinds for gap in kind.gaps}) > 1
     for kind in kinds:
         yield from _kind(kind, width, with_set=has_several)
-    if complete := [kind.kind for kind in report.kinds if not kind.gaps and not kind.not_judged]:
+    if complete := [
+        kind.kind for kind in report.kinds if kind.changes and not kind.gaps and not kind.not_judged
+    ]:
         yield from _named("NOTICED", complete, width)
     if metrics := list(noticed_by(report)):
         yield from _named("NOTICED BY", metrics, width)

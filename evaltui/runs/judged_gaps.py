@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from math import fsum
 from pathlib import Path
+from typing import TypeVar
 
 from evaltui.agents.call_recorder import CallRecorder
 from evaltui.agents.errors import RunStoppedError
@@ -17,9 +18,9 @@ from evaltui.core.cost.prices import load_table
 from evaltui.core.gaps.gaps import ToJudge
 from evaltui.core.gaps.judged_changes import JudgedCase
 from evaltui.core.gaps.mutants import RecordedCase
-from evaltui.core.metrics.judges.judge import Answer, Question
 from evaltui.core.metrics.preflight import withheld_metrics
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes
 from evaltui.core.model.spending import Spending
 from evaltui.project.agent_address import AgentAddress
@@ -31,19 +32,23 @@ from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan
 from evaltui.runner.recording_files import OF_GAPS, SCORED, recordings_path
 from evaltui.runner.run_recordings import SetRecordings
-from evaltui.runner.scoring import LocalScoring
-from evaltui.runner.verdicts import CaseJudge, Judges
+from evaltui.runner.scoring import LocalScoring, ScoringKind
+from evaltui.runner.verdicts import CaseJudge, Judges, Verdicts
 from evaltui.runs.gaps import CasesInRun, GapsOfRuns
 
+_Hosts = TypeVar("_Hosts", bound=LocalScoring)
 
-class _Unasked(Judges):
-    """Judges that are not asked; `questions` has the model and the characters of each question."""
 
-    def __init__(self) -> None:
-        self.questions: list[tuple[str, int]] = []
+class _UnaskedHosts(LocalScoring):
+    """Hosts that start no process and answer nothing."""
 
-    async def ask(self, question: Question) -> Answer:
-        self.questions.append((question.options.judge_model, len(question.prompt)))
+    @cached_property
+    def questions(self) -> list[tuple[str, int]]:
+        """The model and the characters of each question."""
+        return []
+
+    async def answer(self, kind: ScoringKind, message: Json) -> Json:
+        self.questions.append((message["judge"], len(message["prompt"])))
         raise RunStoppedError
 
 
@@ -79,13 +84,25 @@ class GapJudges:
         """The plan with the metrics that cannot run here; in a replay, the recording decides."""
         return self._plan if self._plan.settings.record == "replay" else checked(self._plan)
 
+    def _hosts(self, kind: type[_Hosts]) -> _Hosts:
+        plan, settings = self._plan, self._plan.settings
+        return kind(
+            plan.agent,
+            settings.parallel,
+            settings.timeout,
+            lambda *printed: None,
+            self._gate,
+            on_start=self._note,
+        )
+
     async def to_judge(self) -> ToJudge | None:
         """The changes that judges look at, and what asking takes, without recorded answers. None for no such
         changes. Raises EvalSetError for recordings that cannot be read."""
-        unasked, changes = _Unasked(), 0
+        hosts, changes = self._hosts(_UnaskedHosts), 0
+        judges = Verdicts(self._plan, hosts).judges
         for item, case_id, recorded in self._searched.unjudged():
             recordings = await self._recordings(item)
-            judge = CaseJudge(unasked, self._recorder(recordings, case_id, recorded))
+            judge = CaseJudge(judges, self._recorder(recordings, case_id, recorded))
             judged = JudgedCase(self._with_withheld(item, recorded), judge)
             for mutant in self._searched.search.mutants_to_judge(recorded, case_id):
                 changes += await judged.sees(mutant)
@@ -93,9 +110,9 @@ class GapJudges:
                 recordings.forget()
         if not changes:
             return None
-        models = tuple(dict.fromkeys(model for model, _ in unasked.questions))
-        usd = await asyncio.to_thread(self._price, unasked.questions)
-        return ToJudge(self._searched.search.judged_metrics, changes, len(unasked.questions), models, usd)
+        models = tuple(dict.fromkeys(model for model, _ in hosts.questions))
+        usd = await asyncio.to_thread(self._price, hosts.questions)
+        return ToJudge(self._searched.search.judged_metrics, changes, len(hosts.questions), models, usd)
 
     async def judge(self) -> None:
         """Asks judges about all changes that are left to them, several cases at once; then none is left.
@@ -104,15 +121,8 @@ class GapJudges:
         """
         search, plan = self._searched.search, self._plan
         search.spent = Spending()
-        hosts = LocalScoring(
-            plan.agent,
-            plan.settings.parallel,
-            plan.settings.timeout,
-            lambda *printed: None,
-            self._gate,
-            on_start=self._note,
-        )
-        judges = Judges(hosts)
+        hosts = self._hosts(LocalScoring)
+        judges = Verdicts(plan, hosts).judges
         try:
             if plan.settings.budget is not None:
                 # Not when the first call waits for its price.

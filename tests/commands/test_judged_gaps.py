@@ -93,6 +93,7 @@ def test_judges_are_asked_only_on_request_and_only_about_what_nothing_else_notic
 def test_a_question_whose_answer_is_recorded_is_not_asked_again(desk, gemini, capsys):
     call("run", "desk", "--record", "auto")
     _, report, asked = gaps(gemini, "--judges", "--record", "auto")
+    assert f"at most {asked} model calls of gemini-judge" in capsys.readouterr().err
     calls = gaps(gemini)[1]["to_judge"]["calls"]
     # Those about the original were asked in the run.
     assert asked == calls - 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from evaltui.core.gaps.judged_changes import JudgedChange
 from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCase, Subject
 from evaltui.core.model.base_model import Dollars
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import scored_text
+from evaltui.core.model.eval_set import Invocation, scored_text
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.core.scoring import metric_results, status_of
@@ -47,8 +47,8 @@ class Gap:
     after: str
     metrics: tuple[MetricScore, ...]
     """The metrics that look at it."""
-    number: Annotated[int, Field(exclude=True)]
-    """Its place among the mutants of its case, from 0; no report has it."""
+    digest: str
+    """The digest of its kind and its content, by which it is marked as meant so."""
     subject: Annotated[Subject, Field(exclude=True)]
     """The subject of its kind, with which reports have it."""
 
@@ -66,7 +66,7 @@ class NotJudged(Gap):
     @classmethod
     def of(cls, gap: Gap, reason: str) -> NotJudged:
         sides = gap.before, gap.after
-        return cls(gap.eval_set_id, *gap.case, gap.turn, *sides, gap.metrics, gap.number, gap.subject, reason)
+        return cls(gap.eval_set_id, *gap.case, gap.turn, *sides, gap.metrics, gap.digest, gap.subject, reason)
 
 
 @dataclass(slots=True)
@@ -81,6 +81,8 @@ class KindOfChange:
     noticed_by: dict[str, int] = field(default_factory=dict)
     """Noticed changes by metric; several may notice one, but judges are asked only where no other did."""
     gaps: list[Gap] = field(default_factory=list)
+    meant_so: list[Gap] = field(default_factory=list)
+    """Changes that need not be noticed, and are not counted."""
     not_judged: list[NotJudged] = field(default_factory=list)
 
     def notice(self, *metrics: str) -> None:
@@ -132,10 +134,36 @@ class GapReport:
     left_out_metrics: tuple[str, ...]
     """Metrics of judges that were not asked, and of the user: they may notice more."""
     coverage: tuple[CellCoverage, ...]
+    meant_so: int
+    """Changes that need not be noticed, and are not counted."""
     to_judge: ToJudge | None = None
     """None where nothing is left to judge, or where that is unknown."""
     spent: Spending | None = None
     """Spending on judges; None where none was asked."""
+
+    def with_case(self, case: CaseId, again: GapReport) -> GapReport:
+        """The report with the gaps of a case as another search found them, with the same changes."""
+        kinds = []
+        for kind in self.kinds:
+            new = next((other for other in again.kinds if other.kind == kind.kind), KindOfChange("", "calls"))
+            before, after = (
+                [sum(gap.case == case for gap in gaps) for gaps in (side.gaps, side.meant_so)]
+                for side in (kind, new)
+            )
+            kinds.append(
+                replace(
+                    kind,
+                    changes=kind.changes + before[1] - after[1],
+                    noticed=kind.noticed + sum(before) - sum(after),
+                    gaps=_replaced(kind.gaps, case, new.gaps),
+                    meant_so=_replaced(kind.meant_so, case, new.meant_so),
+                )
+            )
+        return replace(self, kinds=tuple(kinds)).counted()
+
+    def counted(self) -> GapReport:
+        """The report with the sums of its kinds as they are now."""
+        return replace(self, **_sums(self.kinds))
 
     def by_subject(self) -> Mapping[Subject, tuple[int, int]]:
         """The number of noticed changes and of all, by subject, those that were changed."""
@@ -154,6 +182,8 @@ class _Unjudged(NamedTuple):
 
     kind: KindOfChange
     gap: Gap
+    number: int
+    """The place of the change among all of its case, from 0."""
     cells: frozenset[Cell]
     left_to: tuple[str, ...]
     """Metrics of the user that may notice it, where no computed metric looks at it."""
@@ -202,24 +232,21 @@ class GapSearch:
 
     async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
         kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
-        names = recorded.seen_by[mutant.subject]
-        results = (
-            await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
-            if names
-            else []
-        )
-        if results and status_of(results, recorded.expected) is not Status.PASSED:
+        results = await scores_of(recorded, mutant)
+        if is_noticed_by(results, recorded):
             kind.notice(*(item.name for item in results if item.status is Status.FAILED))
             self.coverage.noticed.update(set(mutant.cells))
             return
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
-        sides, scores = (mutant.before, mutant.after), _scores(results)
-        gap = Gap(eval_set_id, *case, turn, *sides, scores, number, mutant.subject)
-        if recorded.judged_metrics:
+        sides, scores, digest = (mutant.before, mutant.after), _scores(results), recorded.digest(mutant)
+        gap = Gap(eval_set_id, *case, turn, *sides, scores, digest, mutant.subject)
+        if (mutant.turn, digest) in recorded.meant_so:
+            kind.meant_so.append(gap)
+        elif recorded.judged_metrics:
             self._places.setdefault(case, len(self._places))
-            left_to = () if names else tuple(recorded.left_out_metrics)
-            item = _Unjudged(kind, gap, frozenset(mutant.cells), left_to)
+            left_to = () if results else tuple(recorded.left_out_metrics)
+            item = _Unjudged(kind, gap, number, frozenset(mutant.cells), left_to)
             self.unjudged.setdefault(case, []).append(item)
         else:
             kind.changes += 1
@@ -227,7 +254,7 @@ class GapSearch:
 
     def mutants_to_judge(self, recorded: RecordedCase, case: CaseId) -> Iterator[Mutant]:
         """The `unjudged` changes of a case, made again, in their order."""
-        numbers = {item.gap.number for item in self.unjudged[case]}
+        numbers = {item.number for item in self.unjudged[case]}
         return (mutant for number, mutant in enumerate(recorded.mutants()) if number in numbers)
 
     @property
@@ -265,7 +292,7 @@ class GapSearch:
     def report(self) -> GapReport:
         """The report on all cases so far, which a search that goes on leaves as it is."""
         by_name = {
-            name: replace(kind, gaps=[*kind.gaps], not_judged=[*kind.not_judged])
+            name: replace(kind, gaps=[*kind.gaps], meant_so=[*kind.meant_so], not_judged=[*kind.not_judged])
             for name, kind in self._kinds.items()
         }
         not_counted = dict(self._not_counted)
@@ -281,16 +308,14 @@ class GapSearch:
         if self.spent is not None:
             for kind in by_name.values():
                 for changes in (kind.gaps, kind.not_judged):
-                    changes.sort(key=lambda gap: (self._places.get(gap.case, -1), gap.number))
+                    changes.sort(key=lambda gap: self._places.get(gap.case, -1))
         kinds = sorted(by_name.values(), key=lambda kind: -len(kind.gaps))
         return GapReport(
-            sum(kind.changes for kind in kinds),
-            sum(kind.noticed for kind in kinds),
-            sum(len(kind.not_judged) for kind in kinds),
-            tuple(kind for kind in kinds if kind.changes or kind.not_judged),
-            tuple(not_counted),
-            (*(self._judged if self.spent is None else ()), *self._left_out),
-            tuple(self.coverage.rows),
+            **_sums(kinds),
+            kinds=tuple(kind for kind in kinds if kind.changes or kind.meant_so or kind.not_judged),
+            not_counted=tuple(not_counted),
+            left_out_metrics=(*(self._judged if self.spent is None else ()), *self._left_out),
+            coverage=tuple(self.coverage.rows),
             spent=self.spent,
         )
 
@@ -305,6 +330,50 @@ def _left_to(subject: str, metrics: Iterable[str]) -> str:
     return f"{of_subject}left to {', '.join(metrics)}"
 
 
+def _replaced(gaps: Sequence[Gap], case: CaseId, new: Sequence[Gap]) -> list[Gap]:
+    """Gaps with others for those of a case, in their place."""
+    place = next((number for number, gap in enumerate(gaps) if gap.case == case), len(gaps))
+    return [*gaps[:place], *new, *(gap for gap in gaps[place:] if gap.case != case)]
+
+
+class _Sums(TypedDict):
+    changes: int
+    noticed: int
+    not_judged: int
+    meant_so: int
+
+
+def _sums(kinds: Sequence[KindOfChange]) -> _Sums:
+    return {
+        "changes": sum(kind.changes for kind in kinds),
+        "noticed": sum(kind.noticed for kind in kinds),
+        "not_judged": sum(len(kind.not_judged) for kind in kinds),
+        "meant_so": sum(len(kind.meant_so) for kind in kinds),
+    }
+
+
+async def scores_of(recorded: RecordedCase, mutant: Mutant) -> Sequence[MetricResult]:
+    """The results of the metrics that see a change; none where no metric does."""
+    names = recorded.seen_by[mutant.subject]
+    if not names:
+        return ()
+    return await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
+
+
+def is_noticed_by(results: Sequence[MetricResult], recorded: RecordedCase) -> bool:
+    """Whether a case notices a change that has these results."""
+    return bool(results) and status_of(results, recorded.expected) is not Status.PASSED
+
+
+async def passes(
+    recorded: RecordedCase, turns: Sequence[Invocation], final_state: Mapping[str, Any] | None
+) -> bool:
+    """Whether a conversation passes by the computed metrics of a case."""
+    names = frozenset[str]().union(*recorded.seen_by.values())
+    results = await metric_results(recorded.expected, turns, final_state=final_state, only=names)
+    return status_of(results, recorded.expected) is Status.PASSED
+
+
 async def _problem(recorded: RecordedCase) -> str:
     """Why a case cannot be changed; "" where it can."""
     if recorded.expected.case.conversation is None:
@@ -312,10 +381,8 @@ async def _problem(recorded: RecordedCase) -> str:
     names = frozenset[str]().union(*recorded.seen_by.values())
     if not names:
         left = ", ".join(recorded.left_out_metrics)
-        return "" if recorded.judged_metrics else f"left to {left}" if left else "no metric decides"
-    results = await metric_results(
-        recorded.expected, recorded.turns, final_state=recorded.final_state, only=names
-    )
-    if status_of(results, recorded.expected) is Status.PASSED:
+        if not recorded.judged_metrics:
+            return f"left to {left}" if left else "no metric decides"
+    if not names or await passes(recorded, recorded.turns, recorded.final_state):
         return ""
     return "does not pass by its case and config of now"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.diff import diff_state
@@ -31,6 +31,7 @@ from evaltui.core.metrics.trajectory import (
     ignores_args,
     match_type_of,
 )
+from evaltui.core.model.case_id import fingerprint
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.content import Content, FunctionCall, FunctionResponse, Part
 from evaltui.core.model.criteria import MatchType
@@ -44,6 +45,7 @@ from evaltui.core.model.eval_set import (
     tool_responses,
 )
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS
+from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.renaming import TRANSFER
 from evaltui.core.scoring import FINAL_STATE, Expected, decides_by_judge, metric_input
 from evaltui.text.values import show_value
@@ -147,6 +149,31 @@ class RecordedCase:
             if part in turn.untold or (part == CALLS and turn.intermediate_data is None)
         }
 
+    # Changes that are meant so
+
+    @cached_property
+    def meant_so(self) -> frozenset[tuple[int | None, str]]:
+        """The changes that need not be noticed: the turn, from 0, and the digest of each."""
+        here = self.expected.eval_set_id, self.expected.case.eval_id
+        marks = self.expected.config.evaltui.meant_so
+        return frozenset((mark.turn, mark.digest) for mark in marks if (mark.set, mark.case) == here)
+
+    def digest(self, mutant: Mutant) -> str:
+        """The digest of the kind of a change, and of the changed part as it is and as it was changed."""
+        sides: Sequence[Any] = mutant.before, mutant.after
+        if mutant.subject == "calls" and mutant.turn is not None:
+            sides = [
+                [(call.name, call.args) for call in tool_calls(turns[mutant.turn].intermediate_data)]
+                for turns in (self.turns, mutant.turns)
+            ]
+        elif mutant.subject == "state":
+            states = self.final_state or {}, mutant.final_state or {}
+            sides = [
+                {key: state[key] for key in state if state[key] != other.get(key, ABSENT)}
+                for state, other in (states, states[::-1])
+            ]
+        return fingerprint(json.dumps([mutant.kind, *sides], sort_keys=True, default=str))
+
     # What counts as equal
 
     @cached_property
@@ -207,9 +234,10 @@ class RecordedCase:
             yield from self._some(self._of_turn(number), most)
         yield from self._some(self._of_state(), most)
 
-    def mutant(self, number: int) -> Mutant | None:
-        """A mutant by its place among `mutants()`, from 0; None where there are fewer."""
-        return next(islice(self.mutants(), number, None), None)
+    def mutant(self, turn: int | None, digest: str) -> Mutant | None:
+        """The mutant of a turn, from 0, with this digest; None where there is none (any more)."""
+        mutants = (mutant for mutant in self.mutants() if mutant.turn == turn)
+        return next((mutant for mutant in mutants if self.digest(mutant) == digest), None)
 
     def _of_turn(self, number: int) -> Iterator[Mutant]:
         if number not in self.unscored["calls"]:
@@ -241,7 +269,7 @@ class RecordedCase:
         )
         for change in changes:
             if not self._is_allowed(number, change):
-                turns = self._with(number, _with_calls(turn, change.calls))
+                turns = self._with(number, with_calls(turn, change.calls))
                 sides = change.before, change.after
                 yield Mutant(change.kind, "calls", number, *sides, turns, self.final_state, change.cells)
 
@@ -355,7 +383,7 @@ def _lists(turn: Invocation) -> IntermediateData:
     )
 
 
-def _with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:
+def with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:
     """The turn with these calls, and those responses that belong to one."""
     data = _lists(turn)
     ids = {call.id for call in calls}

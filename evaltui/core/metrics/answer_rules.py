@@ -155,6 +155,19 @@ def _quantity(match: re.Match[str], rest: str) -> Quantity:
     )
 
 
+def quantity_texts(text: str) -> list[str]:
+    """The numbers, dates, times and ids of a text as they are written, with their units."""
+    texts = []
+    for match in _WORD.finditer(text):
+        word = match["word"].rstrip(".,:/#-")
+        end = match.start("word") + len(word)
+        following = _UNIT.match(text, end) if word == match["word"] else None
+        if following and following["unit"].casefold().rstrip("s") in _UNIT_OF:
+            end = following.end()
+        texts.append(text[match.start() : end].strip())
+    return texts
+
+
 def plain(text: str) -> str:
     """A text as it is compared: without case, compatibility-composed."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -228,7 +241,7 @@ def _value_in_words(value: object) -> str:
     return visible(value) if isinstance(value, str) else show_value(value, _MAX_TEXT)
 
 
-_NEGATIONS = ("not", "never", "cannot", "can't", "isn't", "aren't", "wasn't", "doesn't", "didn't", "won't")
+NEGATIONS = ("not", "never", "cannot", "can't", "isn't", "aren't", "wasn't", "doesn't", "didn't", "won't")
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w-]+(?: [A-Z][\w-]+)*|(?<=[\"“«`])[^\"”»`]{2,40}(?=[\"”»`])")
 
 
@@ -240,8 +253,8 @@ def proposed_checks(expected: str) -> list[dict[str, object]]:
         checks.append({"numbers": "equal"})
     if names := names_in(expected):
         checks.append({"contains": names})
-    if not any(has_text(expected, word) for word in _NEGATIONS):
-        checks.append({"not_contains": [*_NEGATIONS]})
+    if not any(has_text(expected, word) for word in NEGATIONS):
+        checks.append({"not_contains": [*NEGATIONS]})
     return checks
 
 

@@ -9,6 +9,9 @@ from pydantic import AfterValidator, ConfigDict, Field, StrictInt, StrictStr, mo
 from .arg_rule import Regex
 from .base_model import DataModel
 
+RuleScope = Literal["case", "set", "all"]
+"""The cases that a rule is for: one, those of a set, or all that its config scores."""
+
 
 def _a_schema(schema: dict[str, Any]) -> dict[str, Any]:
     # A keyword that is misspelt or of the wrong type would let every answer pass.

@@ -19,8 +19,8 @@ CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
-BlockList = Literal["turns", "rules", "answers", "tags", "imports"]
-BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "answers", "tags")
+BlockList = Literal["turns", "rules", "answers", "tags", "meant_so", "imports"]
+BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "answers", "tags", "meant_so")
 """The lists with entries that name a case."""
 
 
@@ -109,6 +109,17 @@ class References:
             gone += [index for index, _ in entries[bool(changed) :]]
         self.append_entries("tags", new)
         self.remove_entries("tags", gone)
+
+    # Changes that need not be noticed
+
+    def toggle_meant_so(self, change: Entry) -> bool:
+        """Marks a change as meant so, or removes its mark; returns whether it is marked then."""
+        marked = [index for index, entry in self.entries("meant_so") if entry == change]
+        if marked:
+            self.remove_entries("meant_so", marked)
+        else:
+            self.append_entries("meant_so", [change])
+        return not marked
 
     # Files that cases were imported from
 
