@@ -164,7 +164,17 @@ async def _history(app: WorkbenchApp) -> None:
 
 
 async def _gaps(app: WorkbenchApp) -> None:
-    await _until(app, lambda: app.workbench.gaps.seconds is not None)
+    """All gaps have been found and are shown."""
+
+    def shown() -> bool:
+        gaps = app.workbench.gaps
+        if gaps.seconds is None or gaps.report is None:
+            return False
+        return f"{gaps.report.noticed} of {gaps.report.changes}" in " ".join(
+            _words_of(app.export_screenshot())
+        )
+
+    await _until(app, shown)
 
 
 async def _both_turns(app: WorkbenchApp) -> None:

@@ -121,7 +121,6 @@ def desk_of(tmp_path, opened):
 
 @pytest.mark.parametrize("sample", ["calculator", "home_automation", "travel_desk"])
 async def test_the_first_draft_of_each_gap_of_the_samples_notices_it(sample, tmp_path, opened):
-    """No computed metric sees which agent responds: a rubric is proposed in place of a draft."""
     if sample == "travel_desk":
         pytest.importorskip("google.adk")
     desk = await opened(shutil.copytree(SAMPLES / sample, tmp_path / sample))
@@ -133,7 +132,7 @@ async def test_the_first_draft_of_each_gap_of_the_samples_notices_it(sample, tmp
             missed.append(key)
     print(f"{sample}: {len(gaps) - len(missed)} of {len(gaps)} noticed; missed: {missed}")
     assert gaps
-    assert missed == [key for key in gaps if key[0] == "another agent"]
+    assert not missed
 
 
 LATE = "Your order 7 for Ada Smith is at 5 kg of gold until 2026-09-01."
@@ -254,7 +253,7 @@ async def test_a_case_is_searched_again_alone(desk_of):
     assert gaps.report.meant_so == 1
 
 
-async def test_a_transfer_that_no_metric_compares_is_noticed_by_calls_and_any_other_agent_by_a_judge(
+async def test_another_agent_is_noticed_by_a_check_and_where_google_adk_decides_by_calls_or_a_judge(
     tmp_path, opened
 ):
     pytest.importorskip("google.adk")
@@ -263,7 +262,10 @@ async def test_a_transfer_that_no_metric_compares_is_noticed_by_calls_and_any_ot
     desk = await opened(folder)
     others = {key[1:3]: both for key, both in desk.gaps.items() if key[0] == "another agent"}
     transfer = await desk.drafting(*others["books_after_a_transfer", 2])
-    assert [str(draft) for draft in transfer.drafts] == [f"{CALLS} ≥ 1.00"]
+    assert [str(draft) for draft in transfer.drafts] == ["agent bookings", f"{CALLS} ≥ 1.00"]
+
+    desk = await opened(folder, "--adk-verdicts")
+    others = {key[1:3]: both for key, both in desk.gaps.items() if key[0] == "another agent"}
     judged = await desk.drafting(*others["finds_a_flight", 1])
     (draft,) = judged.drafts
     assert str(draft) == "The response comes from the agent travel_desk."

@@ -19,7 +19,7 @@ from evaltui.core.gaps.answer_changes import (
     is_english,
 )
 from evaltui.core.gaps.gaps import is_noticed_by, passes, scores_of
-from evaltui.core.gaps.mutants import TOOL_RESPONSE, Mutant, RecordedCase, with_calls
+from evaltui.core.gaps.mutants import OTHER_AGENT, TOOL_RESPONSE, Mutant, RecordedCase, with_calls
 from evaltui.core.metrics.answer_rules import (
     NEGATIONS,
     check_in_words,
@@ -164,7 +164,9 @@ async def _candidates(recorded: RecordedCase, mutant: Mutant, passing: Sequence[
         reached = [result.turns[turn] for result in passing if turn < len(result.turns)]
         texts = [scored_text(invocation, thoughts=thoughts) for invocation in reached]
         drafts += (Draft(check=check) for check in _checks(mutant, texts))
-    elif turn is not None:
+    elif mutant.kind == OTHER_AGENT:
+        drafts.append(Draft(check={"agent": mutant.before}))
+    if mutant.subject != "answers" and turn is not None:
         drafts += _call_drafts(recorded, turn)
     drafts += await _thresholds(recorded, mutant, passing)
     return [draft for number, draft in enumerate(drafts) if draft not in drafts[:number]]

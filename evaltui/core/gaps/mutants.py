@@ -38,8 +38,9 @@ from evaltui.core.model.criteria import MatchType
 from evaltui.core.model.eval_set import (
     IntermediateData,
     Invocation,
+    InvocationEvent,
     InvocationEvents,
-    intermediate_texts,
+    responding_agent,
     scored_text,
     tool_calls,
     tool_responses,
@@ -113,6 +114,7 @@ class RecordedCase:
         calls = {info.name for info in infos if info.reads_calls}
         answers = {info.name for info in infos if info.compares == "response"}
         answers |= {ANSWER_RULES} if self.expected.answer_rules else set()
+        agents = {ANSWER_RULES} if any(rule.agent for rule in self.expected.answer_rules) else set()
         if not all(scored_text(turn, thoughts=self.expected.score_thoughts) for turn in self.turns):
             # Of a turn without a text, its score is whether a call waits.
             calls |= answers
@@ -121,7 +123,7 @@ class RecordedCase:
             "calls": calls,
             "answers": answers,
             "state": {FINAL_STATE} if has_state else set(),
-            "agents": calls | {info.name for info in infos if info.compares == "texts"},
+            "agents": calls | agents | {info.name for info in infos if info.compares == "texts"},
         }
         return {subject: frozenset(names[subject]) for subject in SUBJECTS}
 
@@ -304,11 +306,9 @@ class RecordedCase:
     def _of_agent(self, number: int) -> Iterator[Mutant]:
         """The turn as if another agent had answered; none where no author is recorded."""
         turn = self.turns[number]
-        data = turn.intermediate_data
-        events = data.invocation_events if isinstance(data, InvocationEvents) else []
-        author = next((event.author for event in reversed(events) if event.author != "user"), "")
+        data, author = turn.intermediate_data, responding_agent(turn)
         others = [agent for agent in self.agents if agent != author]
-        if not author or not others:
+        if not isinstance(data, InvocationEvents) or not author or not others:
             return
         renamed = [
             event.model_copy(
@@ -317,7 +317,7 @@ class RecordedCase:
                     "content": event.content and _transferred(event.content, author, others[0]),
                 }
             )
-            for event in events
+            for event in data.invocation_events
         ]
         changed = InvocationEvents(invocation_events=renamed)
         turns = self._with(number, turn.model_copy(update={"intermediate_data": changed}))
@@ -372,29 +372,45 @@ def _needs_process(metric: EvalMetric) -> bool:
     return is_own and not metric.is_informational and not decides_by_judge(metric)
 
 
-def _lists(turn: Invocation) -> IntermediateData:
-    """The calls, their responses and the texts of a turn, as lists."""
-    data = turn.intermediate_data
-    if isinstance(data, IntermediateData):
-        return data
-    texts = [(author, [Part(text=text)]) for author, text in intermediate_texts(data)]
-    return IntermediateData.model_construct(
-        tool_uses=tool_calls(data), tool_responses=tool_responses(data), intermediate_responses=texts
-    )
-
-
 def with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:
     """The turn with these calls, and those responses that belong to one."""
-    data = _lists(turn)
     ids = {call.id for call in calls}
-    responses = [response for response in data.tool_responses if response.id in ids or not response.id]
-    lists = data.model_copy(update={"tool_uses": list(calls), "tool_responses": responses})
-    return turn.model_copy(update={"intermediate_data": lists})
+    responses = [
+        response
+        for response in tool_responses(turn.intermediate_data)
+        if response.id in ids or not response.id
+    ]
+    return _with_tools(turn, calls, responses)
 
 
 def _with_responses(turn: Invocation, responses: Sequence[FunctionResponse]) -> Invocation:
-    lists = _lists(turn).model_copy(update={"tool_responses": list(responses)})
-    return turn.model_copy(update={"intermediate_data": lists})
+    return _with_tools(turn, tool_calls(turn.intermediate_data), responses)
+
+
+def _with_tools(
+    turn: Invocation, calls: Sequence[FunctionCall], responses: Sequence[FunctionResponse]
+) -> Invocation:
+    """The turn with these calls, and responses of tools, before its texts."""
+    data: IntermediateData | InvocationEvents
+    if isinstance(turn.intermediate_data, InvocationEvents):
+        events = turn.intermediate_data.invocation_events
+        parts = [Part.model_construct(function_call=call) for call in calls]
+        parts += [Part.model_construct(function_response=response) for response in responses]
+        author = next((event.author for event in events), "agent")
+        tools = InvocationEvent.model_construct(author=author, content=Content.model_construct(parts=parts))
+        data = InvocationEvents.model_construct(invocation_events=[tools, *map(_without_tools, events)])
+    else:
+        lists = turn.intermediate_data or IntermediateData()
+        data = lists.model_copy(update={"tool_uses": list(calls), "tool_responses": list(responses)})
+    return turn.model_copy(update={"intermediate_data": data})
+
+
+def _without_tools(event: InvocationEvent) -> InvocationEvent:
+    parts = (event.content and event.content.parts) or []
+    texts = [part for part in parts if not part.function_call and not part.function_response]
+    if event.content is None or len(texts) == len(parts):
+        return event
+    return event.model_copy(update={"content": event.content.model_copy(update={"parts": texts})})
 
 
 def _with_answer(turn: Invocation, text: str, *, score_thoughts: bool) -> Invocation:

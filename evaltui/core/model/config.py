@@ -240,8 +240,14 @@ class EvalMetric(_Camel):
         return isinstance(self.criterion, OwnCriterion) and self.criterion.function is not None
 
     @property
+    def takes_direction(self) -> bool:
+        """Whether its criterion says if lower scores are better: a function or a judge of the user's."""
+        is_template = self.definition is not None and bool(self.definition.prompt_template)
+        return is_template or self.custom_function_path is not None
+
+    @property
     def lower_is_better(self) -> bool:
-        return self.criterion is not None and self.criterion.lower_is_better
+        return self.takes_direction and self.criterion is not None and self.criterion.lower_is_better
 
 
 class CodeConfig(_Strict):

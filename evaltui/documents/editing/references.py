@@ -139,11 +139,18 @@ class References:
         else:
             last.update(entry)
 
-    def add_entries(self, name: BlockList, case: CaseRef, entries: Sequence[Entry]) -> None:
-        """Adds entries of a case that it has not, and no rule for an argument that has a rule of the case."""
+    def replace_entries(
+        self, name: BlockList, case: CaseRef, is_gone: Callable[[Entry], bool], entries: Sequence[Entry]
+    ) -> None:
+        """Removes entries of a case, and adds those that it has not, but no second rule for an argument.
+
+        `is_gone` gets an entry without its set and case."""
+        names = ("set", "case")
+        of_case = self._of_case(name, case)
+        bare = [(index, {k: v for k, v in entry.items() if k not in names}) for index, entry in of_case]
+        self.remove_entries(name, [index for index, entry in bare if is_gone(entry)])
         present = [_subject(name, entry) for _, entry in self._of_case(name, case)]
-        names = {"set": case[0], "case": case[1]}
-        owned = [{**entry, **names} for entry in entries]
+        owned = [{**entry, "set": case[0], "case": case[1]} for entry in entries]
         self.append_entries(name, [entry for entry in owned if _subject(name, entry) not in present])
 
     # Cases and sets that are renamed, moved, copied or deleted

@@ -25,10 +25,10 @@ def write_result(
 ) -> None:
     """Writes a case before and after: fixed, or still failing with the failing metric and the key to it."""
     name = visible(name)
-    if after.status is Status.PASSED:
+    if after.passed:
         page.row(glyph(after.status), (f" {name}", "bold"), (f"  {fixed}", "success"))
         return
-    word = "still fails" if before.status is not Status.PASSED else f"now {WORDS[after.status]}"
+    word = f"now {WORDS[after.status]}" if before.passed else "still fails"
     head: Line = [glyph(after.status), (f" {name}", "bold"), (f"  {word}", ROLES[after.status])]
     page.row(*head, ("  ", ""), *_worst_metric(before, after))
     reasons, more = first_reasons(after)

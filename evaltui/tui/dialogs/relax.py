@@ -347,7 +347,10 @@ class CheckScreen(RuleScreen):
     title_text = "Check response"
     verb = "check"
     nothing = "No check proposed"
-    edit_hint = '"contains": […], "not_contains": […], "regex": "…", "numbers": "equal", "json_schema": {…}'
+    edit_hint = (
+        '"contains": […], "not_contains": […], "regex": "…", "numbers": "equal", '
+        '"json_schema": {…}, "agent": "…"'
+    )
     json_problem = staticmethod(check_problem)
     empty_rule: ClassVar = {"contains": [""]}
 

@@ -61,6 +61,7 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._places: list[int] = []
         """The rows that the cursor goes to."""
         self._columns = Columns.of((), 0)
+        self._was_moved = False
 
     @property
     def current(self) -> CursorRow | None:
@@ -68,8 +69,9 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         return None if isinstance(row, Heading) else row
 
     def show(self, key: object = None) -> None:
-        """Shows the rows of now; the cursor goes to the row with a key, else it stays with its row."""
-        current = self.current
+        """Shows the rows of now; the cursor goes to the row with a key, else it stays with its row once it
+        was moved."""
+        current = self.current if self._was_moved else None
         key = key or (current.key if current else None)
         report = self._gaps.report
         self._rows = [] if report is None else self._view.rows(report, is_running=self._gaps.is_running)
@@ -80,7 +82,8 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
             if row is not None and not isinstance(row, Heading)
         }
         self._places = [*keys]
-        near = min(keys, key=lambda place: abs(place - self.cursor), default=0)
+        cursor = self.cursor if self._was_moved else 0
+        near = min(keys, key=lambda place: abs(place - cursor), default=0)
         self.cursor = next((place for place, other in keys.items() if other == key), near)
         self.lines_changed(len(self._rows))
         self._show_cursor()
@@ -91,6 +94,7 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def move_to(self, number: int) -> None:
         """Moves the cursor, skipping headings and empty lines."""
+        self._was_moved = True
         if not self._places:
             return
         if number < self.cursor:
