@@ -89,6 +89,20 @@ def answer_changes(text, responses):
     yield "an invented promise", text + PROMISE
 
 
+def texts_without(text, responses):
+    """The texts without the sentences that say a value of a tool's response."""
+    sentences = re.findall(r"\S.*?[.!?](?= |$)", text)
+    texts = set()
+    for response in responses:
+        values = re.findall(r'"?([^"\[\]{},]+)"?(?=[\]},])', json.dumps(response["response"]))
+        said = re.compile(
+            "|".join(rf"(?<!\w){re.escape(value.strip())}(?!\w)" for value in values), re.IGNORECASE
+        )
+        rest = [item for item in sentences if not values or not said.search(item)]
+        texts |= {" ".join(rest)} - {"", text}
+    return texts
+
+
 def state_changes(expected, actual):
     """The key, and the value after each change of an expected key; None for a dropped one."""
     for key, value in actual.items():
@@ -149,6 +163,10 @@ def changes_of_sample(agent, run, recorded):
                 changed = [*pairs[:place], (pairs[place][0], after), *pairs[place + 1 :]]
                 scores = [ROUGE.score(want, said)["rouge1"].fmeasure for want, said in changed]
                 yield Change(kind, *where, text, after, sum(scores) / len(scores) < 0.8)
+            for after in texts_without(text, parts(turn, "function_response", "tool_responses")):
+                changed = [*pairs[:place], (pairs[place][0], after), *pairs[place + 1 :]]
+                scores = [ROUGE.score(want, said)["rouge1"].fmeasure for want, said in changed]
+                yield Change("tool response dropped", *where, text, after, sum(scores) / len(scores) < 0.8)
             for before, after, transfers in agent_changes(turn, agents):
                 yield Change("another agent", *where, before, after, transfers and is_checked)
         state = recorded.results(row.number)[0].final_state

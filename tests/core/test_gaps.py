@@ -215,6 +215,24 @@ def test_words_in_capitals_are_no_names():
     assert names == [text.replace("Ada", "Avery")]
 
 
+@pytest.mark.parametrize(
+    ("answer", "rest"),
+    [
+        ("Order 7 is late. It comes on Monday. Anything else?", "Order 7 is late. Anything else?"),
+        ("Order 7 comes on Monday.", None),
+        ("Order 7 is late.", None),
+    ],
+)
+def test_a_dropped_tool_response_takes_its_sentences_with_it(answer, rest):
+    said = turn([("find", {"id": 7})], answer)
+    response = {"name": "find", "response": {"day": "Monday", "late": True, "note": None}}
+    said["intermediate_data"]["tool_responses"] = [response]
+    changes = {mutant.kind: mutant for mutant in recorded([said], [said], ANSWER).mutants()}
+    dropped = changes.get("tool response dropped")
+    assert (dropped and dropped.after) == rest
+    assert dropped is None or not dropped.turns[0].intermediate_data.tool_responses
+
+
 @pytest.mark.parametrize("thoughts", ["score", "ignore"])
 def test_a_response_with_thoughts_is_changed_as_it_is_scored(thoughts):
     said = turn([], "The light is on.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
-from evaltui.core.metrics.answer_rules import names_in, plain, with_other_units
+from evaltui.core.metrics.answer_rules import has_text, names_in, plain, with_other_units
 from evaltui.core.metrics.response_match import same_words
 
 EMPTIED = "answer emptied"
@@ -91,6 +92,15 @@ def with_number(text: str, number: int | float) -> tuple[str, int | float] | Non
             changed = f"{text[: match.start()]}{other}{text[match.end() :]}"
             return changed, number - 1 if is_negative else number + 1
     return None
+
+
+def without_values(text: str, values: Iterable[object]) -> str:
+    """The response without the sentences that have one of these values; "" where none is left."""
+    words = [str(value) for value in values if value not in ("", None) and not isinstance(value, bool)]
+    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    sentences = (text[start:end].strip() for start, end in pairwise(ends))
+    rest = (item for item in sentences if item and not any(has_text(item, value) for value in words))
+    return " ".join(rest)
 
 
 def _cut(text: str) -> Iterator[str]:

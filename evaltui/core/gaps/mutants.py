@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.diff import diff_state
-from evaltui.core.gaps.answer_changes import answer_changes, with_number
+from evaltui.core.gaps.answer_changes import answer_changes, with_number, without_values
 from evaltui.core.gaps.call_changes import (
     REPEATED,
     SWAPPED,
@@ -54,6 +54,7 @@ from evaltui.text.values import show_value
 Subject = Literal["calls", "answers", "state", "agents"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 TOOL_RESPONSE = "tool response changed"
+TOOL_RESPONSE_DROPPED = "tool response dropped"
 STATE_CHANGED = "state changed"
 STATE_DROPPED = "state key dropped"
 OTHER_AGENT = "another agent"
@@ -286,8 +287,16 @@ class RecordedCase:
                 turns = self._with(number, changed)
                 yield Mutant(change.kind, "answers", number, text, change.text, turns, self.final_state)
         responses = tool_responses(turn.intermediate_data)
-        texts: set[str] = set()
+        texts = {text}
         for place, response in enumerate(responses):
+            others = [*responses[:place], *responses[place + 1 :]]
+            values = [value for _, value in leaves(response.response or {}, ())]
+            shorter = without_values(text, values)
+            if shorter and shorter not in texts:
+                texts.add(shorter)
+                changed = _with_answer(_with_responses(turn, others), shorter, score_thoughts=thoughts)
+                turns = self._with(number, changed)
+                yield Mutant(TOOL_RESPONSE_DROPPED, "answers", number, text, shorter, turns, self.final_state)
             for path, value in leaves(response.response or {}, ()):
                 if not is_number(value) or (follows := with_number(text, value)) is None:
                     continue
