@@ -1,12 +1,15 @@
 """Results as tests in Python ask for them, and `AgentEvaluator` in the place of google-adk's."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import evaltui
 from evaltui import CasesFailedError, EvalConfig, EvalSet, evaluate, evaluate_sync
 from evaltui.adk import AgentEvaluator
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult
 
 AGENT = "def root_agent(message, session):\n    return 'found ' + message\n"
 TEXT = {"criteria": {"response_match_score": 0.9}}
@@ -135,6 +138,22 @@ async def test_a_data_frame_has_a_row_per_metric(write_agent):
     assert list(zip(text.eval_id, text.repeat, text.score, strict=True)) == [
         ("good", 0, 1.0), ("good", 1, 1.0), ("bad", 0, 0.0), ("bad", 1, 0.0)
     ]  # fmt: skip
+
+
+@pytest.mark.compat
+async def test_a_data_frame_has_what_failed_to_run(write_agent):
+    pytest.importorskip("pandas")
+    agent = write_agent("def root_agent(message, session):\n    raise RuntimeError('out of stock')\n")
+    result = await evaluate(agent, write_set(agent, GOOD, BAD))
+    not_run = CaseResult.not_run(CaseId("basics.test.json", "late"), "basics")
+    frame = replace(result, cases=(*result.cases, not_run)).to_pandas()
+    rows = zip(frame.eval_id, frame.case_status, frame.status, frame.metric, strict=True)
+    assert [*rows] == [
+        ("good", "ERROR", "ERROR", None),
+        ("bad", "ERROR", "ERROR", None),
+        ("late", "NOT_EVALUATED", "NOT_EVALUATED", None),
+    ]
+    assert "out of stock" in frame.reason[0]
 
 
 async def test_the_evaluator_of_adk_by_its_import_line(write_agent, capsys):

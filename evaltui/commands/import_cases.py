@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config_text
-from evaltui.documents.editing.references import BLOCK, References
+from evaltui.documents.editing.references import BLOCK, BlockList, CaseRef, References
 from evaltui.documents.editing.set import new_set_text
 from evaltui.documents.merge import Clash
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
@@ -45,6 +45,7 @@ from evaltui.exchange.row_mapping import RowMapping, parse_mapping
 from evaltui.project.configs import config_file
 from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.eval_sets import changes, read_eval_set, set_kind, set_name
+from evaltui.project.folders import json_files
 from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, show_value, visible
@@ -73,6 +74,13 @@ class _Target:
     config: JsonDocument
     config_source: Source | None
     """None for a new config."""
+    others: Sequence[str]
+    """Names of the other sets that a new config would score."""
+
+    @property
+    def keeps_defaults(self) -> bool:
+        """Whether a new config has ADK's default criteria, by which other cases were scored before."""
+        return bool(self.others) or bool(self.source is not None and self.document.cases)
 
 
 def import_cases(options: argparse.Namespace, path: Path) -> int:
@@ -86,11 +94,11 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         merged = merge_import(
             target.document, imported.cases, {key: old[0] for key, old in before.items()}, options.conflicts
         )
-        config, refused_criteria = _config(target, imported, merged, before, name)
+        config, refused_criteria, changed = _config(target, imported, merged, before, name)
         notes = list(not_taken_lines([*imported.not_taken, *refused_criteria]))
         for note in (*notes, *_never_evaluated(target, imported)):
             write_stderr(f"evaltui import: {visible(note)}")
-        write_lines(_lines(target, imported, merged))
+        write_lines(_lines(target, imported, merged, changed))
         if merged.conflicts:
             write_stderr(f"evaltui import: {visible(_conflict(target.path, path, merged.conflicts))}")
             return NOT_WRITTEN
@@ -166,26 +174,33 @@ def _target(path: Path) -> _Target:
         raise UsageError(f"{config_path} cannot be read: {error}") from error
     if not isinstance(config.value, dict):
         raise UsageError(f"{config_path} is not a config; check it with `evaltui lint`")
-    return _Target(path, set_id, document, source, config_path, config, config_source)
+    others = (
+        []
+        if config_source
+        else [other.name for other in json_files(config_path.parent) if other != path and set_kind(other)]
+    )
+    return _Target(path, set_id, document, source, config_path, config, config_source, others)
 
 
 # The entry in the config
 
 
 def _digests(last: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Digests of the last import by case: of the case, and of its entries."""
+    """Digests of the last import by case: of the case, and of its entries, with `-` between them."""
     stored = last.get("cases")
     items = stored.items() if isinstance(stored, dict) else ()
     return {eval_id: (text.partition(".")[0], text.partition(".")[2]) for eval_id, text in items}
 
 
-def _entries_digest(case: ImportedCase) -> str:
-    """Digest of the tags, rules and checks of a case; "" for none."""
-    entries = [list(case.tags), list(case.rules), list(case.answers)]
-    if not any(entries):
-        return ""
-    text = json.dumps(entries, sort_keys=True)
+def _entry_digest(entry: Any) -> str:
+    """Digest of the tags, a rule or a check of a case."""
+    text = json.dumps(entry, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _entry_digests(case: ImportedCase) -> list[str]:
+    """Digests of the tags, and of each rule and check of a case."""
+    return [_entry_digest(entry) for entry in ([*case.tags], *case.rules, *case.answers) if entry]
 
 
 def _config(
@@ -194,36 +209,54 @@ def _config(
     merged: MergedImport,
     before: Mapping[str, tuple[str, str]],
     name: str,
-) -> tuple[JsonDocument, list[NotTaken]]:
+) -> tuple[JsonDocument, list[NotTaken], list[str]]:
     """The config with the mapping, digests, tags, rules and checks of an import, and criteria if it is new.
 
-    Also the criteria of the file that are not taken, since an existing config scores other sets, too.
+    Also the criteria of the file that are not taken, since an existing config scores other sets, too, and
+    the ids of known cases whose tags, rules or checks the file has changed.
     """
     editor = ConfigEditor(copy_of(target.config.value))
     not_taken: list[NotTaken] = []
-    if target.config_source is None:
+    is_new = target.config_source is None
+    if is_new and not target.keeps_defaults:
         _put_criteria(editor, imported)
     else:
         not_taken = list(_refused_criteria(editor, imported, target.config_path))
+    if is_new:
+        _put_optional(editor, imported)
     present = {case.eval_id for case in merged.document.cases}
     stamps: dict[str, str] = {}
+    changed: list[str] = []
     for case in imported.cases:
-        entries = _entries_digest(case)
-        stamps[case.eval_id] = ".".join(filter(None, (digest(case.case), entries)))
-        if case.eval_id in present and entries != before.get(case.eval_id, ("", ""))[1]:
-            reference = target.set_id, case.eval_id
-            editor.change_tags([reference], case.tags, ())
-            editor.add_entries("rules", reference, case.rules)
-            editor.add_entries("answers", reference, case.answers)
+        now = _entry_digests(case)
+        stamps[case.eval_id] = ".".join(filter(None, (digest(case.case), "-".join(now))))
+        last = [*filter(None, before.get(case.eval_id, ("", ""))[1].split("-"))]
+        if case.eval_id in present and now != last:
+            _change_entries(editor, (target.set_id, case.eval_id), case, set(last))
+            changed += [case.eval_id] if case.eval_id in before else []
     editor.remove_cases(target.set_id, merged.ids("gone"))
     entry = {"source": name, "set": target.set_id, "map": dict(imported.mapping), "cases": stamps}
     editor.put_import({key: value for key, value in entry.items() if value != {}})
-    return target.config.edited(edits_of(editor.config)), not_taken
+    return target.config.edited(edits_of(editor.config)), not_taken, changed
+
+
+def _change_entries(
+    editor: ConfigEditor, reference: CaseRef, case: ImportedCase, last: Collection[str]
+) -> None:
+    """Takes over the changes of a file since its `last` import, of whose entries these are the digests.
+
+    Entries that the user has changed or removed stay so.
+    """
+    editor.change_tags([reference], case.tags, ())
+    gone = {*last} - {*_entry_digests(case)}
+    lists: tuple[tuple[BlockList, Sequence[Json]], ...] = (("rules", case.rules), ("answers", case.answers))
+    for name, entries in lists:
+        new = [entry for entry in entries if _entry_digest(entry) not in last]
+        editor.replace_entries(name, reference, lambda entry: _entry_digest(entry) in gone, new)
 
 
 def _put_criteria(editor: ConfigEditor, imported: ImportedCases) -> None:
-    """Puts the criteria of the file into a new config, else ADK's defaults for what its cases state; those
-    that some case states nothing for are optional."""
+    """Puts the criteria of the file into a new config, else ADK's defaults for what its cases state."""
     criteria = imported.criteria or {
         metric: threshold
         for metric, threshold in DEFAULT_CRITERIA.items()
@@ -234,6 +267,11 @@ def _put_criteria(editor: ConfigEditor, imported: ImportedCases) -> None:
         editor.remove_metric(metric)
     for metric, criterion in criteria.items():
         editor.add_metric(metric, criterion)
+
+
+def _put_optional(editor: ConfigEditor, imported: ImportedCases) -> None:
+    """Makes the criteria of a new config optional that some case states nothing for."""
+    for metric in editor.metrics:
         if not all(_states(case.case, metric) for case in imported.cases):
             append(editor.config, (*BLOCK, "optional"), metric)
 
@@ -274,7 +312,9 @@ def _never_evaluated(target: _Target, imported: ImportedCases) -> Iterator[str]:
 # Output
 
 
-def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> Iterator[Line]:
+def _lines(
+    target: _Target, imported: ImportedCases, merged: MergedImport, changed: Sequence[str]
+) -> Iterator[Line]:
     counts = [
         f"{show_number(len(merged.ids(outcome)))} {words}"
         for outcome, words in _WORDS.items()
@@ -288,6 +328,9 @@ def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> It
         words = [f"{name}={path}" for name, paths in imported.mapping.items() for path in _listed(paths)]
         shape = f"  ({imported.shape})" if imported.shape else ""
         yield [(f"  {visible('  '.join(words))}{shape}", "muted")]
+    if target.others:
+        names = visible(short_list(target.others))
+        yield [(f"  {visible(str(target.config_path))} is new; it scores {names}, too", "warning")]
     if imported.criteria:
         yield [(f"  criteria: {', '.join(imported.criteria)}", "muted")]
     written = [case for case in imported.cases if case.eval_id in merged.ids("new", "changed")]
@@ -295,6 +338,8 @@ def _lines(target: _Target, imported: ImportedCases, merged: MergedImport) -> It
         yield from _case_lines(case)
     if len(written) > _SHOWN:
         yield [(f"  and {counted(len(written) - _SHOWN, 'more case')}", "muted")]
+    if changed:
+        yield [(f"  tags, rules or checks changed: {visible(short_list(changed))}", "warning")]
     if gone := merged.ids("gone"):
         yield [(f"  gone: {visible(short_list(gone))}", "warning")]
 

@@ -32,6 +32,7 @@ from evaltui.core.model.eval_set import (
     EvalCase,
     Invocation,
     full_text,
+    responding_agent,
     scored_text,
     texts_before,
     tool_calls,
@@ -401,6 +402,7 @@ def _answers(expected: Expected, actual: Sequence[Invocation]) -> Iterator[Answe
             scored_text(want, thoughts=thoughts) if want is not None and is_expected else None,
             "context turn, not scored" if number in context else "",
             not {TURN, ANSWERS} & {*turn.untold},
+            responding_agent(turn),
         )
 
 

@@ -36,8 +36,7 @@ def limits_of(config: EvalConfig) -> dict[str, Limit | None]:
 def _limit(metric: EvalMetric) -> Limit | None:
     threshold, info = effective_threshold(metric), METRICS.get(metric.metric_name)
     if metric.definition is not None and (metric.definition.is_function or metric.definition.prompt_template):
-        is_lower_better = metric.lower_is_better and metric.definition.is_function
-        return None if threshold is None else Limit(threshold, is_lower_better)
+        return None if threshold is None else Limit(threshold, metric.lower_is_better)
     if metric.custom_function_path is not None:
         # A function in ADK's form gives the verdict itself.
         is_decided = threshold is not None and metric.scores_turns

@@ -28,10 +28,12 @@ from evaltui.exchange.imported import (
 )
 from evaltui.exchange.promptfoo_assertions import (
     CONVERSATION_RUBRIC,
+    FILE,
     MATCH_TYPES,
     Expectations,
     Requirement,
     expectations_of,
+    rules_of_case,
 )
 from evaltui.exchange.row_cases import contents_of_messages
 from evaltui.exchange.row_files import CSV_SUFFIXES, read_rows
@@ -39,7 +41,6 @@ from evaltui.project.eval_sets import data_of
 from evaltui.text.values import value_in_words
 from evaltui.traces.layouts.operation import texts
 
-_FILE = "file://"
 _CODE_SUFFIXES = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh")
 _TEXT_SUFFIXES = (".txt", ".md", ".json", *YAML_SUFFIXES)
 _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
@@ -61,10 +62,13 @@ _NO_COUNTERPART = "no counterpart in an eval set"
 _OF_TESTS = {"description", "vars", "assert", "metadata", "options"}
 _OF_OPTIONS = {"prefix", "suffix", "disableVarExpansion"}
 _SHORT_FORM = re.compile(
-    r"(?P<type>(?:not-)?[a-z][a-z:-]*)(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?", re.DOTALL
+    r"(?P<type>(?:not-)?(?:trajectory:)?[a-z][a-z-]*)(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?",
+    re.DOTALL,
 )
 _USUAL_VARIABLES = ("prompt", "question", "query", "input", "message")
 _SHORT_TYPES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
+# Thresholds in tables that those of configs differ from.
+_TABLE_THRESHOLDS = {"similar": 0.8}
 # Types that may stand before a colon; other texts with a colon are expected responses.
 _TYPED = re.compile(
     r"(not-)?(equals|i?contains(-(all|any|json))?|regex|starts-with|is-json|similar|rouge-n|llm-rubric|grade|g-eval|"
@@ -146,7 +150,7 @@ def is_suite(path: Path) -> bool:
 
 def _data(path: Path) -> Json:
     if path.suffix.lower() in CSV_SUFFIXES:
-        return {"tests": f"{_FILE}{path.name}"}
+        return {"tests": f"{FILE}{path.name}"}
     data = _any_data(path)
     if isinstance(data, Problem):
         raise UnusableSourceError(f"{path}{f':{data.line}' if data.line else ''}: {data.message}")
@@ -169,7 +173,7 @@ def _json_of(path: Path, text: str | Problem) -> Any | Problem:
 
 def _text(suite: _Suite, name: str, path: JsonPath) -> str | None:
     """The text of a file that a config names; None, which is reported, where it cannot be read."""
-    file = suite.path.parent / name.removeprefix(_FILE)
+    file = suite.path.parent / name.removeprefix(FILE)
     if file.suffix in _CODE_SUFFIXES:
         suite.leave_out(str(suite.path), path, f"{file.name} is code, which is not run")
         return None
@@ -194,7 +198,7 @@ def _prompt(suite: _Suite) -> str:
         first = first.get("raw") or first.get("id")
     if not isinstance(first, str):
         return "{{prompt}}" if suite.path.suffix.lower() not in CSV_SUFFIXES else ""
-    if first.startswith(_FILE) or (
+    if first.startswith(FILE) or (
         Path(first).suffix in (*_TEXT_SUFFIXES, *_CODE_SUFFIXES) and "\n" not in first
     ):
         text = _text(suite, first, ("prompts", 0))
@@ -300,8 +304,8 @@ def _listed(suite: _Suite, tests: Any, source: str, path: JsonPath) -> Iterator[
 
 def _of_file(suite: _Suite, name: str, path: JsonPath) -> Iterator[_Test]:
     """The tests of another file."""
-    file = suite.path.parent / name.removeprefix(_FILE)
-    if "://" in name.removeprefix(_FILE):
+    file = suite.path.parent / name.removeprefix(FILE)
+    if "://" in name.removeprefix(FILE):
         suite.leave_out(str(suite.path), path, f"{name} is not a file")
     elif file.suffix.lower() in (*CSV_SUFFIXES, ".jsonl"):
         read = read_rows(file)
@@ -341,18 +345,19 @@ def _test_of_cells(cells: Mapping[str, str]) -> Json:
 
 def _short_assertion(text: str) -> Json:
     """`type(threshold):value` as an assertion; a text of another form is the expected response."""
-    if text.startswith(_FILE):
+    if text.startswith(FILE):
         return {"type": "javascript" if Path(text).suffix != ".py" else "python", "value": text}
     match = _SHORT_FORM.fullmatch(text) if _TYPED.match(text) else None
     if match is None:
         return {"type": "equals", "value": text}
-    kind = match["type"].rstrip(":")
+    kind = match["type"]
     value = (match["value"] or "").strip()
     assertion: Json = {"type": _SHORT_TYPES.get(kind, kind), "value": value}
     if kind.startswith("trajectory:"):
         data = parse(value)
         assertion["value"] = value if isinstance(data, Problem) else data
-    return assertion | ({"threshold": float(match["threshold"])} if match["threshold"] else {})
+    threshold = match["threshold"] or _TABLE_THRESHOLDS.get(kind)
+    return assertion | ({"threshold": float(threshold)} if threshold else {})
 
 
 def _expanded(suite: _Suite, tests: Iterator[_Test]) -> Iterator[_Test]:
@@ -374,11 +379,17 @@ def _expanded(suite: _Suite, tests: Iterator[_Test]) -> Iterator[_Test]:
             if isinstance(value, list) and name != _HISTORY and is_expanded
         ]
         for combination in product(*lists):
-            yield _Test({**data, "vars": {**variables, **dict(combination)}}, test.source, test.path)
+            own = {**variables, **dict(combination)}
+            # Variables may have others in their texts.
+            own = {
+                name: _rendered(value, {other: text for other, text in own.items() if other != name})
+                for name, value in own.items()
+            }
+            yield _Test({**data, "vars": own}, test.source, test.path)
 
 
 def _of_variable(suite: _Suite, test: _Test, name: str, value: Any) -> Any:
-    if not isinstance(value, str) or not value.startswith(_FILE):
+    if not isinstance(value, str) or not value.startswith(FILE):
         return value
     text = _text(suite, value, (*test.path, "vars", name))
     return "" if text is None else text.strip()
@@ -458,7 +469,6 @@ def _reporter(suite: _Suite, test: _Test) -> Report:
 def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -> ImportedCase | None:
     conversation: list[Json] = []
     case_rubrics: list[str] = []
-    rules: list[Json] = []
     answers: list[Json] = []
     for turn in turns:
         for content in turn.contents:
@@ -469,7 +479,10 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
         conversation[-1] |= _stated(turn.expectations, len(conversation))
         case_rubrics += [text for kind, text in turn.expectations.rubrics if kind == CONVERSATION_RUBRIC]
         answers += [{**check, "turn": len(conversation) - 1} for check in turn.expectations.answers]
-        rules += [rule for rule in turn.expectations.rules if rule not in rules]
+    rules = rules_of_case(
+        [turn.expectations for turn in turns],
+        lambda args, reason: suite.leave_out(args.source, args.path, reason),
+    )
     first = turns[0].test
     description = first.data.get("description")
     named = key if not key.startswith("\n") else description if isinstance(description, str) else ""

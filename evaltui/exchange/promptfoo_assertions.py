@@ -5,19 +5,22 @@ Source: promptfoo 0.123.1. A text that names a tool there is a pattern with `*` 
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
 from evaltui.core.model.arg_rule import arg_path_text
-from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.json_schemas import check_schema
+from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.regexes import check_regex
 from evaltui.documents.json_text import parse
 from evaltui.exchange.imported import Json, Report
 
+FILE = "file://"
 MATCH_TYPES = ("ANY_ORDER", "IN_ORDER", "EXACT")
 """Match types, the weakest first."""
 RESPONSE_RUBRIC, CONVERSATION_RUBRIC = "FINAL_RESPONSE_QUALITY", "TRAJECTORY_QUALITY"
@@ -38,6 +41,21 @@ class Requirement:
     path: JsonPath
 
 
+@dataclass(frozen=True)
+class ComparedArgs:
+    """Stated arguments of an expected call, by one assertion."""
+
+    tool: str
+    is_exact: bool
+    """Whether further arguments fail."""
+    names: Collection[str]
+    """The stated arguments."""
+    ignored: Collection[str]
+    """Arguments that may differ, where the others are compared in full."""
+    source: str
+    path: JsonPath
+
+
 @dataclass
 class Expectations:
     """Expectations of a turn, added to by each of its assertions."""
@@ -45,7 +63,7 @@ class Expectations:
     response: str | None = None
     calls: list[Json] = field(default_factory=list)
     """Expected calls; those without `args` are names only."""
-    arg_rules: list[Json] = field(default_factory=list)
+    compared: list[ComparedArgs] = field(default_factory=list)
     answers: list[Json] = field(default_factory=list)
     """Checks of the answer, without its turn."""
     rubrics: list[tuple[str, str]] = field(default_factory=list)
@@ -53,16 +71,11 @@ class Expectations:
     match_types: list[Requirement] = field(default_factory=list)
     thresholds: dict[str, list[Requirement]] = field(default_factory=dict)
     """Values by metric."""
+    weaker: list[tuple[JsonPath, str]] = field(default_factory=list)
+    """Parts of assertions that are less strict here, each with the reason."""
 
     def require(self, metric: str, value: Any, assertion: _Assertion) -> None:
         self.thresholds.setdefault(metric, []).append(assertion.requires(value))
-
-    @property
-    def rules(self) -> Iterator[Json]:
-        """Rules for the arguments of calls; those of calls that are names only may differ in full."""
-        names = {call["name"] for call in self.calls if "args" not in call}
-        yield from (rule for rule in self.arg_rules if rule["tool"] not in names)
-        yield from ({"tool": name, "arg": "*", "match": "ignore"} for name in sorted(names))
 
 
 class _NotTakenError(Exception):
@@ -85,7 +98,7 @@ _Handler = Callable[[Expectations, _Assertion], None]
 
 def _equals(turn: Expectations, assertion: _Assertion) -> None:
     _respond(turn, assertion)
-    turn.require("response_match_score", 1.0, assertion)
+    turn.answers.append({"regex": rf"\A{_literal(str(assertion.value))}\Z"})
 
 
 def _alike(turn: Expectations, assertion: _Assertion) -> None:
@@ -102,11 +115,16 @@ def _respond(turn: Expectations, assertion: _Assertion) -> None:
     turn.response = str(assertion.value)
 
 
-def _check(make: Callable[[list[str]], Json]) -> _Handler:
-    """The handler of an assertion with a text, or several, that the answer is checked for."""
+def _check(make: Callable[[list[str]], Json], *, with_commas: bool = False) -> _Handler:
+    """The handler of an assertion with a text, or several, that the answer is checked for.
+
+    `with_commas` where a text is a list with commas, as promptfoo reads it.
+    """
 
     def handle(turn: Expectations, assertion: _Assertion) -> None:
         values = assertion.value if isinstance(assertion.value, list) else [assertion.value]
+        if with_commas and isinstance(assertion.value, str):
+            values = [text.strip() for text in next(csv.reader([assertion.value], skipinitialspace=True), [])]
         if not values or not all(isinstance(value, str | int | float) and str(value) for value in values):
             raise _NotTakenError("must have a text, or a list of texts")
         turn.answers.append(make([str(value) for value in values]))
@@ -126,6 +144,19 @@ def _literal(text: str) -> str:
     return re.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", text)
 
 
+def _in_any_case(make: Callable[[list[str]], Json]) -> Callable[[list[str]], Json]:
+    """A check without regard to case; like promptfoo's, it finds texts inside of words."""
+    return lambda values: {"regex": f"(?i){make(values)['regex']}"}
+
+
+def _some_of(values: list[str]) -> Json:
+    return {"regex": _any_of(values)}
+
+
+def _none_of(values: list[str]) -> Json:
+    return {"regex": rf"\A(?![\s\S]*(?:{_any_of(values)}))"}
+
+
 def _any_of(values: list[str]) -> str:
     return "|".join(map(_literal, values))
 
@@ -140,11 +171,13 @@ def _regex(turn: Expectations, assertion: _Assertion) -> None:
 
 def _is_json(turn: Expectations, assertion: _Assertion) -> None:
     schema = assertion.value
-    if isinstance(schema, str) and schema:
-        data = parse(schema)
-        schema = None if isinstance(data, Problem) else data
+    schema = parse(schema) if isinstance(schema, str) and schema else schema
     if schema not in (None, "") and not isinstance(schema, dict):
         raise _NotTakenError("the value must be a JSON Schema")
+    try:
+        check_schema(schema or {})
+    except ValueError as error:
+        raise _NotTakenError(f"the schema {error}") from error
     turn.answers.append({"json_schema": schema or {}})
 
 
@@ -177,6 +210,8 @@ def _goal(turn: Expectations, assertion: _Assertion) -> None:
 
 
 def _add_rubric(turn: Expectations, kind: str, text: str, assertion: _Assertion) -> None:
+    if assertion.threshold not in (None, 1):
+        turn.weaker.append(((*assertion.path, "threshold"), "a rubric is fulfilled or not"))
     turn.rubrics.append((kind, text))
     turn.require(_METRICS[kind], 1.0, assertion)
 
@@ -215,11 +250,49 @@ def _args_match(turn: Expectations, assertion: _Assertion) -> None:
     call["args"] = {
         name: arg for name, arg in args.items() if not any(fnmatchcase(name, pattern) for pattern in patterns)
     }
-    if mode == "exact":
-        for name in exact:
-            turn.arg_rules.append({"tool": tool, "arg": arg_path_text((name,)), "match": "ignore"})
-    else:
-        turn.arg_rules.append({"tool": tool, "arg": "*", "match": "subset"})
+    is_exact = mode == "exact"
+    ignored = exact if is_exact else ()
+    turn.compared.append(
+        ComparedArgs(tool, is_exact, call["args"], ignored, assertion.source, assertion.path)
+    )
+    if not is_exact and any(isinstance(arg, list) for arg in _inner(args)):
+        turn.weaker.append((assertion.path, "lists may have further items, in any order (rule `subset`)"))
+
+
+def _inner(value: Any) -> Iterator[Any]:
+    """A value of JSON and the values in it."""
+    yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _inner(item)
+
+
+def rules_of_case(turns: Sequence[Expectations], weaker: Callable[[ComparedArgs, str], None]) -> list[Json]:
+    """The rules for arguments in a case, whose calls of a tool share them.
+
+    Arguments of calls that are names only may differ in full. `weaker` takes the assertions that rules for
+    others make less strict, each with the reason.
+    """
+    names = {call["name"] for turn in turns for call in turn.calls if "args" not in call}
+    compared = [args for turn in turns for args in turn.compared]
+    parts = {args.tool for args in compared if not args.is_exact} | names
+    rules = [
+        {"tool": args.tool, "arg": arg_path_text((name,)), "match": "ignore"}
+        for args in compared
+        for name in args.ignored
+    ]
+    stated = {args.tool for args in compared}
+    rules += (
+        {"tool": tool, "arg": "*", "match": "subset" if tool in stated else "ignore"}
+        for tool in sorted(parts)
+    )
+    for args in compared:
+        if args.is_exact and args.tool in parts:
+            weaker(args, f"further arguments of {args.tool} pass, as those of another expected call of it")
+        for other in compared:
+            freed = set(other.ignored) - set(args.ignored) if other.tool == args.tool else set()
+            for name in sorted(freed if args.is_exact else freed & set(args.names)):
+                weaker(args, f"{name} of {args.tool} is not compared: another assertion ignores it")
+    return [rule for number, rule in enumerate(rules) if rule not in rules[:number]]
 
 
 def _used(turn: Expectations, assertion: _Assertion) -> None:
@@ -266,22 +339,19 @@ ASSERTIONS: Mapping[str, tuple[_Handler, str]] = {
     "trajectory:tool-sequence": (_sequence, "expected calls, match type IN_ORDER or EXACT"),
     "trajectory:tool-args-match": (_args_match, "expected call with arguments, rule `subset` or `ignore`"),
     "trajectory:tool-used": (_used, "expected calls with any arguments, match type ANY_ORDER"),
-    "equals": (_equals, "expected response, `response_match_score` 1"),
+    "equals": (_equals, "expected response, `answers`: `regex`"),
     "similar": (_alike, "expected response, `response_match_score` with the threshold"),
     "rouge-n": (_alike, "expected response, `response_match_score` with the threshold"),
     "contains": (_check(_each_of), "`answers`: `regex`"),
-    "contains-all": (_check(_each_of), "`answers`: `regex`"),
-    "contains-any": (_check(lambda values: {"regex": _any_of(values)}), "`answers`: `regex`"),
+    "contains-all": (_check(_each_of, with_commas=True), "`answers`: `regex`"),
+    "contains-any": (_check(_some_of, with_commas=True), "`answers`: `regex`"),
     "starts-with": (_check(lambda values: {"regex": rf"\A(?:{_any_of(values)})"}), "`answers`: `regex`"),
     "regex": (_regex, "`answers`: `regex`"),
-    "not-contains": (
-        _check(lambda values: {"regex": rf"\A(?![\s\S]*(?:{_any_of(values)}))"}),
-        "`answers`: `regex`",
-    ),
-    "icontains": (_check(lambda values: {"contains": values}), "`answers`: `contains`"),
-    "icontains-all": (_check(lambda values: {"contains": values}), "`answers`: `contains`"),
-    "icontains-any": (_check(lambda values: {"regex": f"(?i){_any_of(values)}"}), "`answers`: `regex`"),
-    "not-icontains": (_check(lambda values: {"not_contains": values}), "`answers`: `not_contains`"),
+    "not-contains": (_check(_none_of), "`answers`: `regex`"),
+    "icontains": (_check(_in_any_case(_each_of)), "`answers`: `regex`"),
+    "icontains-all": (_check(_in_any_case(_each_of), with_commas=True), "`answers`: `regex`"),
+    "icontains-any": (_check(_in_any_case(_some_of), with_commas=True), "`answers`: `regex`"),
+    "not-icontains": (_check(_in_any_case(_none_of)), "`answers`: `regex`"),
     "is-json": (_is_json, "`answers`: `json_schema`"),
     "llm-rubric": (_rubric, "rubric of the response"),
     "g-eval": (_rubric, "rubric of the response"),
@@ -318,6 +388,9 @@ def expectations_of(source: str, assertions: Sequence[tuple[JsonPath, Any]], rep
             reason = _NO_COUNTERPART if kind.startswith("not-") else REASONS.get(kind, _NO_COUNTERPART)
             report(path, f"{kind}: {reason}")
             continue
+        if isinstance(value := assertion.get("value"), str) and value.startswith(FILE):
+            report((*path, "value"), "in a file; write it into the assertion")
+            continue
         try:
             handler(turn, _Assertion(assertion.get("value"), assertion.get("threshold"), source, path))
         except _NotTakenError as error:
@@ -326,11 +399,8 @@ def expectations_of(source: str, assertions: Sequence[tuple[JsonPath, Any]], rep
         for name in assertion:
             if name not in _READ and assertion[name] not in (None, "", 1, {}):
                 report((*path, name), _NO_COUNTERPART)
-    names = {call["name"] for call in turn.calls if "args" not in call}
-    for call in turn.calls:
-        if call["name"] in names and "args" in call:
-            path = assertions[0][0][:-1]
-            report(path, f"arguments of {call['name']} are not compared: another call of it states none")
+    for where, reason in turn.weaker:
+        report(where, reason)
     return turn
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
 from evaltui.core.model.config import BaseCriterion, EvalConfig
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.json_values import ABSENT, field_of, side_by_side
@@ -21,12 +22,14 @@ from evaltui.exchange.imported import Json, UnusableSourceError
 from evaltui.exchange.promptfoo import cases_of_suite
 from evaltui.exchange.promptfoo_assertions import RESPONSE_RUBRIC
 from evaltui.exchange.row_writing import events_of_turn, text_of_content
+from evaltui.text.figures import counted
 
 PROVIDER = "echo"
 """The provider of a written suite, which repeats its prompt: the user replaces it."""
 _TRAJECTORY, _RESPONSE = "tool_trajectory_avg_score", "response_match_score"
 _MODES = {"EXACT": "exact", "IN_ORDER": "in_order"}
-_WRITTEN_METRICS = {_TRAJECTORY, _RESPONSE, "rubric_based_final_response_quality_v1"}
+_RUBRICS = "rubric_based_final_response_quality_v1"
+_WRITTEN_METRICS = {_TRAJECTORY, _RESPONSE, _RUBRICS}
 
 
 def suite_of(set_id: str, cases: Sequence[Json], config: EvalConfig) -> Json:
@@ -67,17 +70,33 @@ def lost_settings(config: EvalConfig, set_id: str) -> Iterator[str]:
     names = {*config.criteria, *config.evaltui.criteria}
     if others := sorted(names - _WRITTEN_METRICS):
         yield f"criteria {', '.join(others)}: left out; add assertions of your own"
-    if any(rule.numbers for rule in config.evaltui.answers if rule.set in (None, set_id)):
+    if rubrics := _options(config.criteria.get(_RUBRICS)).get("rubrics"):
+        yield f"criteria {_RUBRICS}: {counted(len(rubrics), 'rubric')} left out: write them into turns"
+    answers = [rule for rule in config.evaltui.answers if rule.set in (None, set_id)]
+    if any(rule.numbers for rule in answers):
         yield 'evaltui.answers: "numbers" left out: no assertion compares numbers'
-    kinds = {
-        rule.match if isinstance(rule.match, str) else next(iter(rule.match.model_fields_set))
-        for rule in config.evaltui.rules
-        if rule.set in (None, set_id)
-    }
-    if others := sorted(kinds - {"ignore", "subset"}):
+    if any(rule.agent for rule in answers):
+        yield 'evaltui.answers: "agent" left out: a test has no agents'
+    if any(rule.contains or rule.not_contains for rule in answers):
+        yield "evaltui.answers: texts inside of words count, too, in icontains-all and not-icontains"
+    rules = [rule for rule in config.evaltui.rules if rule.set in (None, set_id)]
+    if others := sorted({_kind_of(rule) for rule in rules if not _is_written(rule)}):
         yield f"evaltui.rules: {', '.join(others)} left out: promptfoo compares these arguments by value"
+    for name in ("thoughts", "outputs"):
+        if getattr(config.evaltui, name) == "score":
+            yield f'evaltui.{name}: "score" left out: promptfoo compares what its provider returns'
     if any(mark.set == set_id for mark in config.evaltui.turns):
         yield "evaltui.turns: marks left out: a test checks its turn"
+
+
+def _kind_of(rule: ArgRule) -> str:
+    return rule.match if isinstance(rule.match, str) else next(iter(rule.match.model_fields_set))
+
+
+def _is_written(rule: ArgRule) -> bool:
+    """Whether `trajectory:tool-args-match` has the rule: some of all arguments, or an ignored one."""
+    steps = parse_arg_path(rule.arg)
+    return (rule.match == "subset" and not steps) or (rule.match == "ignore" and len(steps) == 1)
 
 
 def _test(case: Json, number: int, config: EvalConfig, set_id: str) -> Json:
@@ -124,7 +143,9 @@ def _matching(call: Json, config: EvalConfig, case: tuple[str, str]) -> Json:
     ]
     if any(rule.match == "subset" and rule.arg == "*" for rule in rules):
         return {"mode": "partial"}
-    ignored = [rule.arg for rule in rules if rule.match == "ignore"]
+    ignored = [
+        str(parse_arg_path(rule.arg)[0]) for rule in rules if rule.match == "ignore" and _is_written(rule)
+    ]
     return {"mode": "exact", **({"ignore": ignored} if ignored else {})}
 
 

@@ -152,6 +152,8 @@ class _RowCase:
             return []
         contents = contents_of_messages(value, self._reporter("expected"), "assistant")
         users = [number for number, content in enumerate(contents) if _is_of_user(content)]
+        if len(users) > 1 and "messages" not in self._mapping.paths:
+            self._reporter("expected")((), "messages before the last one of the user")
         return contents[users[-1] + 1 if users else 0 :]
 
     def _expect_responses(self, turns: Sequence[tuple[Json, list[Json]]]) -> None:
@@ -159,6 +161,9 @@ class _RowCase:
         value = self._value("expected")
         if value in (None, "", [], {}):
             return
+        listed = json_in(value)
+        if len(turns) > 1 and isinstance(listed, list) and len(listed) == len(turns):
+            value = listed
         if not isinstance(value, dict | list):
             turns[-1][1].append(_event(_text_content("model", _text(value))))
         elif isinstance(value, list) and len(value) == len(turns) and all(map(_is_text, value)):
@@ -174,6 +179,9 @@ class _RowCase:
         if value in (None, ""):
             return []
         report = self._reporter("calls")
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            report((), "not valid JSON")
+            return []
         if isinstance(value, str):
             value = typed_tags(value)
         is_by_turn = isinstance(value, list) and any(item is None or isinstance(item, list) for item in value)
@@ -190,6 +198,9 @@ class _RowCase:
             uses = list(_expected_calls(calls, rules, report))
             if uses or not calls:
                 turn["intermediate_data"] = {"tool_uses": uses}
+        for tool in sorted(rules.keys() & {call["name"] for call in _calls_with_args(conversation)}):
+            rules[tool]["match"] = "subset"
+            report((), f"further arguments of {tool} pass, as another expected call of it states none")
         return list(rules.values())
 
     def _state(self) -> Json | None:
@@ -232,6 +243,8 @@ def _expected_calls(value: Any, rules: dict[str, Json], report: Report) -> Itera
             )
         for call in calls:
             if "args" not in call:
+                for name in _unread_members(item):
+                    report((number, name), "not read as arguments, which must be args or arguments")
                 rules.setdefault(call["name"], {"tool": call["name"], **_ANY_ARGS})
             yield call
 
@@ -255,6 +268,8 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
         if content["role"] == "system":
             report((number,), "a system message: the agent has its own instruction")
             continue
+        for path, reason in _unread_calls(item):
+            report((number, *path), reason)
         for part in _unread_parts(item, role):
             report((number, "content", part), "not a text, call or result that a case can hold")
         parts = [part for part in content["parts"] if not part.get("thought")]
@@ -262,6 +277,44 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
             report((number,), "thoughts, which are not expected")
         contents += [{**content, "parts": parts}] if parts else []
     return contents
+
+
+def _calls_with_args(conversation: Sequence[Json]) -> Iterator[Json]:
+    for turn in conversation:
+        data = turn.get("intermediate_data") or {}
+        events = data.get("invocation_events") or ()
+        for call in (*data.get("tool_uses", ()), *(call for e in events for call in calls_of(e["content"]))):
+            if "args" in call:
+                yield call
+
+
+_NO_ARGS = ("name", "tool", "id", "type", "function", "index", "call_id")
+
+
+def _unread_members(call: Json) -> Iterator[str]:
+    """The members of a call without arguments that may have been meant as such."""
+    function = call.get("function")
+    for name, value in {**call, **(function if isinstance(function, dict) else {})}.items():
+        if name not in _NO_ARGS and value not in (None, "", {}, []):
+            yield name
+
+
+def _unread_calls(item: Any) -> Iterator[tuple[JsonPath, str]]:
+    """The parts of a message beside its content that are not expected, each with the reason."""
+    if not isinstance(item, dict):
+        return
+    listed = item.get("tool_calls")
+    for number, call in enumerate(listed if isinstance(listed, list) else ()):
+        path = "tool_calls", number
+        messages = messages_of([{"role": "assistant", "tool_calls": [call]}]) or ()
+        calls = [read for message in messages for read in calls_of(message)]
+        if not calls:
+            yield path, "not a call that can be read"
+        elif "args" not in calls[0] and isinstance(call, dict):
+            yield from (((*path, name), "not read as arguments") for name in _unread_members(call))
+    for name in ("refusal", "invalid_tool_calls"):
+        if item.get(name):
+            yield (name,), "not expected"
 
 
 def _unread_parts(item: Any, role: str) -> Iterator[int]:

@@ -66,7 +66,7 @@ def reference_problems(
 
     `read` are sets that were read already, by file: their ids and cases.
     """
-    if not (block.turns or block.rules or block.answers or block.tags or block.tools):
+    if not (block.tools or any(getattr(block, name) for name in BLOCK_LISTS)):
         return []
     text = text_or_problem(config)
     if isinstance(text, Problem):

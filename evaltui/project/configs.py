@@ -86,11 +86,12 @@ def configs_near(set_path: Path) -> list[Path]:
 
 
 def is_eval_config_file(path: Path) -> bool:
-    """Whether a file is a config of agents-cli by its content, or, with a mistake in it, by its name."""
+    """Whether a file is a config of agents-cli by its content or its name, in JSON with a mistake in it."""
     data = read_data(path)
-    if isinstance(data, Problem):
-        return path.name in EVAL_CONFIG_NAMES and os.path.lexists(path)
-    return is_eval_config(data)
+    is_no_json = isinstance(data, Problem) or path.suffix in YAML_SUFFIXES
+    if path.name in EVAL_CONFIG_NAMES and is_no_json:
+        return os.path.lexists(path)
+    return not isinstance(data, Problem) and is_eval_config(data)
 
 
 def config_above(set_path: Path) -> Path | None:
@@ -306,11 +307,12 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
     data = data_of(path, text)
     if isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
-    if is_eval_config(data):
+    is_adks = isinstance(data, dict) and "criteria" in data
+    if is_eval_config(data) or (path.suffix in YAML_SUFFIXES and not is_adks):
         return _of_agents_cli(path, text, data)
     config, problems = validate_config(data)
-    twice = duplicate_keys(text)
-    return None if twice else config, locate([*twice, *problems], text, str(path))
+    twice = [] if path.suffix in YAML_SUFFIXES else duplicate_keys(text)
+    return None if twice else config, located_in_config(path, text, [*twice, *problems])
 
 
 def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None, list[Problem]]:

@@ -64,8 +64,11 @@ class Interpreter:
     @property
     def executable(self) -> Path | None:
         """The executable for hosts; None where evaltui itself runs in this Python."""
-        is_own = not self.reason or _environment(self.path) == _environment(Path(sys.executable))
-        return None if is_own else self.path
+        return None if not self.reason or self.is_in_environment_of(OWN) else self.path
+
+    def is_in_environment_of(self, other: Interpreter) -> bool:
+        """Whether both are of one virtual environment, or one executable outside of any."""
+        return _environment(self.path) == _environment(other.path)
 
 
 OWN = Interpreter(Path(sys.executable), "")

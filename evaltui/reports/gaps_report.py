@@ -32,6 +32,8 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         f"{subject} {show_number(noticed)}/{show_number(changes)}"
         for subject, (noticed, changes) in report.by_subject().items()
     )
+    if report.meant_so:
+        figures = f"{figures}   {show_number(report.meant_so)} meant so"
     details = f"{figures}   {short_list(runs)}, no model call"
     yield from wrap_behind([(f"{headline(report)}   ", "bold")], [(details, "muted")], width)
     kinds = [kind for kind in report.kinds if kind.gaps]
@@ -40,7 +42,7 @@ def gap_lines(report: GapReport, runs: Sequence[str], width: int) -> Iterator[Li
         yield [("NOT NOTICED", "bold")]
     for kind in kinds:
         yield from _kind(kind, width)
-    if complete := [kind.kind for kind in report.kinds if not kind.gaps]:
+    if complete := [kind.kind for kind in report.kinds if kind.changes and not kind.gaps]:
         yield from _named("NOTICED", complete, width)
     yield from _coverage(report, width)
     for title, names in uncovered(report):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
+from evaltui.core.gaps.drafts import Conversation
 from evaltui.core.gaps.gaps import Gap, GapReport, GapSearch
 from evaltui.core.gaps.mutants import Mutant, RecordedCase, is_decided_again
 from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
@@ -150,15 +151,51 @@ class GapsOfRuns:
         """The report on the cases that were searched so far."""
         return self._search.report()
 
-    def changed(self, gap: Gap) -> tuple[RecordedCase, Mutant] | None:
+    def changed(self, gap: Gap, plan: SetPlan | None = None) -> tuple[RecordedCase, Mutant] | None:
         """The recorded conversation of a gap, and the change of it, made again; None where its run lacks them
-        by now. Raises what `RunFile` raises."""
+        by now. `plan` is its set as it is now, by default as it was searched. Raises what `RunFile`
+        raises."""
+        if (item := self._item(gap, plan)) is None:
+            return None
+        case = item.plan.cases[0]
+        recorded = self._recorded(item, case, *self._results(item, case))
+        if isinstance(recorded, str):
+            return None
+        mutant = recorded.mutant(None if gap.turn is None else gap.turn - 1, gap.digest)
+        return None if mutant is None else (recorded, mutant)
+
+    async def of_case(self, gap: Gap, plan: SetPlan) -> GapReport:
+        """The gaps of the case of a gap by its set as it is now. Raises what `RunFile` raises."""
+        search, item = GapSearch(Coverage(self.coverage.tools)), self._item(gap, plan)
+        if item is not None:
+            case = item.plan.cases[0]
+            recorded = self._recorded(item, case, *self._results(item, case))
+            if not isinstance(recorded, str):
+                await search.add(gap.case, recorded)
+        return search.report()
+
+    def passing(self, gap: Gap, files: Iterable[Path], plan: SetPlan | None = None) -> Iterator[Conversation]:
+        """The other results of the case of a gap in these runs that may pass. Parameters as of `changed`."""
+        searched = self._item(gap, plan)
+        for path in files if searched else ():
+            file = RunFile(path)
+            if searched is None or gap.case not in file.numbers:
+                continue
+            item = CasesInRun(file, searched.plan)
+            case = item.plan.cases[0]
+            expected, row, repeats = self._results(item, case)
+            changed = _passing_repeat(repeats) if path == searched.file.path else None
+            for place, result in enumerate(repeats):
+                if place != changed and _may_pass(result) and not _has_other_input(item, case, result):
+                    turns = expected.scored_turns(_turns(item, row, place, result, expected))
+                    yield Conversation(turns, result.final_state)
+
+    def _item(self, gap: Gap, plan: SetPlan | None) -> CasesInRun | None:
+        """The case of a gap in its run."""
         for item in self.cases.in_runs:
             if item.plan.case_path == gap.path and gap.eval_id in item.plan.eval_ids:
-                case = item.plan.only([gap.eval_id]).cases[0]
-                recorded = self._recorded(item, case, *self._results(item, case))
-                mutant = None if isinstance(recorded, str) else recorded.mutant(gap.number)
-                return None if isinstance(recorded, str) or mutant is None else (recorded, mutant)
+                now = (plan or item.plan).only([gap.eval_id])
+                return CasesInRun(item.file, now) if len(now.cases) else None
         return None
 
     async def _add(self, item: CasesInRun, case: EvalCase) -> None:
@@ -198,10 +235,9 @@ class GapsOfRuns:
         repeats: Sequence[RepeatResult],
     ) -> RecordedCase | str:
         """The passing conversation of a case; or why there is none."""
-        candidates = [number for number, result in enumerate(repeats) if _may_pass(result)]
-        if not candidates:
+        place = _passing_repeat(repeats)
+        if place is None:
             return f"did not pass in {item.run}"
-        place = min(candidates, key=lambda number: repeats[number].status is not Status.PASSED)
         repeat = repeats[place]
         if _has_other_input(item, case, repeat):
             return f"changed since {item.run}: run it again"
@@ -218,6 +254,12 @@ def _expected_tools(plan: SetPlan) -> Iterator[str]:
     for case in plan.cases:
         for turn in case.conversation or []:
             yield from (call.name or "" for call in tool_calls(turn.intermediate_data))
+
+
+def _passing_repeat(repeats: Sequence[RepeatResult]) -> int | None:
+    """The first repeat that passed, else the first that may pass; None for none."""
+    candidates = [number for number, result in enumerate(repeats) if _may_pass(result)]
+    return min(candidates, key=lambda number: repeats[number].status is not Status.PASSED, default=None)
 
 
 def _may_pass(result: RepeatResult) -> bool:

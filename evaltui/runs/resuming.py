@@ -201,15 +201,19 @@ def _refuse_another(
     """Raises ResumeError for a run of another agent, or of an agent that changed."""
     if (url := header.url) != agent.url:
         raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
-    now, then = RunKind.of(agent), header.kind
-    if now.file != then.file or (now.module and now.module != then.module):
-        other = then.module or then.file or "the agent in its folder"
+    now, before = RunKind.of(agent), header.kind
+    if now.file != before.file or (now.module and now.module != before.module):
+        other = before.module or before.file or "the agent in its folder"
         raise ResumeError(f"the run is of {other}", differs=True)
     if header.in_process:
         raise ResumeError("the agent was an object, which only the process that made it can run")
     if header.initial_session and sets.initial_session is None:
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
+    then = header.interpreter
+    if not (of_traces or url or then is None or then.is_in_environment_of(agent.interpreter)):
+        change = f"{then.path} → {agent.interpreter.path}"
+        raise ResumeError(f"its Python changed: {change} (--python chooses it)", differs=True)
     if not of_traces and (changed := files_changed_since(RunFile(path), agent)):
         raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
 

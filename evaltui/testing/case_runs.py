@@ -281,21 +281,21 @@ class CaseRuns:
             value = self._option(option.name.replace("-", "_"))
             if option.name == "config" and (chosen := config or self.config_file):
                 value = str(chosen)
-            if option.name == "python" and not value and not self._has_python(agent_dir):
+            if option.name == "python" and not value and self.python_of(agent_dir) is None:
                 # What is tested is what is installed beside pytest, as in tox.
                 value = sys.executable
             if value:
                 yield from (f"--{option.name}", value)
         yield from (f"--{flag.name}" for flag in FLAGS if self._is_set(flag.dest))
 
-    @staticmethod
-    def _has_python(agent_dir: Path) -> bool:
-        options = argparse.Namespace(agent_dir=agent_dir)
+    def python_of(self, agent_dir: Path) -> str | None:
+        """The Python of an agent by an option or by its project; None for that of pytest."""
+        options = argparse.Namespace(agent_dir=agent_dir, python=self._option("python"))
         try:
-            return settings_of(options).python is not None
+            return settings_of(options).python
         except UsageError:
             # Told by the run.
-            return False
+            return None
 
     def _is_set(self, name: str) -> bool:
         return bool(self._config.getoption(name) or self._config.getini(name))

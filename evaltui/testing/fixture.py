@@ -14,6 +14,7 @@ from evaltui.commands.output import UsageError, require_one_agent
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, SelectionError
+from evaltui.project.remote_address import is_url
 from evaltui.project.workspace import open_workspace, select
 from evaltui.runs.evaluation import evaluate
 from evaltui.runs.given import ConfigArgument, EvalSetsArgument
@@ -34,20 +35,23 @@ class Evaluator:
         config: ConfigArgument = None,
         **options: Any,
     ) -> RunResult:
-        """Does what `evaltui.evaluate` does; its options go before those of pytest.
+        """Does what `evaltui.evaluate` does; its arguments go before the options of pytest.
 
         With `run_sync`, an agent object runs in another thread than the test, in one event loop for all.
         """
         if isinstance(agent, str | Path):
             agent = place = self._seen(agent)
             settings = self._runs.settings_of(Path(place))
+            if not is_url(str(place)):
+                settings["python"] = self._runs.python_of(Path(place))
         else:
             settings = self._runs.settings_of(self._folder) | {"workers": None, "home": self._folder}
+        config = self._runs.config_file if config is None else self._seen(config)
         if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str):
             sets: EvalSetsArgument = [self._seen(eval_set) for eval_set in eval_sets]
         else:
             sets = self._seen(eval_sets)
-        return await evaluate(agent, sets, self._seen(config), **settings | options)
+        return await evaluate(agent, sets, config, **settings | options)
 
     def _seen(self, value: Any) -> Any:
         """A path as it is seen from the folder; a dotted name, an id, or an object, as it is."""
@@ -75,6 +79,8 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
         require_one_agent(argparse.Namespace(agent_dir=agent_dir, url=None, module=None))
         workspace = open_workspace(agent_dir, config=scored_by or runs.config_file)
         chosen = select(workspace, [str(_set(folder, eval_set)) for eval_set in sets])
+        if errors := [error for eval_set, _ in chosen for error in eval_set.errors]:
+            raise EvalSetError(errors)
     except (UsageError, SelectionError, EvalSetError) as error:
         # Of this error pytest shows the text alone, not where in here it was raised.
         raise pytest.Collector.CollectError(f"{test.nodeid}: {error}") from error

@@ -31,7 +31,7 @@ from evaltui.text.values import valid_json
 from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.operation import Json, Operation, calls_in
+from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.tree import TraceTurn, Work, user_message
 
@@ -46,6 +46,10 @@ _ENDS_EARLY = (
 _HIDDEN_CALLS = "a request has results of calls that no span tells of: export all spans of the trace"
 _HIDDEN_MODELS = (
     "a request has results of calls that no span of a model asks for: export all spans of the trace"
+)
+_UNREAD = (
+    "a response of a model is recorded in a form that evaltui does not read. Record messages as "
+    "OpenTelemetry's conventions for generative AI have them, or a span for each call of a tool"
 )
 _NO_BEGINS: Mapping[str, int] = {}
 
@@ -180,18 +184,22 @@ class TurnEvents:
         inside: str,
         start_times: Mapping[str, int] = _NO_BEGINS,
     ) -> Iterator[Event]:
-        has_calls = any("function_call" in part for part in parts)
-        step = Step(
+        calls = [number for number, part in enumerate(parts, start=1) if "function_call" in part]
+        # What comes after calls that the provider has made is the answer.
+        end = calls[-1] if calls and makes_own_calls(work.operation) else 0
+        answer = Step(
             author=work.agent,
-            content={"role": "model", "parts": parts} if parts else None,
-            final=bool(parts) and not has_calls,
+            content={"role": "model", "parts": parts[end:]} if parts[end:] else None,
+            final=bool(parts[end:]) and (bool(end) or not calls),
             usage=work.operation.usage,
             model_version=work.operation.version or work.operation.name or None,
             id=f"{span.span_id}:answer",
             turn=self._number,
             timestamp=span.end / _SECOND,
         )
-        for event in split_step(step):
+        own = replace(answer, content={"role": "model", "parts": parts[:end]}, final=False, usage=None)
+        steps = [replace(own, id=f"{span.span_id}:own"), answer] if end else [answer]
+        for event in (event for step in steps for event in split_step(step)):
             # The span of a model may end after its calls: it is theirs that say when they were made.
             at = start_times.get(event.id) if event.kind == "tool_call" else None
             yield self._placed(event, span, at or span.end, marks, inside)
@@ -333,6 +341,8 @@ class TurnEvents:
         ]
         # A framework that is instrumented tells of its tools; a model's client does not.
         is_unsure = any(operation.calls_tools or operation.is_cut for operation in hidden)
+        if any(work.operation.is_unread and not (has_tools and work.operation in hidden) for work in models):
+            self._untold.setdefault(CALLS, _UNREAD)
         if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
         if any(work.operation.outputs is None for work in models[:-1]):
@@ -353,14 +363,14 @@ def _ends_early(turn: TraceTurn) -> bool:
     return (
         (last.operation.kind == "tool" and not is_answered)
         or last_start > last.span.end
-        or bool(calls_in(last.operation.outputs or ()))
+        or (bool(calls_in(last.operation.outputs or ())) and not makes_own_calls(last.operation))
     )
 
 
 def _answers(model: Work) -> bool:
-    """Whether a model responded without a call."""
+    """Whether a model responded without a call that is open."""
     outputs = model.operation.outputs
-    return bool(outputs) and not calls_in(outputs or ())
+    return bool(outputs) and (not calls_in(outputs or ()) or makes_own_calls(model.operation))
 
 
 def _writable(event: Event) -> Event:

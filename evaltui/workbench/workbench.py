@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evaltui.workbench.case.draft import Draft, Drafting
     from evaltui.workbench.case.selected_case import SelectedCase
     from evaltui.workbench.chat.controller import ChatController
+    from evaltui.workbench.gaps.drafting import GapDrafts
     from evaltui.workbench.gaps.search import Gaps
     from evaltui.workbench.trace.sessions import ReceivedSessions
 
@@ -114,6 +115,13 @@ class Workbench:
             return None if self.is_running else self.runs_now
 
         return Gaps(self.agent, self.sets, self.navigation, runs_now, self.messages)
+
+    @cached_property
+    def gap_drafts(self) -> GapDrafts:
+        """Drafts of what would notice gaps, created late because only their page needs them."""
+        from evaltui.workbench.gaps.drafting import GapDrafts
+
+        return GapDrafts(self.agent, self.editing, self.gaps)
 
     @property
     def is_listening(self) -> bool:

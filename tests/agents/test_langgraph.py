@@ -240,6 +240,41 @@ async def test_a_structured_response_that_equals_the_one_before_is_a_response(tm
     ]
 
 
+SEARCHING = """
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    BLOCKS = {
+        "anthropic": [
+            {"type": "text", "text": "I look."},
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "news"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+        ],
+        "openai": [
+            {"type": "web_search_call", "id": "s1", "status": "completed", "action": {"query": "news"}},
+        ],
+    }
+
+    def search(state):
+        provider = state["messages"][-1].text
+        content = [*BLOCKS[provider], {"type": "text", "text": "Nothing new."}]
+        return {"messages": [AIMessage(content, response_metadata={"model_provider": provider})]}
+
+    root_agent = StateGraph(MessagesState).add_node(search).add_edge(START, "search").compile()
+"""
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+@pytest.mark.usefixtures("fresh_hosts")
+async def test_calls_that_the_provider_of_a_model_makes_are_calls(tmp_path, provider):
+    async with talker(tmp_path, SEARCHING) as graph:
+        talk = await graph.talk(provider)
+    assert talk.calls() == [("web_search", {"query": "news"})]
+    assert len(talk.results()) == 1
+    last = talk.of("text")[-1]
+    assert (last.content["parts"], last.data.get("final")) == ([{"text": "Nothing new."}], True)
+
+
 def test_an_initial_state_that_the_graph_has_no_place_for_is_refused(made):
     assert "the initial state has the key 'looked'" in made.refused.error.message
     assert "the initial state has the key 'jump_to'" in made.dropped.error.message

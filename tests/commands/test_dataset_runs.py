@@ -134,6 +134,24 @@ def test_runs_that_agents_cli_recorded_are_scored(scaffold, capsys):
     assert "`evaltui run` runs its cases" in capsys.readouterr().err
 
 
+def test_each_response_of_a_case_is_scored_as_a_repeat(scaffold, capsys):
+    texts = ("The capital of France is Paris.", "Hello!")
+    events = [{"author": "user", "content": user(CAPITAL)}, {"author": "a", "content": PARIS["response"]}]
+    several = {"responses": [{"response": {"role": "model", "parts": [{"text": text}]}} for text in texts]}
+    other = {
+        "responses": several["responses"][1:],
+        "agent_data": {"turns": [{"turn_index": 0, "events": events}]},
+    }
+    for name, run, code, shown in (
+        ("several", several, 1, "1/2 flaky"),
+        ("first", {"responses": several["responses"][:1]}, 0, "1 passed"),
+        ("other", other, 0, "another text in responses than in agent_data, which is scored: capital_lookup"),
+    ):
+        path = write(scaffold / f"{name}.json", json.dumps({"eval_cases": [{**CASES[2], **run}]}))
+        assert call("score", path, "--home", "app", "--only-paired") == code, capsys.readouterr().out
+        assert shown in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_run_is_exported_as_results_that_score_alike(scaffold):
     words = ("--config", str(write(scaffold / "c.json", '{"criteria": {"response_match_score": 0.8}}')))
     code, cases = report("run", "app", "--runs", "2", *words)

@@ -152,7 +152,8 @@ CONFIG = """\
               "rules": [{"tool": "find_order", "arg": "order_id", "match": "ignore"},
                         {"tool": "find_order", "arg": "order_id[*].x", "match": "ignore"},
                         {"tool": "find_order", "arg": "['order_id'].x", "match": "ignore"},
-                        {"tool": "send", "arg": "order_id", "match": "ignore"}]}}
+                        {"tool": "send", "arg": "order_id", "match": "ignore"}],
+              "answers": [{"agent": "billing", "contains": ["billing"]}]}}
 """
 
 
@@ -175,6 +176,7 @@ CONFIG = """\
                 ('\\"order_id\\"', '\\"number\\"'),
             ],
         ),
+        ("agent", [('{"agent": "billing"', '{"agent": "accounts"')]),
     ],
 )
 def test_names_in_a_config(what, changes, tmp_path):

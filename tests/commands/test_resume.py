@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from command_line import call
+from environments import make_environment
 from waiting import wait_until
 
 from evaltui.core.model.case_id import CaseId
@@ -232,6 +233,14 @@ def test_another_agent_is_refused(finished, kind, capsys):
     assert out == ""
     assert says in err
     assert "--baseline" in err
+
+
+def test_another_python_is_refused(finished, capsys):
+    make_environment(finished.parent)
+    for option in ("--resume=last", "--retry-errors=all"):
+        assert call("run", finished, option) == 2
+        assert f"its Python changed: {sys.executable} → {finished.parent}/.venv" in capsys.readouterr().err
+    assert call("run", finished, "--resume", "last", "--python", sys.executable) == 3
 
 
 def test_a_copy_of_a_run_is_of_the_same_moment(finished, capsys):

@@ -101,7 +101,7 @@ def test_nothing_is_wrong_with_what_is_documented():
         ),
         (
             {"evaltui": {"criteria": {"trajectory_recall": {"threshold": 0.5, "lower_is_better": True}}}},
-            "warning evaltui.criteria.trajectory_recall.lower_is_better: allowed for "
+            "error evaltui.criteria.trajectory_recall.lower_is_better: allowed for "
             "custom metrics only; higher is better for this metric",
         ),
         (

@@ -39,7 +39,7 @@ def test_another_model_adds_more_to_a_name_than_a_version(model, version, is_oth
 
 
 def run(version, status, scores, **served):
-    models = (ServedModel(version=version, model="m", **served),)
+    models = tuple(ServedModel(version=name, model="m", **served) for name in version.split("+"))
     case = CaseSummary("s", "c", status, passed=int(status is Status.PASSED), scores=scores, served=models)
     return RunSummary(version, {case.id: case})
 
@@ -50,6 +50,8 @@ def run(version, status, scores, **served):
         (("m-001", "m-001"), {"payer": "agent"}, {"judged": 0.0}, True),
         (("m-001", "n"), {"payer": "agent"}, {"judged": 0.0}, False),
         (("m-001", ""), {"payer": "agent"}, {"judged": 0.0}, True),
+        (("m-001+n", "m-001"), {"payer": "agent"}, {"judged": 0.0}, True),
+        (("m-001+n", "m-001+o"), {"payer": "agent"}, {"judged": 0.0}, False),
         (("m-001", "n"), {"payer": "simulated user"}, {"calls": 0.0}, False),
         (("m-001", "n"), {"payer": "judge", "metric": "judged"}, {"judged": 0.0}, False),
         (("m-001", "n"), {"payer": "judge", "metric": "judged"}, {"judged": 0.0, "calls": 0.0}, True),

@@ -51,7 +51,7 @@ FIND = {"name": "find", "args": {"id": 7}}
 ANY = {"tool": "find", "arg": "*", "match": "ignore"}
 # Assertions of a test; expected response, calls, texts of rubrics, rules and criteria.
 TAKEN = {
-    "equals": ([{"type": "equals", "value": "Hi"}], "Hi", None, [], [], {"response_match_score": 1.0}),
+    "equals": ([{"type": "equals", "value": "Hi"}], "Hi", None, [], [], {"response_match_score": 0.8}),
     "similar": (
         [{"type": "similar", "value": "Hi {{name}}", "threshold": 0.9}],
         "Hi Ann",
@@ -135,7 +135,7 @@ TAKEN = {
         None,
         [],
         [],
-        {"response_match_score": 1.0},
+        {"response_match_score": 0.8},
     ),
 }
 
@@ -161,14 +161,15 @@ def test_assertions_become_expectations_and_criteria(name, capsys):
 CHECKS = {
     "contains": ("Not (a) test", "so: Not (a) test.", "so: not (a) test."),
     "contains-all": (["b", "a"], "a\nb", "a"),
-    "contains-any": (["x.", "y"], "say y", "xx"),
+    "contains-any": ("x., y", "say y", "xx"),
+    "equals": ("Hi there", "Hi there", "There hi"),
     "starts-with": ("Hi", "Hi there", "Oh Hi"),
     "regex": ("a+b$", "caab", "abc"),
     "not-contains": ("bad", "good, Bad", "good\nbad"),
-    "icontains": ("ok", "It is OK", "no"),
-    "icontains-all": (["A", "b"], "B a", "a"),
+    "icontains": ("light", "Lights on", "no"),
+    "icontains-all": ("A, b", "Bad", "a"),
     "icontains-any": (["A", "b"], "B", "c"),
-    "not-icontains": ("bad", "good", "BAD"),
+    "not-icontains": ("error", "good", "2 ERRORS"),
     "is-json": ({"type": "object", "required": ["a"]}, '{"a": 1}', '{"b": 1}'),
 }
 
@@ -242,6 +243,26 @@ NOT_TAKEN = {
         },
         [f"{AT}.assert[0]: not taken: match type IN_ORDER: a set has one, here ANY_ORDER"],
     ),
+    "values in files": (
+        {
+            "assert": [
+                {"type": "icontains", "value": "file://a.txt"},
+                {"type": "is-json", "value": "file://a.json"},
+            ]
+        },
+        [f"{AT}.assert[0].value: not taken: in a file; write it into the assertion"],
+    ),
+    "a schema of another draft": (
+        {"assert": [{"type": "is-json", "value": {"items": [{}]}}]},
+        [
+            f"{AT}.assert[0]: not taken: is-json: the schema is not a JSON Schema: [{{}}] is not of type "
+            "'object', 'boolean'"
+        ],
+    ),
+    "a threshold of a rubric": (
+        {"assert": [{"type": "llm-rubric", "value": "Polite", "threshold": 0.5}]},
+        [f"{AT}.assert[0].threshold: not taken: a rubric is fulfilled or not"],
+    ),
     "unknown variable": (
         {"assert": [{"type": "equals", "value": "{{ answer }}"}]},
         [f"{AT}.assert[0]: not taken: has '{{{{ answer }}}}', which is no variable of the test"],
@@ -269,6 +290,7 @@ PROMPTS = {
     ),
     "prefix": (["{{q}}"], {"options": {"prefix": "> ", "suffix": " <"}}, [["> Hello <"]]),
     "list": (["{{q}} {{n}}"], {"vars": {"q": ["a", "b"], "n": [1, 2]}}, [["a 1"], ["a 2"], ["b 1"], ["b 2"]]),
+    "variable in another": (["{{q}}"], {"vars": {"q": "Hi {{n}}", "n": "Ann"}}, [["Hi Ann"]]),
     "object": (["{{q.text}}"], {"vars": {"q": {"text": "Inner"}}}, [["Inner"]]),
     "file of a variable": (["{{q}}"], {"vars": {"q": "file://prompt.txt"}}, [["From a file: {{q}}"]]),
 }
@@ -321,7 +343,7 @@ def test_scenarios_references_and_files_of_tests_are_read():
         "assertionTemplates": {"kind": {"type": "llm-rubric", "value": "Kind"}},
     }
     assert bring(suite) == 0
-    assert messages() == [["Bye!"], ["Yes!"], ["2026-01-02!"], ["N {{n}}1"], ["N {{n}}2"]]
+    assert messages() == [["Bye!"], ["Yes!"], ["2026-01-02!"], ["N 11"], ["N 22"]]
     assert cases()[0]["eval_id"] == "last"
     assert all(len(case["conversation"][0]["rubrics"]) == 1 for case in cases())
     assert text_of(cases()[0]["conversation"][0]["final_response"]) == "Ciao"
@@ -336,13 +358,101 @@ def test_a_table_of_tests_alone_is_a_suite_and_is_updated_by_id(capsys):
     assert "2 cases: 1 changed, 1 unchanged" in capsys.readouterr().out
 
 
+def called(*tools):
+    return {"type": "trajectory:tool-used", "value": [*tools]}
+
+
+def with_args(mode, **more):
+    return {"type": "trajectory:tool-args-match", "value": {**FIND, "mode": mode, **more}}
+
+
+SUBSET = {"tool": "find", "arg": "*", "match": "subset"}
+# The assertions of two turns of a case; its rules, and reasons why one is less strict than it says.
+TWO_TURNS = {
+    "any and some arguments": (called("find"), with_args("partial"), [SUBSET], []),
+    "some and any arguments": (with_args("partial"), called("find"), [SUBSET], []),
+    "any and all arguments": (
+        called("find"),
+        with_args("exact"),
+        [SUBSET],
+        ["further arguments of find pass"],
+    ),
+    "some and all arguments": (
+        with_args("partial"),
+        with_args("exact"),
+        [SUBSET],
+        ["further arguments of find pass"],
+    ),
+    "an ignored argument": (
+        with_args("exact", ignore=["at"]),
+        with_args("exact"),
+        [{"tool": "find", "arg": "at", "match": "ignore"}],
+        ["at of find is not compared: another assertion ignores it"],
+    ),
+    "other tools": (called("book"), with_args("exact"), [{**ANY, "tool": "book"}], []),
+    "lists": (
+        called("book"),
+        with_args("partial", args={"ids": [1]}),
+        [{**ANY, "tool": "book"}, SUBSET],
+        ["lists may"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWO_TURNS)
+def test_a_rule_for_a_turn_takes_no_check_from_another_silently(name, capsys):
+    first, second, rules, reasons = TWO_TURNS[name]
+    tests = [
+        {"vars": {"q": "Hello"}, "metadata": {"conversationId": "c"}, "assert": [assertion]}
+        for assertion in (first, second)
+    ]
+    assert bring({"tests": tests}) == 0
+    assert config()["evaltui"]["rules"] == [{**rule, "set": "s", "case": "c"} for rule in rules]
+    noted = [
+        line
+        for line in capsys.readouterr().err.splitlines()
+        if ".assert[" in line and "match type" not in line
+    ]
+    assert [reason in line for reason, line in zip(reasons, noted, strict=True)] == [True] * len(reasons)
+
+
+def test_checks_that_change_in_the_file_are_replaced_and_own_ones_stay(capsys):
+    def suite(*assertions):
+        return {"tests": [{"vars": {"q": "Hello"}, "description": "a", "assert": [*assertions]}]}
+
+    foo, bar = ({"type": "contains", "value": value} for value in ("foo", "bar"))
+    assert bring(suite(foo, called("find"))) == 0
+    own = {"contains": ["mine"], "set": "s", "case": "a"}
+    data = config()
+    data["evaltui"]["answers"].append(own)
+    Path("test_config.json").write_text(json.dumps(data))
+    capsys.readouterr()
+    assert bring(suite(bar, with_args("exact"))) == 0
+    assert "tags, rules or checks changed: a" in capsys.readouterr().out
+    block = config()["evaltui"]
+    assert block["answers"] == [own, {"regex": "bar", "turn": 0, "set": "s", "case": "a"}]
+    assert "rules" not in block
+    assert bring(suite(bar, with_args("exact"))) == 0
+    assert "checks changed" not in capsys.readouterr().out
+    assert bring(suite()) == 0
+    assert config()["evaltui"]["answers"] == [own]
+
+
+def test_tables_have_thresholds_and_short_forms_of_their_own():
+    assert bring("q,__expected,__expected2\nHello,contains:hi,similar: Hi you\n", name="tests.csv") == 0
+    assert config()["criteria"] == {"response_match_score": 0.8}
+    assert config()["evaltui"]["answers"][0]["regex"] == "hi"
+
+
 def test_criteria_of_the_config_stay_and_are_named(capsys):
     Path("test_config.json").write_text('{"criteria": {"response_match_score": 0.4}}')
-    tests = [{"vars": {"q": "Hello"}, "assert": [{"type": "equals", "value": "Hi"}]}]
+    tests = [{"vars": {"q": "Hello"}, "assert": [{"type": "rouge-n", "value": "Hi"}]}]
     assert bring({"tests": tests}) == 0
     assert config()["criteria"] == {"response_match_score": 0.4}
     assert config()["evaltui"].keys() == {"imports"}
-    line = "criteria.response_match_score: not taken: the file asks for 1.0, the config has another criterion"
+    line = (
+        "criteria.response_match_score: not taken: the file asks for 0.75, the config has another criterion"
+    )
     assert line in capsys.readouterr().err
 
 

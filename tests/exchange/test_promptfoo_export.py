@@ -122,6 +122,9 @@ def test_expectations_become_assertions(criteria, block, expected):
     assert assertions() == expected
 
 
+RUBRICS = {"threshold": 1, "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "Polite"}}]}
+
+
 @pytest.mark.parametrize(
     ("case", "criteria", "block", "told"),
     [
@@ -129,7 +132,27 @@ def test_expectations_become_assertions(criteria, block, expected):
         ({"final_session_state": {"x": 1}}, {}, {}, "final_session_state"),
         ({}, {"safety_v1": 0.8}, {}, "criteria safety_v1: left out"),
         ({}, {}, {"answers": [{"numbers": "equal"}]}, '"numbers" left out'),
+        ({}, {}, {"answers": [{"not_contains": ["no"]}]}, "texts inside of words count, too"),
+        (
+            {},
+            {"rubric_based_final_response_quality_v1": RUBRICS},
+            {},
+            "1 rubric left out: write them into turns",
+        ),
+        ({}, {}, {"thoughts": "score"}, 'evaltui.thoughts: "score" left out'),
         ({}, {}, {"rules": [{"tool": "find", "arg": "q", "match": "type"}]}, "evaltui.rules: type left out"),
+        (
+            {},
+            {},
+            {"rules": [{"tool": "find", "arg": "q", "match": "subset"}]},
+            "evaltui.rules: subset left out",
+        ),
+        (
+            {},
+            {},
+            {"rules": [{"tool": "find", "arg": "q.r", "match": "ignore"}]},
+            "evaltui.rules: ignore left out",
+        ),
         ({}, {}, {"turns": [{"set": "s", "case": "c", "turn": 0, "mode": "skip"}]}, "evaltui.turns"),
     ],
 )

@@ -269,6 +269,43 @@ NOT_TAKEN = {
             "number 3"
         ],
     ),
+    "arguments by another name": (
+        {"prompt": USER, "calls": [{"name": "find", "kwargs": {"q": 1}}]},
+        ["r.jsonl:1: calls[0].kwargs: not taken: not read as arguments, which must be args or arguments"],
+    ),
+    "arguments beside a name alone": (
+        {"prompt": USER, "calls": ["find", {"name": "find", "args": {"q": 1}}]},
+        [
+            "r.jsonl:1: calls: not taken: further arguments of find pass, as another expected call of it "
+            "states none"
+        ],
+    ),
+    "unreadable arguments": (
+        {
+            "messages": [
+                CHAT[0],
+                {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]},
+            ]
+        },
+        ["r.jsonl:1: messages[1].tool_calls[0].arguments: not taken: not read as arguments"],
+    ),
+    "call of a custom tool": (
+        {
+            "messages": [
+                CHAT[0],
+                {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "f"}}]},
+            ]
+        },
+        ["r.jsonl:1: messages[1].tool_calls[0]: not taken: not a call that can be read"],
+    ),
+    "refusal": (
+        {"messages": [CHAT[0], {"role": "assistant", "content": None, "refusal": "No."}]},
+        ["r.jsonl:1: messages[1].refusal: not taken: not expected"],
+    ),
+    "earlier responses": (
+        {"inputs": {"question": USER}, "outputs": {"messages": [CHAT[0], CHAT[3], CHAT[0], CHAT[3]]}},
+        ["r.jsonl:1: outputs.messages: not taken: messages before the last one of the user"],
+    ),
     "tag": (
         {"prompt": USER, "tags": ["a?"]},
         [
@@ -290,6 +327,42 @@ def test_parts_that_are_not_taken_are_named_and_strict_writes_nothing(name, caps
     assert named == [f"evaltui import: {line}" for line in lines]
     assert last == "evaltui import: nothing written: 1 part not taken (--strict)"
     assert bring(path, "--yes") == 0
+
+
+@pytest.mark.parametrize("place", ["s.evalset.json", "other.evalset.json"])
+def test_a_new_config_takes_no_criterion_from_cases_that_were_there(place, capsys):
+    Path("agent.py").write_text("def root_agent(message, session):\n    return 'Hi'\n")
+    case = {"eval_id": "old", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "a"}]}}]}
+    case["conversation"][0]["intermediate_data"] = {"tool_uses": [{"name": "find", "args": {}}]}
+    case["conversation"][0]["final_response"] = {"role": "model", "parts": [{"text": "Hi"}]}
+    write(place, json.dumps({"eval_set_id": place.partition(".")[0], "eval_cases": [case]}))
+    assert call("run", ".") == 1
+    capsys.readouterr()
+    assert bring(write("r.jsonl", [{"id": "new", "question": "b", "expected": "Hi"}]), "--yes") == 0
+    assert ("scores other.evalset.json, too" in capsys.readouterr().out) is (place != "s.evalset.json")
+    assert call("run", ".") == 1
+    verdicts = [line[:5] for line in capsys.readouterr().out.splitlines() if line.startswith(("✗", "✓"))]
+    assert verdicts == ["✗ old", "✓ new"]
+
+
+def test_a_cell_may_list_a_response_for_each_turn(capsys):
+    path = write("r.csv", 'user,expected,calls\n"a\n\nb","[""x"", ""y""]","[[""f""]"\n')
+    assert bring(path, "--yes") == 0
+    assert "r.csv:2: calls: not taken: not valid JSON" in capsys.readouterr().err
+    texts = [turn["final_response"]["parts"][0]["text"] for turn in cases()[0]["conversation"]]
+    assert texts == ["x", "y"]
+
+
+@pytest.mark.parametrize(("args", "code"), [({"q": "x"}, 0), ({"q": "y"}, 1)])
+def test_a_name_alone_takes_no_arguments_from_another_call(args, code, capsys):
+    Path("agent.py").write_text(
+        "from evaltui import Agent, Rule, ScriptedModel\n\n\ndef find(q: str):\n    return 1\n\n\n"
+        "root_agent = Agent(name='a', model=ScriptedModel([Rule(user='.', call=('find', {'q': 'x'})), "
+        "Rule(after_tool='find', reply='ok')]), tools=[find])\n"
+    )
+    path = write("r.jsonl", [{"prompt": ["a", "b"], "calls": [["find"], [{"name": "find", "args": args}]]}])
+    assert bring(path, "--map", "user=prompt", "--yes") == 0
+    assert call("run", ".") == code, capsys.readouterr()
 
 
 def test_rows_that_are_no_cases_are_named(capsys):

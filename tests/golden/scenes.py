@@ -186,7 +186,8 @@ WALKS: dict[str, Walk] = {
         ("", "r", "answer negated"),
         ("gaps", "G k k k k k right right", "set_temperature"),
         ("gaps-change", "home down", "You are not welcome"),
-        ("gaps-reading", "enter", "lights › hello"),
+        ("gaps-draft", "c", "still passes"),
+        ("gaps-reading", "escape enter", "lights › hello"),
         ("gaps-cases", "escape G k k k k k enter", "reaches:"),
     ),
     "matrix": _walk(

@@ -50,6 +50,7 @@ TO_THE_FAILURE = ("R", "end of run", "f", "f", "f", "f", "history")
 TO_AN_ARGUMENT = (*TO_THE_FAILURE, "n", "e", "enter")
 # The thermostat does as it is told, and one case passes.
 MENDED = ("LOWEST_TARGET = 15", "LOWEST_TARGET = 12")
+TO_A_PROMISE = ("R", "end of run", "M", "gaps", "left", "j", "j", "right", "j", "both turns")
 TALK = ("Turn off the bedroom light",)
 TALK_ON = ("Set the kitchen to 19 degrees",)
 PICTURES = (
@@ -72,6 +73,7 @@ PICTURES = (
     Picture(
         "watch", "home_automation", WIDE, "evaltui-dark", ("w", "R", "end of run", "mend agent", "history")
     ),
+    Picture("gaps", "travel_desk", (120, 38), "evaltui-dark", TO_A_PROMISE),
 )
 
 
@@ -161,6 +163,25 @@ async def _history(app: WorkbenchApp) -> None:
     await _until(app, read)
 
 
+async def _gaps(app: WorkbenchApp) -> None:
+    """All gaps have been found and are shown."""
+
+    def shown() -> bool:
+        gaps = app.workbench.gaps
+        if gaps.seconds is None or gaps.report is None:
+            return False
+        return f"{gaps.report.noticed} of {gaps.report.changes}" in " ".join(
+            _words_of(app.export_screenshot())
+        )
+
+    await _until(app, shown)
+
+
+async def _both_turns(app: WorkbenchApp) -> None:
+    """The recorded and the changed turn have been read."""
+    await _until(app, lambda: "recorded run 1" in " ".join(_words_of(app.export_screenshot())))
+
+
 async def _mend_agent(app: WorkbenchApp) -> None:
     """From outside, while the agent is watched."""
     watching = app.workbench.watch
@@ -186,5 +207,7 @@ _DEEDS = {
     "end of turn": _end_of_turn,
     "effect": _effect,
     "history": _history,
+    "gaps": _gaps,
+    "both turns": _both_turns,
     "mend agent": _mend_agent,
 }

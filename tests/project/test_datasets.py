@@ -214,6 +214,10 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
         ("metrics_to_run: a", "metrics_to_run: must be a list, is the string"),
         ("metrics_to_run: [1]", "metrics_to_run[0]: must be a string, is the number 1"),
         ("metrics_to_run:", "metrics_to_run: must be a list, is null"),
+        ("metric_to_run: [safety]", "1: metric_to_run: unknown key. Did you mean metrics_to_run?"),
+        ("evaltui: {criteria: {rouge_1: 1}}", "metrics_to_run: missing; list the names of metrics"),
+        ("criteria: {nosuch: 1}", "eval_config.yaml:1: criteria.nosuch: unknown metric"),
+        ("", "must be an object, is null"),
         (CONFIG, "eval_config.yaml:5: custom_metrics[0].custom_function_file: mine.py does not exist beside"),
         (custom("rubric_group_name: g"), "agents-cli does not support it"),
         (custom("judge_model: m"), "'m' is no managed metric, so its definition needs prompt_template"),
@@ -229,6 +233,23 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
 def test_a_broken_config_of_agents_cli_is_never_replaced_by_defaults(tmp_path, text, message):
     write(tmp_path / "eval_config.yaml", text)
     with pytest.raises(ValueError, match=re.escape(message)):
+        find_config(read(tmp_path, PROMPT))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_two_names_of_a_metric_the_definition_counts(tmp_path, is_first):
+    names = ["final_response_quality", "final_response_reference_free"][:: 1 if is_first else -1]
+    definition = "custom_metrics: [{name: final_response_quality, judge_model: mine:ask}]"
+    write(tmp_path / "eval_config.yaml", f"metrics_to_run: [{', '.join(names)}]\n{definition}\n")
+    used = find_config(read(tmp_path, PROMPT))
+    (metric,) = used.config.metrics()
+    assert metric.definition.judge_model_options == {"judge_model": "mine:ask"}
+    assert "computed once, by its definition" in used.problems[0].message
+    other = "{name: final_response_reference_free, judge_model: other:ask}"
+    write(
+        tmp_path / "eval_config.yaml", f"metrics_to_run: [{', '.join(names)}]\n{definition[:-1]}, {other}]\n"
+    )
+    with pytest.raises(ValueError, match="remove one definition"):
         find_config(read(tmp_path, PROMPT))
 
 

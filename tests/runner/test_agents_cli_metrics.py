@@ -157,6 +157,8 @@ JUDGED = {
         INFO,
     ),
     "no JSON": ("good", "{response}", None, Status.ERROR),
+    "a preamble": ('Here is my evaluation:\n```json\n{"score": 2}\n```', "{response}", 2.0, INFO),
+    "a score in a sentence": ('I would not say {"score": 5}. It is 1.', "{response}", None, Status.ERROR),
     "two scores": ('{"score": 1} {"score": 2}', "{response}", None, Status.ERROR),
 }
 
@@ -172,6 +174,18 @@ async def test_a_judge_of_agents_cli_scores_the_conversation(tmp_path, name):
     if name == "the filled prompt":
         (turn,) = result.per_invocation
         assert "P=Hi R=Hello! REF=Hello! C=c N=[1] X={other} {1}" in turn.reason
+
+
+@pytest.mark.parametrize(("score", "status"), [(5, BAD), (1, OK)])
+async def test_a_judge_of_agents_cli_may_say_that_lower_is_better(tmp_path, score, status):
+    write(tmp_path / "app" / "judges.py", JUDGE.format(answer=f'{{"score": {score}}}'))
+    config = yaml_of(
+        "prompt_template: 'Harm of {response}'\njudge_model: app.judges:ask",
+        criteria="{mine: {threshold: 2, lower_is_better: true}}",
+    )
+    result = await scored(tmp_path, config)
+    assert (result.score, result.status, result.lower_is_better) == (score, status, True)
+    assert {turn.status for turn in result.per_invocation} == {status}
 
 
 async def test_a_placeholder_without_its_member_is_not_judged(tmp_path):

@@ -357,6 +357,46 @@ def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
     result.stdout.fnmatch_lines(["*evaltui result*", "*find: page is 1, expected 2*", "*page*2*→*1*"])
 
 
+def test_runs_in_tests_have_the_config_and_the_python_of_the_session(pytester, project):
+    pytester.makepyfile(
+        """
+        def test_run(evaltui):
+            assert evaltui.run_sync("shop", "basics:late").passed
+
+        def test_own_config(evaltui):
+            config = {"criteria": {"tool_trajectory_avg_score": 1}}
+            assert not evaltui.run_sync("shop", "basics:late", config).passed
+        """
+    )
+    lax = pytester.path / "lax.json"
+    lax.write_text('{"criteria": {"response_match_score": 1}}')
+    assert pytester.runpytest_inprocess().parseoutcomes() == {"failed": 1, "passed": 1}
+    pytester.runpytest_inprocess(f"--evaltui-config={lax}").assert_outcomes(passed=2)
+    result = pytester.runpytest_inprocess("--evaltui-python=gone/bin/python")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*no Python at gone/bin/python*"])
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_the_marker_leaves_out_no_set_that_cannot_be_read(pytester, project, kind):
+    text, says, _ = BROKEN[kind]
+    (project / "basics.evalset.json").write_text(text)
+    write(project, case("good", "hats"), name="more.evalset.json")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.evaltui("shop")
+        def test_case(evaltui_case):
+            assert evaltui_case.passed
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    assert result.ret != 0
+    assert result.parseoutcomes()["errors"]
+    assert says in result.stdout.str()
+
+
 def test_the_tests_that_the_guide_prints_pass(pytester, project):
     shutil.copytree(ROOT / "sample_agents" / "calculator", pytester.path / "calculator")
     text = (ROOT / "evaltui" / "guide" / "pytest.md").read_text(encoding="utf-8")

@@ -320,6 +320,71 @@ def test_calls_of_an_agent_of_which_nothing_else_is_watched_are_unknown(attribut
     assert called(spans) == calls
 
 
+WEATHER = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": json.dumps(ARGS)}
+SEARCH = {"id": "s1", "name": "weather", "input": ARGS}
+CALLING = {
+    "OpenAI item": WEATHER,
+    "OpenAI items": [{"type": "reasoning", "id": "r1", "summary": []}, WEATHER],
+    "OpenAI response": {"object": "response", "output": [{"type": "mcp_list_tools", "tools": []}, WEATHER]},
+    "OpenAI choices": {"choices": [{"message": openai_messages(0)[1]}]},
+    "OpenAI's own call": [{"type": "weather_call", "id": "c1", "status": "completed", **ARGS}],
+    "Anthropic content": [{"type": "tool_use", **SEARCH}],
+    "Anthropic's own call": [{"type": "server_tool_use", **SEARCH}, {"type": "web_search_tool_result"}],
+    "Gemini": {"candidates": [{"content": {"parts": [{"functionCall": {"name": "weather", "args": ARGS}}]}}]},
+    "OpenTelemetry": [
+        {
+            "role": "assistant",
+            "parts": [{"type": "server_tool_call", "name": "weather", "server_tool_call": {"input": ARGS}}],
+        }
+    ],
+}
+UNREAD = {
+    "an object": {"answer": ANSWER},
+    "an unknown part": [{"role": "assistant", "content": [{"type": "tool_of_tomorrow"}]}],
+}
+
+
+@pytest.mark.parametrize("output", [*CALLING.values(), *UNREAD.values()], ids=[*CALLING, *UNREAD])
+def test_a_call_in_an_answer_of_any_form_is_a_call_or_unknown(output):
+    root, first, _, last = langfuse()
+    first.attributes["langfuse.observation.output"] = json.dumps(output)
+    (turn,) = conversation([root, first, last]).turns
+    (one,) = invocations_from_events(turn.events)
+    calls = [(call.name, call.args) for call in tool_calls(one.intermediate_data)]
+    is_unread = output in UNREAD.values()
+    assert (calls, CALLS in turn.untold) == ([] if is_unread else [("weather", ARGS)], is_unread)
+
+
+def test_calls_and_results_beside_messages_are_not_what_the_user_said():
+    root, first, _, last = langfuse()
+    del root.attributes["langfuse.observation.input"]
+    asked = [{"role": "user", "content": QUESTION}]
+    result = {"type": "function_call_output", "call_id": "c1", "output": json.dumps(RESULT)}
+    first.attributes["langfuse.observation.input"] = json.dumps(asked)
+    first.attributes["langfuse.observation.output"] = json.dumps(WEATHER)
+    last.attributes["langfuse.observation.input"] = json.dumps([*asked, WEATHER, result])
+    for spans in ([root, first, last], [root, last]):
+        (turn,) = conversation(spans).turns
+        assert turn.user == QUESTION
+    responses = [event for event in conversation([root, first, last]).events if event.kind == "tool_result"]
+    assert [event.content["parts"][0]["function_response"]["response"] for event in responses] == [RESULT]
+
+
+@pytest.mark.parametrize("text", [ANSWER, None])
+def test_text_after_calls_that_a_provider_makes_is_the_response(text):
+    """Without its response, a call waits for its agent."""
+    spans = genai()[:2]
+    call = {"type": "server_tool_call", "id": "c1", "name": "find", "server_tool_call": {"type": "find"}}
+    parts = [call, {"type": "server_tool_call_response", "id": "c1"}, {"type": "text", "content": text}]
+    answer = {"role": "assistant", "parts": parts if text else [call]}
+    spans[1].attributes["gen_ai.output.messages"] = json.dumps([answer])
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert scored_text(one, thoughts=False) == (text or "")
+    assert (ANSWERS in turn.untold) is (text is None)
+    assert called(spans) == ["find"]
+
+
 def test_what_a_model_client_alone_tells():
     """Each call of a model is a trace: a request that ends in results goes on with the turn."""
     spans = [one for one in genai() if one.attributes["gen_ai.operation.name"] == "chat"]

@@ -44,6 +44,21 @@ async def ran(app, pilot, path, case="dark"):
     await until_ran(pilot, lambda: app.workbench.runs.current.over)
 
 
+async def test_a_case_that_passes_by_its_policy_would_pass(write_agent):
+    code = "from itertools import count\nN = count()\ndef root_agent(message, session):\n    "
+    folder = write_agent(code + "return 'on' if next(N) % 3 == 2 else 'off'", name="turns")
+    path = write_cases(folder, "lights", {"one": [turn("hello", "neither")]})
+    repeats = {"runs": 3, "pass_if": "majority"}
+    config = {"criteria": {"response_match_score": 1}, "evaltui": {"repeats": repeats}}
+    (folder / "test_config.json").write_text(json.dumps(config))
+    async with workbench_on(folder, NARROW) as (app, pilot):
+        await ran(app, pilot, path, "one")
+        await pilot.press("a")
+        await until(pilot, is_shown(app, "≈ one  would pass"))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.outcomes.passed(path.name) == 1)
+
+
 async def test_in_the_case_accept_says_why_not_or_asks_how_much(house):
     async with workbench_on(house.parent, NARROW) as (app, pilot):
         app.workbench.navigation.select(Selection(house.name, "wrong"))

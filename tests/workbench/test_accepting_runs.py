@@ -21,7 +21,7 @@ from evaltui.workbench.result.acceptable import (
     refuses_in_list,
     refuses_in_result,
 )
-from evaltui.workbench.result.accepting import accept, propose
+from evaltui.workbench.result.accepting import accept, effects, propose
 from evaltui.workbench.result.stored_results import RunResults, _cached_result
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -143,6 +143,16 @@ async def test_every_failing_case_is_one_step_and_what_cannot_be_accepted_is_nam
     workbench.editing.undo()
     assert workbench.editing.open_file(path).document.text == before
     assert workbench.editing.undo_label is None
+
+
+@pytest.mark.parametrize("key", ["eval_cases", "evalCases"])
+async def test_the_effect_is_shown_whatever_the_spelling_of_the_set(house, until, key):
+    path = house / "lights.evalset.json"
+    path.write_text(path.read_text().replace("eval_cases", key))
+    workbench, _ = await ran(house, until, select="wrong")
+    proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
+    [(before, after)] = [both async for both in effects(workbench, proposal, 1)]
+    assert (before.status, after.status) == ("FAILED", "PASSED")
 
 
 async def test_in_the_list_the_marked_cases_come_before_the_selected_one(house, until):

@@ -1,5 +1,7 @@
 """The workbench begins with what came of the cases when they were last run."""
 
+import json
+
 import pytest
 from misbehaving_server import MisbehavingServer
 
@@ -173,3 +175,32 @@ async def test_of_an_agent_behind_a_network_no_change_of_code_is_known(tmp_path,
         await workbench.outcomes.restore()
         assert outcomes(workbench) == {"good": outcome}
         await workbench.close()
+
+
+async def test_repeats_pass_by_the_policy_of_now_unless_the_run_had_its_own(write_agent, write_set):
+    code = "from itertools import count\nN = count()\ndef root_agent(message, session):\n    "
+    folder = write_agent(code + "return message * (next(N) % 2)", name="turns")
+    path = write_set(folder, one=("hello", "hello"))
+
+    async def opened(pass_if, options=None, *, runs):
+        repeats = {"runs": 2, "pass_if": pass_if}
+        config = {"criteria": {"response_match_score": 1}, "evaltui": {"repeats": repeats}}
+        (folder / "test_config.json").write_text(json.dumps(config))
+        workbench = Workbench(folder, options=options)
+        await workbench.open()
+        await workbench.outcomes.restore()
+        if runs:
+            workbench.runs.run_all()
+            await workbench.runs.finished()
+        await workbench.outcomes.rescored([path])
+        scored = workbench.outcomes.get(CaseId(path.name, "one"))
+        passed = workbench.outcomes.passed(path.name)
+        await workbench.close()
+        return scored.status, scored.figures.passes, passed
+
+    assert await opened(0.5, runs=True) == ("FLAKY", True, 1)
+    assert await opened("all", runs=False) == ("FLAKY", False, 0)
+    assert await opened("majority", runs=False) == ("FLAKY", False, 0)
+    assert await opened(0.5, runs=False) == ("FLAKY", True, 1)
+    assert await opened("all", {"pass_if": 0.5}, runs=True) == ("FLAKY", True, 1)
+    assert await opened("all", runs=False) == ("FLAKY", True, 1)

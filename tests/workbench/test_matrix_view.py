@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from stored_matrix import BASE, PRO, write_matrix, write_variant
 
-from evaltui.core.compare.matrix import Row
+from evaltui.core.compare.matrix import Row, matrix_of
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
@@ -13,7 +13,7 @@ from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
 from evaltui.tui.matrix.page import cell_lines
-from evaltui.workbench.matrix.matrices import CellResult, MatrixView, cell_result, read_matrix
+from evaltui.workbench.matrix.matrices import CellResult, MatrixView, cell_result, read_matrix, rows_of
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,16 @@ def shown(opened):
 
 def ids(view):
     return [row.case.eval_id for row in view.rows() if isinstance(row, Row)]
+
+
+def test_runs_that_were_not_evaluated_lower_no_rate_of_a_set(pair):
+    run = pair.matrix.columns[0]
+    first, *others = run.cases
+    open_case = replace(run.cases[first], status=Status.NOT_EVALUATED, passed=0, statuses=())
+    without = replace(run, cases={case: run.cases[case] for case in others})
+    opened = matrix_of([replace(run, cases={**run.cases, first: open_case}), without])
+    title, *_ = rows_of(opened, "set", 0, differing=False, folded=())
+    assert title.sums[0] == title.sums[1] != (0, 0)
 
 
 def test_rows_are_sorted_hidden_and_folded(pair):

@@ -401,8 +401,8 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     select(workbench, "first")
     assert ACTIONS_BY_ID["copy_case"].refusal(workbench) == "No case selected"
     select(workbench, "older", "older")
-    assert "has an old format   M  Convert" in ACTIONS_BY_ID["copy_case"].refusal(workbench)
-    assert "has an old format   M  Convert" in workbench.editing.refuses_to_edit(workbench.navigation.file)
+    assert "has an old format   i  Convert" in ACTIONS_BY_ID["copy_case"].refusal(workbench)
+    assert "has an old format   i  Convert" in workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
 async def test_a_case_that_a_filter_hides_is_not_deleted(folder):

@@ -343,7 +343,7 @@ class CaseChange:
         A failure is excused by an equally frequent failure of the same expectation; an error or a missing
         verdict by another one.
         """
-        if self.candidate is None or self.candidate.passes or self.served:
+        if self.candidate is None or self.candidate.passes or any(own.is_excuse for own in self.served):
             return False
         if self.base is None or self.kind in ("broken", "new", "expectation changed"):
             return True
@@ -436,12 +436,9 @@ class Comparison:
 
     @property
     def of_other_models(self) -> tuple[CaseChange, ...]:
-        """Cases that differ, and that other models served than in the base."""
-        return tuple(
-            change
-            for change in self.cases
-            if change.served and (change.kind != "unchanged" or change.passes_less_often)
-        )
+        """Cases that differ, and that other models served than in the base, without regressions."""
+        others = (change for change in self.cases if change.served and not change.regression)
+        return tuple(change for change in others if change.kind != "unchanged" or change.passes_less_often)
 
     @property
     def without_evidence(self) -> tuple[CaseChange, ...]:

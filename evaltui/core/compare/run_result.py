@@ -68,23 +68,27 @@ class RunResult:
             raise CasesFailedError(self)
 
     def to_pandas(self) -> Any:
-        """A data frame with a row for each metric of each repeat. Raises ImportError without pandas."""
+        """A data frame with a row for each metric of each repeat. Raises ImportError without pandas.
+
+        A repeat without metrics, such as one that ended with an error, has a row without a metric; a case
+        without a result has a row without a repeat.
+        """
         rows = [
             {
                 "eval_set_id": case.eval_set_id,
                 "eval_id": case.eval_id,
                 "case_status": str(case.status),
                 "repeat": number,
-                "seconds": repeat.seconds,
-                "metric": metric.name,
-                "score": metric.score,
-                "threshold": metric.threshold,
-                "status": str(metric.status),
-                "reason": metric.reason,
+                "seconds": repeat and repeat.seconds,
+                "metric": metric and metric.name,
+                "score": metric and metric.score,
+                "threshold": metric and metric.threshold,
+                "status": str((metric or repeat or case).status),
+                "reason": metric.reason if metric else sentence(repeat or case),
             }
             for case in self.cases
-            for number, repeat in enumerate(case.repeats)
-            for metric in repeat.metrics
+            for number, repeat in (*enumerate(case.repeats),) or ((None, None),)
+            for metric in (repeat and repeat.metrics) or (None,)
         ]
         return import_module("pandas").DataFrame(rows)
 

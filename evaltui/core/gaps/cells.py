@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from evaltui.core.model.content import FunctionCall
 from evaltui.core.model.renaming import TRANSFER
-from evaltui.core.model.tool_schema import DeclaredTool
+from evaltui.core.model.tool_schema import DeclaredTool, first_value
 from evaltui.text.values import show_value
 
 CellKind = Literal["tool", "argument", "value", "agent", "transfer", "tool error", "state key"]
@@ -49,6 +49,23 @@ def cells_of_call(call: FunctionCall, tools: Tools) -> list[Cell]:
         if arg not in args and declared and arg not in declared.required:
             cells.append(Cell("argument", f"{name}.{arg} absent"))
     return cells
+
+
+def call_reaching(cell: Cell, tools: Tools) -> FunctionCall | None:
+    """A call that reaches a cell, with the first values that its tool allows; None where no call does."""
+    if cell.kind == "transfer":
+        return FunctionCall(name=TRANSFER, args={"agent_name": cell.name})
+    calls = (FunctionCall(name=name, args=args) for name, tool in tools.items() for args in _arguments(tool))
+    return next((call for call in calls if cell in cells_of_call(call, tools)), None)
+
+
+def _arguments(tool: DeclaredTool) -> Iterator[dict[str, Any]]:
+    """Arguments that a tool allows: the needed ones, then with each other argument and each choice."""
+    needed = {name: first_value(tool.properties.get(name)) for name in tool.required}
+    yield needed
+    for name, schema in tool.properties.items():
+        yield {**needed, name: first_value(schema)}
+        yield from ({**needed, name: choice} for choice in _choices(schema))
 
 
 def cells_of_argument(call: FunctionCall, arg: str, tools: Tools) -> list[Cell]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
-
-from pydantic import Field
+from typing import Any
 
 from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
 from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCase, Subject
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import scored_text
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.eval_set import Invocation, scored_text
+from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.scoring import metric_results, status_of
 
 NOT_ENGLISH = "not English as far as known: not negated, renamed or with a promise"
@@ -43,8 +41,8 @@ class Gap:
     after: str
     metrics: tuple[MetricScore, ...]
     """The metrics that look at it."""
-    number: Annotated[int, Field(exclude=True)]
-    """Its place among the mutants of its case, from 0; no report has it."""
+    digest: str
+    """The digest of its kind and its content, by which it is marked as meant so."""
 
     @property
     def case(self) -> CaseId:
@@ -60,6 +58,8 @@ class KindOfChange:
     changes: int = 0
     noticed: int = 0
     gaps: list[Gap] = field(default_factory=list)
+    meant_so: list[Gap] = field(default_factory=list)
+    """Changes that need not be noticed, and are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,38 @@ class GapReport:
     left_out_metrics: tuple[str, ...]
     """Metrics of judges and of the user: they were not asked, and may notice more."""
     coverage: tuple[CellCoverage, ...]
+    meant_so: int
+    """Changes that need not be noticed, and are not counted."""
+
+    def with_case(self, case: CaseId, again: GapReport) -> GapReport:
+        """The report with the gaps of a case as another search found them, with the same changes."""
+        kinds = []
+        for kind in self.kinds:
+            new = next((other for other in again.kinds if other.kind == kind.kind), KindOfChange("", "calls"))
+            before, after = (
+                [sum(gap.case == case for gap in gaps) for gaps in (side.gaps, side.meant_so)]
+                for side in (kind, new)
+            )
+            kinds.append(
+                replace(
+                    kind,
+                    changes=kind.changes + before[1] - after[1],
+                    noticed=kind.noticed + sum(before) - sum(after),
+                    gaps=_replaced(kind.gaps, case, new.gaps),
+                    meant_so=_replaced(kind.meant_so, case, new.meant_so),
+                )
+            )
+        return replace(self, kinds=tuple(kinds)).counted()
+
+    def counted(self) -> GapReport:
+        """The report with the sums of its kinds as they are now."""
+        return GapReport(
+            **_sums(self.kinds),
+            kinds=self.kinds,
+            not_counted=self.not_counted,
+            left_out_metrics=self.left_out_metrics,
+            coverage=self.coverage,
+        )
 
     def by_subject(self) -> Mapping[Subject, tuple[int, int]]:
         """The number of noticed changes and of all, by subject, those that were changed."""
@@ -121,31 +153,32 @@ class GapSearch:
             self.skip(case, recorded.expected.eval_set_id, problem)
             return
         self._name_unscored(case, recorded)
-        for number, mutant in enumerate(recorded.mutants(most)):
+        for mutant in recorded.mutants(most):
             names = recorded.seen_by[mutant.subject]
             if not names and recorded.left_out_metrics:
                 why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
                 self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
                 continue
-            await self._score(case, recorded, mutant, number)
+            await self._score(case, recorded, mutant)
 
-    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
+    async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant) -> None:
         kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
-        kind.changes += 1
-        names = recorded.seen_by[mutant.subject]
-        results = (
-            await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
-            if names
-            else []
-        )
-        if results and status_of(results, recorded.expected) is not Status.PASSED:
+        results = await scores_of(recorded, mutant)
+        if is_noticed_by(results, recorded):
+            kind.changes += 1
             kind.noticed += 1
             self.coverage.noticed.update(set(mutant.cells))
             return
         scores = tuple(MetricScore(result.name, result.score, result.threshold) for result in results)
         turn = None if mutant.turn is None else mutant.turn + 1
         eval_set_id = recorded.expected.eval_set_id
-        kind.gaps.append(Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, number))
+        digest = recorded.digest(mutant)
+        gap = Gap(eval_set_id, *case, turn, mutant.before, mutant.after, scores, digest)
+        if (mutant.turn, digest) in recorded.meant_so:
+            kind.meant_so.append(gap)
+            return
+        kind.changes += 1
+        kind.gaps.append(gap)
 
     def _name_unscored(self, case: CaseId, recorded: RecordedCase) -> None:
         subjects: tuple[Subject, ...] = ("calls", "answers")
@@ -160,16 +193,51 @@ class GapSearch:
 
     def report(self) -> GapReport:
         """The report on all cases so far, which a search that goes on leaves as it is."""
-        kinds = [replace(kind, gaps=[*kind.gaps]) for kind in self._kinds.values()]
+        kinds = [replace(kind, gaps=[*kind.gaps], meant_so=[*kind.meant_so]) for kind in self._kinds.values()]
         kinds.sort(key=lambda kind: -len(kind.gaps))
         return GapReport(
-            sum(kind.changes for kind in kinds),
-            sum(kind.noticed for kind in kinds),
-            tuple(kinds),
-            tuple(self._not_counted),
-            tuple(self._left_out),
-            tuple(self.coverage.rows),
+            **_sums(kinds),
+            kinds=tuple(kinds),
+            not_counted=tuple(self._not_counted),
+            left_out_metrics=tuple(self._left_out),
+            coverage=tuple(self.coverage.rows),
         )
+
+
+def _replaced(gaps: Sequence[Gap], case: CaseId, new: Sequence[Gap]) -> list[Gap]:
+    """Gaps with others for those of a case, in their place."""
+    place = next((number for number, gap in enumerate(gaps) if gap.case == case), len(gaps))
+    return [*gaps[:place], *new, *(gap for gap in gaps[place:] if gap.case != case)]
+
+
+def _sums(kinds: Sequence[KindOfChange]) -> dict[str, int]:
+    return {
+        "changes": sum(kind.changes for kind in kinds),
+        "noticed": sum(kind.noticed for kind in kinds),
+        "meant_so": sum(len(kind.meant_so) for kind in kinds),
+    }
+
+
+async def scores_of(recorded: RecordedCase, mutant: Mutant) -> Sequence[MetricResult]:
+    """The results of the metrics that see a change; none where no metric does."""
+    names = recorded.seen_by[mutant.subject]
+    if not names:
+        return ()
+    return await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
+
+
+def is_noticed_by(results: Sequence[MetricResult], recorded: RecordedCase) -> bool:
+    """Whether a case notices a change that has these results."""
+    return bool(results) and status_of(results, recorded.expected) is not Status.PASSED
+
+
+async def passes(
+    recorded: RecordedCase, turns: Sequence[Invocation], final_state: Mapping[str, Any] | None
+) -> bool:
+    """Whether a conversation passes by the computed metrics of a case."""
+    names = frozenset[str]().union(*recorded.seen_by.values())
+    results = await metric_results(recorded.expected, turns, final_state=final_state, only=names)
+    return status_of(results, recorded.expected) is Status.PASSED
 
 
 async def _problem(recorded: RecordedCase) -> str:
@@ -180,9 +248,6 @@ async def _problem(recorded: RecordedCase) -> str:
     if not names:
         left = ", ".join(recorded.left_out_metrics)
         return f"left to {left}" if left else "no metric decides"
-    results = await metric_results(
-        recorded.expected, recorded.turns, final_state=recorded.final_state, only=names
-    )
-    if status_of(results, recorded.expected) is Status.PASSED:
+    if await passes(recorded, recorded.turns, recorded.final_state):
         return ""
     return "does not pass by its case and config of now"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.diff import diff_state
@@ -25,18 +25,21 @@ from evaltui.core.metrics.answer_rules import ANSWER_RULES
 from evaltui.core.metrics.metric import left_out_turns
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.trajectory import ignores_args, match_type_of
+from evaltui.core.model.case_id import fingerprint
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.content import Content, FunctionCall, FunctionResponse, Part
 from evaltui.core.model.criteria import MatchType
 from evaltui.core.model.eval_set import (
     IntermediateData,
     Invocation,
+    InvocationEvent,
     InvocationEvents,
-    intermediate_texts,
+    responding_agent,
     scored_text,
     tool_calls,
     tool_responses,
 )
+from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.renaming import TRANSFER
 from evaltui.core.scoring import FINAL_STATE, Expected, metric_input
 from evaltui.text.values import show_value
@@ -97,6 +100,7 @@ class RecordedCase:
         calls = {info.name for info in infos if info.reads_calls}
         answers = {info.name for info in infos if info.compares == "response"}
         answers |= {ANSWER_RULES} if self.expected.answer_rules else set()
+        agents = {ANSWER_RULES} if any(rule.agent for rule in self.expected.answer_rules) else set()
         if not all(scored_text(turn, thoughts=self.expected.score_thoughts) for turn in self.turns):
             # Of a turn without a text, its score is whether a call waits.
             calls |= answers
@@ -105,7 +109,7 @@ class RecordedCase:
             "calls": calls,
             "answers": answers,
             "state": {FINAL_STATE} if has_state else set(),
-            "agents": calls | {info.name for info in infos if info.compares == "texts"},
+            "agents": calls | agents | {info.name for info in infos if info.compares == "texts"},
         }
         return {subject: frozenset(names[subject]) for subject in SUBJECTS}
 
@@ -120,6 +124,31 @@ class RecordedCase:
             answers = {turn: why for turn, why in answers.items() if turn in context or turn not in ruled}
         calls = left_out_turns(inputs, checks_calls=True, compares="calls")
         return {"calls": calls, "answers": answers, "state": {}, "agents": context}
+
+    # Changes that are meant so
+
+    @cached_property
+    def meant_so(self) -> frozenset[tuple[int | None, str]]:
+        """The changes that need not be noticed: the turn, from 0, and the digest of each."""
+        here = self.expected.eval_set_id, self.expected.case.eval_id
+        marks = self.expected.config.evaltui.meant_so
+        return frozenset((mark.turn, mark.digest) for mark in marks if (mark.set, mark.case) == here)
+
+    def digest(self, mutant: Mutant) -> str:
+        """The digest of the kind of a change, and of the changed part as it is and as it was changed."""
+        sides: Sequence[Any] = mutant.before, mutant.after
+        if mutant.subject == "calls" and mutant.turn is not None:
+            sides = [
+                [(call.name, call.args) for call in tool_calls(turns[mutant.turn].intermediate_data)]
+                for turns in (self.turns, mutant.turns)
+            ]
+        elif mutant.subject == "state":
+            states = self.final_state or {}, mutant.final_state or {}
+            sides = [
+                {key: state[key] for key in state if state[key] != other.get(key, ABSENT)}
+                for state, other in (states, states[::-1])
+            ]
+        return fingerprint(json.dumps([mutant.kind, *sides], sort_keys=True, default=str))
 
     # What counts as equal
 
@@ -197,9 +226,10 @@ class RecordedCase:
             yield from self._some(self._of_turn(number), most)
         yield from self._some(self._of_state(), most)
 
-    def mutant(self, number: int) -> Mutant | None:
-        """A mutant by its place among `mutants()`, from 0; None where there are fewer."""
-        return next(islice(self.mutants(), number, None), None)
+    def mutant(self, turn: int | None, digest: str) -> Mutant | None:
+        """The mutant of a turn, from 0, with this digest; None where there is none (any more)."""
+        mutants = (mutant for mutant in self.mutants() if mutant.turn == turn)
+        return next((mutant for mutant in mutants if self.digest(mutant) == digest), None)
 
     def _of_turn(self, number: int) -> Iterator[Mutant]:
         if number not in self.unscored["calls"]:
@@ -231,7 +261,7 @@ class RecordedCase:
         )
         for change in changes:
             if not self._is_expected(number, change):
-                turns = self._with(number, _with_calls(turn, change.calls))
+                turns = self._with(number, with_calls(turn, change.calls))
                 sides = change.before, change.after
                 yield Mutant(change.kind, "calls", number, *sides, turns, self.final_state, change.cells)
 
@@ -261,11 +291,9 @@ class RecordedCase:
     def _of_agent(self, number: int) -> Iterator[Mutant]:
         """The turn as if another agent had answered; none where no author is recorded."""
         turn = self.turns[number]
-        data = turn.intermediate_data
-        events = data.invocation_events if isinstance(data, InvocationEvents) else []
-        author = next((event.author for event in reversed(events) if event.author != "user"), "")
+        data, author = turn.intermediate_data, responding_agent(turn)
         others = [agent for agent in self.agents if agent != author]
-        if not author or not others:
+        if not isinstance(data, InvocationEvents) or not author or not others:
             return
         renamed = [
             event.model_copy(
@@ -274,7 +302,7 @@ class RecordedCase:
                     "content": event.content and _transferred(event.content, author, others[0]),
                 }
             )
-            for event in events
+            for event in data.invocation_events
         ]
         changed = InvocationEvents(invocation_events=renamed)
         turns = self._with(number, turn.model_copy(update={"intermediate_data": changed}))
@@ -327,29 +355,45 @@ def _needs_more(metric: EvalMetric) -> bool:
     return info is not None and info.judged is not None
 
 
-def _lists(turn: Invocation) -> IntermediateData:
-    """The calls, their responses and the texts of a turn, as lists."""
-    data = turn.intermediate_data
-    if isinstance(data, IntermediateData):
-        return data
-    texts = [(author, [Part(text=text)]) for author, text in intermediate_texts(data)]
-    return IntermediateData.model_construct(
-        tool_uses=tool_calls(data), tool_responses=tool_responses(data), intermediate_responses=texts
-    )
-
-
-def _with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:
+def with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:
     """The turn with these calls, and those responses that belong to one."""
-    data = _lists(turn)
     ids = {call.id for call in calls}
-    responses = [response for response in data.tool_responses if response.id in ids or not response.id]
-    lists = data.model_copy(update={"tool_uses": list(calls), "tool_responses": responses})
-    return turn.model_copy(update={"intermediate_data": lists})
+    responses = [
+        response
+        for response in tool_responses(turn.intermediate_data)
+        if response.id in ids or not response.id
+    ]
+    return _with_tools(turn, calls, responses)
 
 
 def _with_responses(turn: Invocation, responses: Sequence[FunctionResponse]) -> Invocation:
-    lists = _lists(turn).model_copy(update={"tool_responses": list(responses)})
-    return turn.model_copy(update={"intermediate_data": lists})
+    return _with_tools(turn, tool_calls(turn.intermediate_data), responses)
+
+
+def _with_tools(
+    turn: Invocation, calls: Sequence[FunctionCall], responses: Sequence[FunctionResponse]
+) -> Invocation:
+    """The turn with these calls, and responses of tools, before its texts."""
+    data: IntermediateData | InvocationEvents
+    if isinstance(turn.intermediate_data, InvocationEvents):
+        events = turn.intermediate_data.invocation_events
+        parts = [Part.model_construct(function_call=call) for call in calls]
+        parts += [Part.model_construct(function_response=response) for response in responses]
+        author = next((event.author for event in events), "agent")
+        tools = InvocationEvent.model_construct(author=author, content=Content.model_construct(parts=parts))
+        data = InvocationEvents.model_construct(invocation_events=[tools, *map(_without_tools, events)])
+    else:
+        lists = turn.intermediate_data or IntermediateData()
+        data = lists.model_copy(update={"tool_uses": list(calls), "tool_responses": list(responses)})
+    return turn.model_copy(update={"intermediate_data": data})
+
+
+def _without_tools(event: InvocationEvent) -> InvocationEvent:
+    parts = (event.content and event.content.parts) or []
+    texts = [part for part in parts if not part.function_call and not part.function_response]
+    if event.content is None or len(texts) == len(parts):
+        return event
+    return event.model_copy(update={"content": event.content.model_copy(update={"parts": texts})})
 
 
 def _with_answer(turn: Invocation, text: str) -> Invocation:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from evaltui.core.metrics.metric import mean, nothing_to_score, turn_reasons, unscored_turn
 from evaltui.core.model.answer_rule import CHECKS, AnswerRule
+from evaltui.core.model.json_schemas import misfit
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.model.regexes import Patience, SlowRegexError
-from evaltui.core.model.tool_schema import check_value
 from evaltui.text.figures import short_list
 from evaltui.text.values import cut, show_value, visible
 
@@ -37,7 +37,11 @@ _DATES = (
 # A word with a digit in it, such as a number, a time, a date or an id.
 _WORD = re.compile(r"(?P<currency>[$€£¥]?) ?(?P<sign>(?<!\w)[-+−]|)(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)")
 _NUMBER = re.compile(r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<unit>[^\W\d]*)")
-_UNIT = re.compile(r"\s?(?P<unit>[%°$€£¥][cf]?\b|[%°$€£¥]|[^\W\d_]+)")
+_UNIT = re.compile(r"\s?(?:degrees? (?=[cf]))?(?P<unit>km/h|[%°$€£¥][cf]?\b|[%°$€£¥]|[^\W\d_]+)")
+_TIME = re.compile(
+    r"(?<![\w:.])(?P<hour>0?[1-9]|1[0-2])(?::(?P<minute>[0-5]\d))? ?(?P<half>[ap])(?:m\b|\.m\.?)"
+)
+_SUPERSCRIPT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹]")
 _UNITS = {
     "$ usd dollar": "dollar",
     "€ eur euro": "euro",
@@ -45,7 +49,23 @@ _UNITS = {
     "¥ jpy yen": "yen",
     "% percent": "percent",
     "° °c c celsius degree": "degree",
-    "°f fahrenheit": "fahrenheit",
+    "°f f fahrenheit": "fahrenheit",
+    "kb kilobyte": "kilobyte",
+    "mb megabyte": "megabyte",
+    "gb gigabyte": "gigabyte",
+    "tb terabyte": "terabyte",
+    "ms millisecond": "millisecond",
+    "mm millimeter millimetre": "millimeter",
+    "cm centimeter centimetre": "centimeter",
+    "inch inche": "inch",
+    "ft foot feet": "foot",
+    "lb": "lb",
+    "oz ounce": "ounce",
+    "ml milliliter millilitre": "milliliter",
+    "mph": "mph",
+    "km/h kmh kph": "km/h",
+    "kw kilowatt": "kilowatt",
+    "kwh": "kwh",
     "h hr hour": "hour",
     "min minute": "minute",
     "s sec second": "second",
@@ -60,6 +80,18 @@ _UNITS = {
     "mile mi": "mile",
     "l liter litre": "liter",
 }
+_FACTORS = {
+    "thousand": 3,
+    "million": 6,
+    "mn": 6,
+    "mio": 6,
+    "billion": 9,
+    "bn": 9,
+    "trillion": 12,
+}
+"""Powers of ten by the words for them."""
+_JOINED_FACTORS = _FACTORS | {"k": 3}
+_MONEY_FACTORS = _JOINED_FACTORS | {"m": 6, "b": 9}
 _UNIT_OF = {word: unit for words, unit in _UNITS.items() for word in words.split()}
 
 
@@ -79,8 +111,10 @@ class Quantity(NamedTuple):
 
 
 def quantities(text: str) -> list[Quantity]:
-    """The numbers, dates, times and ids of a text; a date with the name of its month as `2026-11-30`."""
-    text = _one_spaced(text)
+    """The numbers, dates, times and ids of a text; a date with the name of its month as `2026-11-30`, a time
+    with `am` or `pm` as `17:30`."""
+    text = _one_spaced(_SUPERSCRIPT.sub(r"^\g<0>", text))
+    text = _TIME.sub(_full_time, text)
     for date in _DATES:
         text = date.sub(_iso_date, text)
     return [_quantity(match, text[match.end() :]) for match in _WORD.finditer(text)]
@@ -92,17 +126,43 @@ def _iso_date(match: re.Match[str]) -> str:
     return f"{year}{month:02}-{int(match['day']):02}"
 
 
+def _full_time(match: re.Match[str]) -> str:
+    hour = int(match["hour"]) % 12 + (12 if match["half"] == "p" else 0)
+    return f"{hour:02}:{match['minute'] or '00'}"
+
+
 def _quantity(match: re.Match[str], rest: str) -> Quantity:
-    word = match["word"].rstrip(".,:/#-")
+    word, currency = match["word"].rstrip(".,:/#-"), match["currency"]
     number = _NUMBER.fullmatch(word)
-    if number is None or (number["unit"] and number["unit"].rstrip("s") not in _UNIT_OF):
+    if number is None:
         return Quantity(word, "")
-    following = _UNIT.match(rest) if word == match["word"] else None
-    unit = match["currency"] or number["unit"] or (following["unit"] if following else "")
-    value = Decimal(number["digits"].replace(",", "")).normalize()
-    return Quantity(
-        -value if match["sign"] in ("-", "−") else value, _UNIT_OF.get(unit.rstrip("s") or unit, "")
-    )
+    rest = rest if word == match["word"] else ""
+    unit = number["unit"]
+    if factor := (_MONEY_FACTORS if currency else _JOINED_FACTORS).get(unit, 0):
+        unit = ""
+    elif unit and unit.rstrip("s") not in _UNIT_OF:
+        return Quantity(word, "")
+    elif not unit and (following := _UNIT.match(rest)):
+        factor = (_MONEY_FACTORS if currency else _FACTORS).get(following["unit"].rstrip("s"), 0)
+        rest = rest[following.end() :] if factor else rest
+    if not (currency or unit) and (following := _UNIT.match(rest)):
+        unit = following["unit"]
+    value = (Decimal(number["digits"].replace(",", "")) * 10**factor).normalize()
+    name = _UNIT_OF.get(currency or unit) or _UNIT_OF.get(unit.rstrip("s"), "")
+    return Quantity(-value if match["sign"] in ("-", "−") else value, name)
+
+
+def quantity_texts(text: str) -> list[str]:
+    """The numbers, dates, times and ids of a text as they are written, with their units."""
+    texts = []
+    for match in _WORD.finditer(text):
+        word = match["word"].rstrip(".,:/#-")
+        end = match.start("word") + len(word)
+        following = _UNIT.match(text, end) if word == match["word"] else None
+        if following and following["unit"].casefold().rstrip("s") in _UNIT_OF:
+            end = following.end()
+        texts.append(text[match.start() : end].strip())
+    return texts
 
 
 def plain(text: str) -> str:
@@ -139,6 +199,8 @@ class Answer(NamedTuple):
     """Why the turn is not scored; "" where it is."""
     is_known: bool = True
     """Whether a trace told the response."""
+    agent: str = ""
+    """The agent that gives it; "" where no event tells it."""
 
 
 def answer_rules_result(rules: Sequence[AnswerRule], answers: Sequence[Answer]) -> MetricResult:
@@ -178,7 +240,7 @@ def _value_in_words(value: object) -> str:
     return visible(value) if isinstance(value, str) else show_value(value, _MAX_TEXT)
 
 
-_NEGATIONS = ("not", "never", "cannot", "can't", "isn't", "aren't", "wasn't", "doesn't", "didn't", "won't")
+NEGATIONS = ("not", "never", "cannot", "can't", "isn't", "aren't", "wasn't", "doesn't", "didn't", "won't")
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w-]+(?: [A-Z][\w-]+)*|(?<=[\"“«`])[^\"”»`]{2,40}(?=[\"”»`])")
 
 
@@ -190,8 +252,8 @@ def proposed_checks(expected: str) -> list[dict[str, object]]:
         checks.append({"numbers": "equal"})
     if names := names_in(expected):
         checks.append({"contains": names})
-    if not any(has_text(expected, word) for word in _NEGATIONS):
-        checks.append({"not_contains": [*_NEGATIONS]})
+    if not any(has_text(expected, word) for word in NEGATIONS):
+        checks.append({"not_contains": [*NEGATIONS]})
     return checks
 
 
@@ -227,7 +289,11 @@ def _broken(rule: AnswerRule, answer: Answer, patience: Patience) -> Iterator[st
             raise _UndecidedError("numbers: no response expected to compare with")
         yield from _other_numbers(quantities(answer.expected), quantities(answer.actual))
     if rule.json_schema is not None:
-        yield from _misfits(rule.json_schema, answer.actual)
+        yield from _misfits(rule.json_schema, answer.actual, patience)
+    if rule.agent is not None and answer.agent != rule.agent:
+        if answer.actual and not answer.agent:
+            raise _UndecidedError("agent unknown: no event of the response")
+        yield f"from {visible(answer.agent)}, not {visible(rule.agent)}" if answer.agent else "no response"
 
 
 def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> Iterator[str]:
@@ -239,14 +305,23 @@ def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> 
         yield f"has {short_list(list(dict.fromkeys(map(str, extra))))}, not expected"
 
 
-def _misfits(schema: Mapping[str, object], answer: str) -> Iterator[str]:
+def _misfits(schema: Mapping[str, object], answer: str, patience: Patience) -> Iterator[str]:
     try:
-        value = json.loads(answer)
+        value = json.loads(answer, parse_constant=_no_json_value)
+        why = misfit(schema, value, patience)
     except ValueError as error:
         yield f"is not JSON: {error}"
-        return
-    for problem in check_value(schema, value)[:1]:
-        yield f"does not fit its schema: {visible(str(problem))}"
+    except SlowRegexError as slow:
+        raise _UndecidedError(f"json_schema: the pattern {visible(str(slow))} takes too long") from None
+    except RecursionError:
+        raise _UndecidedError("json_schema: the response is nested too deep") from None
+    else:
+        if why:
+            yield f"does not fit its schema: {visible(why)}"
+
+
+def _no_json_value(name: str) -> object:
+    raise ValueError(f"{name} is no value of JSON")
 
 
 def _quoted(text: str) -> str:

@@ -144,6 +144,16 @@ def _unusable(config: EvalConfig) -> Iterator[Finding]:
             yield (path if function is None else ("custom_metrics", name, "code_config", "name")), why
 
 
+@UNUSABLE_CRITERION.checks("config")
+def _other_direction(config: EvalConfig) -> Iterator[Finding]:
+    """Criteria of evaltui whose metric does not read `lower_is_better`: its verdicts would be inverted."""
+    for metric in config.metrics():
+        criterion = config.evaltui.criteria.get(metric.metric_name)
+        is_lower = isinstance(criterion, OwnCriterion) and criterion.lower_is_better
+        if is_lower and not metric.takes_direction and not info_of(metric.metric_name).lower_is_better:
+            yield ("evaltui", "criteria", metric.metric_name, "lower_is_better"), _IGNORED_DIRECTION
+
+
 ENDING_MODEL = LintRule("ending-model", "A config names a model whose end is announced", blocks=False)
 
 
@@ -245,6 +255,7 @@ def _misplaced(config: EvalConfig) -> Iterator[Finding]:
         if is_own(name) and name not in custom and name not in config.evaltui.criteria:
             yield ("criteria", name), _NOT_IN_ADK
         elif isinstance(criterion, BaseCriterion) and name not in custom and criterion.lower_is_better:
+            # A key that google-adk ignores.
             yield ("criteria", name, "lower_is_better"), _IGNORED_DIRECTION
     for name, criterion in config.evaltui.criteria.items():
         path: JsonPath = ("evaltui", "criteria", name)
@@ -254,8 +265,6 @@ def _misplaced(config: EvalConfig) -> Iterator[Finding]:
             continue
         if criterion.function is not None and name in custom:
             yield (*path, "function"), f"custom_metrics has a {name} too; this one counts"
-        elif criterion.function is None and name not in custom and criterion.lower_is_better:
-            yield (*path, "lower_is_better"), _IGNORED_DIRECTION
         if criterion.interval is not None and criterion.function is None:
             yield (*path, "interval"), "is for metrics that name their function here, and this one does not"
 

@@ -8,19 +8,10 @@ from pydantic import AfterValidator, ConfigDict, Field, StrictInt, StrictStr, mo
 
 from .arg_rule import Regex
 from .base_model import DataModel
+from .json_schemas import check_schema
 
-
-def _a_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    # A keyword that is misspelt or of the wrong type would let every answer pass.
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ValueError(f"is not a JSON Schema: {error.message}") from None
-    return schema
-
+RuleScope = Literal["case", "set", "all"]
+"""The cases that a rule is for: one, those of a set, or all that its config scores."""
 
 _Texts = Annotated[list[Annotated[StrictStr, Field(min_length=1)]], Field(min_length=1)]
 
@@ -40,8 +31,10 @@ class AnswerRule(DataModel):
     """A regular expression that matches somewhere in the answer."""
     numbers: Literal["equal"] | None = None
     """`equal`: the answer has the numbers, dates and units of the expected one, and no others."""
-    json_schema: Annotated[dict[str, Any], AfterValidator(_a_schema)] | None = None
+    json_schema: Annotated[dict[str, Any], AfterValidator(check_schema)] | None = None
     """A JSON Schema that the answer, read as JSON, fits."""
+    agent: Annotated[StrictStr, Field(min_length=1)] | None = None
+    """The name of the agent that gives the answer."""
     set: StrictStr | None = None
     """The id of the only set that it is for; None for all."""
     case: StrictStr | None = None
@@ -58,5 +51,5 @@ class AnswerRule(DataModel):
         return self
 
 
-CHECKS = ("contains", "not_contains", "regex", "numbers", "json_schema")
+CHECKS = ("contains", "not_contains", "regex", "numbers", "json_schema", "agent")
 """The keys of a rule that check something, in the order in which they are told."""

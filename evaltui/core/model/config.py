@@ -240,8 +240,14 @@ class EvalMetric(_Camel):
         return isinstance(self.criterion, OwnCriterion) and self.criterion.function is not None
 
     @property
+    def takes_direction(self) -> bool:
+        """Whether its criterion says if lower scores are better: a function or a judge of the user's."""
+        is_template = self.definition is not None and bool(self.definition.prompt_template)
+        return is_template or self.custom_function_path is not None
+
+    @property
     def lower_is_better(self) -> bool:
-        return self.criterion is not None and self.criterion.lower_is_better
+        return self.takes_direction and self.criterion is not None and self.criterion.lower_is_better
 
 
 class CodeConfig(_Strict):
@@ -300,6 +306,21 @@ class TaggedCase(_Strict):
     """The id of the case."""
     tags: list[Tag]
     """Tags by which the case can be selected, and is counted in reports."""
+
+
+class MeantChange(_Strict):
+    """A change of a recorded conversation that the case need not notice."""
+
+    set: StrictStr
+    """The id of its set."""
+    case: StrictStr
+    """The id of its case."""
+    turn: Annotated[StrictInt, Field(ge=0)] | None = None
+    """Counted from 0; None for the final state."""
+    kind: StrictStr
+    """The kind of change, as `evaltui gaps` names it."""
+    digest: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{12}$")]
+    """Digest of the kind, and of the changed part as it was recorded and as it was changed."""
 
 
 class ImportedSource(_Strict):
@@ -369,6 +390,8 @@ class EvaltuiBlock(_Strict):
     """Marks on turns; the last mark of a turn applies."""
     tags: list[TaggedCase] = Field(default_factory=list)
     """Tags of cases, which do not affect scoring."""
+    meant_so: list[MeantChange] = Field(default_factory=list)
+    """Changes that `evaltui gaps` does not count as gaps; they do not affect scoring."""
     imports: list[ImportedSource] = Field(default_factory=list)
     """Files that cases were imported from, which do not affect scoring."""
     repeats: Repeats = Field(default_factory=Repeats)
@@ -445,9 +468,11 @@ class EvalConfig(_Camel):
         return tags_by_case(entries, eval_set_id)
 
     def scoring(self) -> dict[str, Any]:
-        """The settings that cases are scored by, as JSON without defaults, tags, imports and paths."""
+        """The settings that cases are scored by, as JSON, without defaults and paths, and without the lists
+        that do not affect scoring."""
         metrics = {name: metric.anywhere for name, metric in self.evaltui.metrics_to_run.items()}
-        scored = self.evaltui.model_copy(update={"tags": [], "imports": [], "metrics_to_run": metrics})
+        unscored: dict[str, Any] = {"tags": [], "imports": [], "meant_so": []}
+        scored = self.evaltui.model_copy(update={**unscored, "metrics_to_run": metrics})
         return self.model_copy(update={"evaltui": scored}).model_dump(mode="json", exclude_defaults=True)
 
 

@@ -191,20 +191,38 @@ class RecordedCase(NamedTuple):
     turns: list[DatasetTurn]
     has_events: bool
     """Whether the calls of its last turn are recorded, not only its response."""
+    number: int = 0
+    """Number of its response in the case, from 0."""
+    has_other_response: bool = False
+    """Whether `responses` has another text than its events, which count."""
 
 
 def recorded_cases(data: Json) -> Iterator[RecordedCase]:
-    """The cases of a dataset with a recorded run."""
+    """The recorded runs of the cases of a dataset: each response of a case is one."""
     key = spelling_in("eval_cases", data)
     for index, case in indexed_objects(data[key]):
         turns = dataset_turns(case)
-        responses = field_of(case, "responses")
-        response = field_of(responses[0], "response") if isinstance(responses, list) and responses else None
-        has_events = bool(turns and turns[-1].events)
-        if turns and not has_events and (content := content_of(response)) is not None:
-            turns[-1].events.append({"author": "model", "content": content})
-        if turns and turns[-1].events:
-            yield RecordedCase(str(field_of(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
+        if not turns:
+            continue
+        name = str(field_of(case, "eval_case_id") or f"case_{index + 1}")
+        *earlier, last = turns
+        listed = indexed_objects(list_at(case, ("responses",)))
+        responses = [content_of(field_of(item, "response")) for _, item in listed]
+        if last.events:
+            differs = bool(responses) and _text_of(responses[0]) not in (
+                "",
+                _text_of(last.events[-1]["content"]),
+            )
+            yield RecordedCase(name, turns, has_events=True, has_other_response=differs)
+        for number, content in enumerate(responses):
+            if content is not None and (number or not last.events):
+                events = [{"author": "model", "content": content}]
+                run = [*earlier, last._replace(events=events, paths=[])]
+                yield RecordedCase(name, run, has_events=False, number=number)
+
+
+def _text_of(content: Json | None) -> str:
+    return "".join(part["text"] for part in _texts(content or {"parts": []})).strip()
 
 
 def columns(case: Json) -> Json:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from evaltui.core.model.datasets import OWN_KEY
 from evaltui.core.model.json_values import indexed_objects
-from evaltui.core.model.problems import JsonPath, Problem, has_error, wrong_kind
+from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos, wrong_kind
 from evaltui.text.values import did_you_mean
 
 Json = dict[str, Any]
@@ -120,6 +120,10 @@ def from_eval_config(data: Any, code: Mapping[str, Json]) -> tuple[Json | None, 
     """
     if not isinstance(data, Mapping):
         return None, [wrong_kind((), data, dict)]
+    if not data.keys() & {METRICS_TO_RUN, CUSTOM_METRICS}:
+        typos = likely_typos(data, [(METRICS_TO_RUN,), (CUSTOM_METRICS,), (OWN_KEY,)])
+        missing = (METRICS_TO_RUN,), "missing; list the names of metrics"
+        return None, [Problem.error(*finding) for finding in [*typos] or [missing]]
     problems = list(_wrong_kinds(data))
     if problems:
         return None, problems
@@ -134,14 +138,20 @@ def from_eval_config(data: Any, code: Mapping[str, Json]) -> tuple[Json | None, 
             problems += [Problem.error((*path, *key), message) for key, message in wrong]
             managed = None if _has_body(definition) else managed_metric(name)
             own_name = managed.metric if managed and managed.metric else name
-            metrics[own_name] = _defined(definition, code.get(name, {}), managed)
+            metric = _defined(definition, code.get(name, {}), managed)
         else:
             managed = managed_metric(name)
             own_name = managed.metric if managed and managed.metric else name
-            metrics[own_name] = _managed(name, managed, definitions)
+            metric = _managed(name, managed, definitions)
             if managed is None:
-                why = metrics[own_name]["not_evaluated"]
+                why = metric["not_evaluated"]
                 problems.append(Problem.warning((METRICS_TO_RUN, index), f"{name!r} is {why}"))
+        other = metrics.setdefault(own_name, metric)
+        if other != metric:
+            metrics[own_name] = metric or other
+            problems.append(
+                _same_metric((METRICS_TO_RUN, index), name, own_name, both=bool(other and metric))
+            )
         if managed is not None and managed.threshold is not None:
             criteria[own_name] = managed.threshold
     if has_error(problems):
@@ -152,6 +162,14 @@ def from_eval_config(data: Any, code: Mapping[str, Json]) -> tuple[Json | None, 
     if own_criteria is None or isinstance(own_criteria, dict):
         block = {**block, "criteria": {**criteria, **(own_criteria or {})}}
     return {OWN_KEY: {**block, METRICS_TO_RUN: metrics}}, problems
+
+
+def _same_metric(path: JsonPath, name: str, metric: str, *, both: bool) -> Problem:
+    """The problem of a second name of a metric; `both` where both names have definitions."""
+    same = f"{name!r} is {metric}, as another name in the list"
+    if both:
+        return Problem.error(path, f"{same}: remove one definition")
+    return Problem.warning(path, f"{same}: computed once, by its definition")
 
 
 def _wrong_kinds(data: Mapping[str, Any]) -> Iterator[Problem]:

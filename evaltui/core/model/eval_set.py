@@ -349,6 +349,17 @@ def intermediate_texts(
     return [(author, text) for author, text in texts if text]
 
 
+def responding_agent(invocation: Invocation) -> str:
+    """The agent that gives the final response of a turn; "" where no event tells it."""
+    data = invocation.intermediate_data
+    if invocation.final_response is None or not isinstance(data, InvocationEvents):
+        return ""
+    events = [event for event in data.invocation_events if event.author.lower() != "user"]
+    # The content of the response is in `final_response`, unless it calls.
+    responses = [event for event in events if event.content is None] or events
+    return responses[-1].author if responses else ""
+
+
 def answer_text(parts: Sequence[Part] | Sequence[types.Part] | None) -> str:
     """The texts of the parts without thoughts, one per line."""
     return "\n".join(part.text for part in parts or [] if part.text and not part.thought)

@@ -96,6 +96,14 @@ class ServedChange:
     """The metric of a judge; "" for other payers."""
 
     @property
+    def is_excuse(self) -> bool:
+        """Whether a model answered in the candidate that did not in the base.
+
+        Fewer models may be the result of a shorter conversation.
+        """
+        return _lacks(self.base, self.candidate)
+
+    @property
     def in_words(self) -> str:
         """`gemini-2.5-flash (judge of safety): gemini-2.5-flash-001 → gemini-3.5-flash-lite`"""
         before = [version for version in self.base if version not in self.candidate] or self.base

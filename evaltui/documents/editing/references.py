@@ -19,8 +19,8 @@ CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
-BlockList = Literal["turns", "rules", "answers", "tags", "imports"]
-BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "answers", "tags")
+BlockList = Literal["turns", "rules", "answers", "tags", "meant_so", "imports"]
+BLOCK_LISTS: tuple[BlockList, ...] = ("turns", "rules", "answers", "tags", "meant_so")
 """The lists with entries that name a case."""
 
 
@@ -110,6 +110,17 @@ class References:
         self.append_entries("tags", new)
         self.remove_entries("tags", gone)
 
+    # Changes that need not be noticed
+
+    def toggle_meant_so(self, change: Entry) -> bool:
+        """Marks a change as meant so, or removes its mark; returns whether it is marked then."""
+        marked = [index for index, entry in self.entries("meant_so") if entry == change]
+        if marked:
+            self.remove_entries("meant_so", marked)
+        else:
+            self.append_entries("meant_so", [change])
+        return not marked
+
     # Files that cases were imported from
 
     @property
@@ -128,11 +139,18 @@ class References:
         else:
             last.update(entry)
 
-    def add_entries(self, name: BlockList, case: CaseRef, entries: Sequence[Entry]) -> None:
-        """Adds entries of a case that it has not, and no rule for an argument that has a rule of the case."""
+    def replace_entries(
+        self, name: BlockList, case: CaseRef, is_gone: Callable[[Entry], bool], entries: Sequence[Entry]
+    ) -> None:
+        """Removes entries of a case, and adds those that it has not, but no second rule for an argument.
+
+        `is_gone` gets an entry without its set and case."""
+        names = ("set", "case")
+        of_case = self._of_case(name, case)
+        bare = [(index, {k: v for k, v in entry.items() if k not in names}) for index, entry in of_case]
+        self.remove_entries(name, [index for index, entry in bare if is_gone(entry)])
         present = [_subject(name, entry) for _, entry in self._of_case(name, case)]
-        names = {"set": case[0], "case": case[1]}
-        owned = [{**entry, **names} for entry in entries]
+        owned = [{**entry, "set": case[0], "case": case[1]} for entry in entries]
         self.append_entries(name, [entry for entry in owned if _subject(name, entry) not in present])
 
     # Cases and sets that are renamed, moved, copied or deleted

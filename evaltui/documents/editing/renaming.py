@@ -64,6 +64,10 @@ def _names_in_config(data: Any) -> Iterator[NamePlace]:
         path: JsonPath = (*BLOCK, "tools", name)
         yield NamePlace("tool", name, path, key_place(modes, name), others=modes.keys() - {name})
     yield from _names_in_rules(data)
+    answers: JsonPath = (*BLOCK, "answers")
+    for index, check in indexed_objects(list_at(data, answers)):
+        if isinstance(check.get("agent"), str):
+            yield NamePlace("agent", check["agent"], (*answers, index, "agent"), value_place(check, "agent"))
     for owner in _CRITERIA:
         criteria = value_at(data, owner)
         for name, criterion in criteria.items() if isinstance(criteria, dict) else ():

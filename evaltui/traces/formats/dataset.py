@@ -9,7 +9,7 @@ from dataclasses import replace
 from evaltui.core.model.datasets import RecordedCase, recorded_cases
 from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split_step
 from evaltui.core.model.json_values import spelling_in
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, short_list
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import Held, spans_of_turns
 
@@ -23,14 +23,16 @@ def read_dataset(data: Json) -> Recorded:
     """The runs in a dataset as spans. Raises UnreadableTraceError where it has cases to be run only."""
     recorded = Recorded()
     repeats: Counter[str] = Counter()
-    for case in recorded_cases(data):
+    runs = list(recorded_cases(data))
+    for case in runs:
         authors = [event["author"] for turn in case.turns for event in turn.events]
         repeats[case.eval_case_id] += 1
         number = repeats[case.eval_case_id]
         name = f"{case.eval_case_id}/{number}" if number > 1 else case.eval_case_id
         held = Held(name, authors[0], 0, {_CASE: case.eval_case_id})
         recorded.spans += spans_of_turns(held, list(_events(case)), ())
-    unrecorded = len(data[spelling_in("eval_cases", data)]) - repeats.total()
+    further = sum(case.number > 0 for case in runs)
+    unrecorded = len(data[spelling_in("eval_cases", data)]) - (len(runs) - further)
     if not recorded.spans:
         raise UnreadableTraceError(
             "an EvaluationDataset without responses or agent_data of a run; `evaltui run` runs its cases"
@@ -38,6 +40,11 @@ def read_dataset(data: Json) -> Recorded:
     if unrecorded:
         recorded.warnings.append(
             f"{counted(unrecorded, 'case')} without responses or agent_data of a run left out"
+        )
+    if others := [case.eval_case_id for case in runs if case.has_other_response]:
+        recorded.warnings.append(
+            f"{counted(len(others), 'case')} with another text in responses than in agent_data, "
+            f"which is scored: {short_list(others)}"
         )
     return recorded
 

@@ -15,6 +15,7 @@ from evaltui.traces.layouts.messages import (
     contents_of,
     instruction_in,
     is_placeholder,
+    is_unread,
     messages_of,
     structured_output,
     with_output_text,
@@ -192,6 +193,7 @@ def _read_call(operation: Operation, attributes: Mapping[str, Any]) -> None:
 def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: OtelSpan) -> None:
     operation.inputs = contents_of(attributes.get("gen_ai.input.messages"))
     operation.outputs = contents_of(attributes.get("gen_ai.output.messages"), "assistant")
+    operation.is_unread = is_unread(attributes.get("gen_ai.output.messages"))
     operation.instruction = instruction_in(attributes.get("gen_ai.system_instructions")) or instruction_in(
         messages_of(attributes.get("gen_ai.input.messages"))
     )
@@ -199,6 +201,7 @@ def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: Ot
         inputs, outputs = _from_events(span.events or _listed_events(attributes))
         operation.inputs = contents_of(inputs) if inputs else None
         operation.outputs = contents_of(outputs, "assistant") if outputs else None
+        operation.is_unread |= is_unread(outputs)
         operation.instruction = operation.instruction or instruction_in(inputs)
 
 

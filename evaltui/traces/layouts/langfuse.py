@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
+from evaltui.traces.layouts.messages import contents_of, instruction_in, is_unread, messages_of
 from evaltui.traces.layouts.operation import (
     Layout,
     Operation,
@@ -55,6 +55,7 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
         operation.name = str(attributes.get(f"{_PREFIX}model.name") or "")
         operation.inputs = contents_of(input_value)
         operation.outputs = contents_of(output_value, "assistant")
+        operation.is_unread = is_unread(output_value)
         operation.instruction = instruction_in(messages_of(input_value)) if operation.inputs else ""
         operation.usage = _usage(attributes)
     elif kind == "agent":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from evaltui.core.model.events import output_text
@@ -29,8 +30,30 @@ _SYSTEM = frozenset(("system", "developer", "SystemMessage"))
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 _TEXT_KEYS = ("content", "text", "thinking", "reasoning")
 _THOUGHTS = frozenset(("reasoning", "thinking", "thought"))
-_CALLS = frozenset(("tool_call", "tool_use", "function_call"))
-_RESPONSES = frozenset(("tool_call_response", "tool_result", "function_call_output", "tool_response"))
+_CALLS = frozenset(
+    (
+        "tool_call",
+        "tool_use",
+        "function_call",
+        "mcp_call",
+        "server_tool_use",
+        "mcp_tool_use",
+        "custom_tool_call",
+    )
+)
+_RESPONSES = frozenset(("tool_call_response", "tool_response"))
+_RESPONSE_ENDS = ("_output", "tool_result", "tool_call_response")
+_SERVER_CALL = "server_tool_call"
+"""The type of a call that the model's provider makes, and its member with the details."""
+_CLIENT_CALLS = frozenset(("tool_call", "function_call", _SERVER_CALL))
+"""Types of calls whose results are in parts of their own."""
+_RESULT_FIELDS = ("output", "outputs", "result", "results", "error", "status")
+_ITEM_FIELDS = frozenset(("type", "id", "call_id", "name", *_RESULT_FIELDS))
+"""Members of a call in OpenAI's Responses API that are no arguments."""
+_NO_CONTENT = frozenset(("mcp_list_tools", "item_reference", "compaction"))
+_MESSAGE_KEYS = frozenset(
+    ("role", "content", "contents", "parts", "tool_calls", "function_call", "message", "kwargs", "data")
+)
 _LINKS = frozenset(("uri", "file_data", "file", "image_url"))
 _DATA = frozenset(("blob", "inline_data", "image", "audio", "input_audio"))
 
@@ -126,14 +149,70 @@ def messages_of(value: Any, role: str = "user") -> list[Json] | None:
     value = json_attribute(value)
     if value is None or value is ABSENT or value == "" or is_placeholder(value):
         return None
-    if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        value = value["messages"]
+    items = _items(value, role)
+    messages = [message for item in items if (message := _message(item, role)) is not None]
+    return messages if messages or not items else None
+
+
+def _items(value: Any, role: str) -> list[Any]:
+    """The messages in a recorded value: a list, a message alone, or the response of a provider; `role` is
+    that of a text alone."""
+    match value:
+        case {"messages": list() as items}:
+            value = items
+        case {"choices": [first, *_]} | {"candidates": [first, *_]} if isinstance(first, dict):
+            value = first.get("message", first.get("content"))
+        case {"output": list() as items} | {"input": list() as items} if not _MESSAGE_KEYS & value.keys():
+            value = items
     # LangChain has a list of messages for each prompt.
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     items = value if isinstance(value, list) else [value]
-    messages = [message for item in items if (message := _message(item, role)) is not None]
-    return messages if messages or not items else None
+    # Items of a response that stand beside its messages: those of one author in a row are one message.
+    messages: list[Any] = []
+    for author, group in groupby(items, lambda item: _author(item, role)):
+        run = list(group)
+        messages += [{"role": author, "parts": run}] if author else run
+    return messages
+
+
+def _author(item: Any, role: str) -> str:
+    """The author of an item that stands for a part of a message, as in OpenAI's Responses API and in
+    Anthropic's content; "" for another item."""
+    if not isinstance(item, dict) or _MESSAGE_KEYS & (item.keys() - {"content"}):
+        return ""
+    kind = str(item.get("type") or "")
+    if kind in _THOUGHTS | _NO_CONTENT or _is_call(kind):
+        return "assistant"
+    if _is_response(kind):
+        return "user"
+    return role if kind in _TEXTS else ""
+
+
+def _is_call(kind: str) -> bool:
+    return kind in _CALLS or kind.endswith("_call")
+
+
+def _is_response(kind: str) -> bool:
+    return kind in _RESPONSES or kind.endswith(_RESPONSE_ENDS)
+
+
+def is_unread(value: Any) -> bool:
+    """Whether a recorded answer has something, perhaps a call, in a form that `contents_of` does not read."""
+    value = json_attribute(value)
+    if not isinstance(value, list | dict):
+        return False
+    return any(_is_unread(item) for item in _items(value, "assistant") if isinstance(item, dict))
+
+
+def _is_unread(item: Json) -> bool:
+    if not _MESSAGE_KEYS & item.keys():
+        return True
+    parts = item.get("parts", item.get("content"))
+    kinds = [str(part.get("type")) for part in _list(parts) if isinstance(part, dict)]
+    return any(
+        "tool" in kind and not (_is_call(kind) or _is_response(kind) or kind in _NO_CONTENT) for kind in kinds
+    )
 
 
 def _message(item: Any, role: str) -> Json | None:
@@ -193,7 +272,7 @@ def _parts(content: Any) -> Iterator[Json]:
 
 
 def _part(item: Json) -> Iterator[Json]:
-    kind = item.get("type") if isinstance(item.get("type"), str) else ""
+    kind: str = item["type"] if isinstance(item.get("type"), str) else ""
     inner = item.get("message_content")
     if isinstance(inner, dict):
         yield from _part(inner)
@@ -201,9 +280,13 @@ def _part(item: Json) -> Iterator[Json]:
         yield from ({**part, "thought": True} for part in _text(item))
     elif kind in _TEXTS or (not kind and isinstance(item.get("text"), str)):
         yield from _text(item)
-    elif kind in _CALLS or either(item, "functionCall") is not None:
-        yield from _call(either(item, "functionCall") if not kind else item)
-    elif kind in _RESPONSES or either(item, "functionResponse") is not None:
+    elif kind == "refusal":
+        yield from _parts(item.get("refusal"))
+    elif _is_call(kind) or either(item, "functionCall") is not None:
+        yield from _call(either(item, "functionCall") if not kind else _as_call(item, kind))
+        if kind.endswith("_call") and kind not in _CLIENT_CALLS and "call_id" not in item:
+            yield _own_result(item, kind)
+    elif _is_response(kind) or either(item, "functionResponse") is not None:
         yield _response(either(item, "functionResponse") if not kind else item)
     elif kind in _LINKS or either(item, "fileData") is not None:
         yield _link(either(item, "fileData") if not kind else item)
@@ -232,6 +315,28 @@ def _text(item: Json) -> Iterator[Json]:
             return
 
 
+def _as_call(item: Json, kind: str) -> Json:
+    """A call of any kind with its name and its arguments, under the names that agents of OpenAI's SDK have
+    for them."""
+    details = item.get(_SERVER_CALL)
+    if isinstance(details, dict):
+        others = {key: value for key, value in details.items() if key not in _ITEM_FIELDS}
+        return {**item, "arguments": details.get("input", details.get("arguments", others))}
+    if kind == "custom_tool_call":
+        return {**item, "arguments": {"input": item.get("input")}}
+    if kind in _CALLS:
+        return item
+    arguments = {key: value for key, value in item.items() if key not in _ITEM_FIELDS}
+    return {**item, "name": item.get("name") or kind.removesuffix("_call"), "arguments": arguments}
+
+
+def _own_result(item: Json, kind: str) -> Json:
+    """The result in a call that OpenAI's service makes."""
+    result = {name: item[name] for name in _RESULT_FIELDS if item.get(name) is not None}
+    name = str(item.get("name") or kind.removesuffix("_call"))
+    return {"function_response": {"id": str(item.get("id") or ""), "name": name, "response": result}}
+
+
 def _call(item: Any) -> Iterator[Json]:
     if not isinstance(item, dict):
         return
@@ -248,7 +353,7 @@ def _call(item: Any) -> Iterator[Json]:
     arguments = {} if raw_arguments == "" else as_arguments(raw_arguments)
     if arguments is not ABSENT and not is_placeholder(raw_arguments):
         call["args"] = arguments
-    call_id = item.get("id") or item.get("call_id")
+    call_id = item.get("call_id") or item.get("id")
     if call_id:
         call["id"] = str(call_id)
     yield {"function_call": call}
@@ -268,7 +373,7 @@ def _responses(item: Json) -> list[Json]:
 def _response(item: Any) -> Json:
     if not isinstance(item, dict):
         item = {"content": item}
-    names = ("response", "result", "output", "content", "contents", "parts")
+    names = ("response", f"{_SERVER_CALL}_response", "result", "output", "content", "contents", "parts")
     content = next((item[key] for key in names if item.get(key) is not None), None)
     response: Json = {}
     name = item.get("name") or item.get("tool_name")

@@ -7,7 +7,13 @@ from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute, lacks
-from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of, structured_output
+from evaltui.traces.layouts.messages import (
+    contents_of,
+    instruction_in,
+    is_unread,
+    messages_of,
+    structured_output,
+)
 from evaltui.traces.layouts.operation import (
     Json,
     Layout,
@@ -15,6 +21,7 @@ from evaltui.traces.layouts.operation import (
     OperationKind,
     as_arguments,
     as_result,
+    calls_in,
     texts,
     usage_of,
 )
@@ -85,8 +92,11 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
     inputs, outputs = (_unflattened(span, f"llm.{way}_messages.") for way in ("input", "output"))
     operation.inputs = contents_of(inputs) if inputs else contents_of(attributes.get("input.value"))
     operation.outputs = (
-        contents_of(outputs, "assistant") if outputs else _spoken(attributes.get("output.value"), "assistant")
+        contents_of(outputs, "assistant")
+        if outputs
+        else _spoken(attributes.get("output.value"), "assistant", or_called=True)
     )
+    operation.is_unread = is_unread(outputs or attributes.get("output.value"))
     operation.instruction = instruction_in(messages_of(inputs)) if inputs else ""
     operation.usage = usage_of(
         attributes.get("llm.token_count.prompt"),
@@ -99,8 +109,9 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
     operation.config = config if isinstance(config, dict) else {}
 
 
-def _spoken(value: Any, role: str) -> list[Json] | None:
-    """The messages in a value: a text, a message, or an event or message of google-adk."""
+def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | None:
+    """The messages in a value: a text, a message, or an event or message of google-adk; None without a text,
+    `or_called` without a text or a call."""
     parsed = json_attribute(value)
     if isinstance(parsed, dict):
         inner = (
@@ -109,7 +120,8 @@ def _spoken(value: Any, role: str) -> list[Json] | None:
         if isinstance(inner, dict | str):
             parsed = {"role": role, **inner} if isinstance(inner, dict) else inner
     contents = contents_of(parsed, role)
-    return contents if contents and texts(contents) else None
+    has_content = contents and (texts(contents) or (or_called and calls_in(contents)))
+    return contents if has_content else None
 
 
 def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:

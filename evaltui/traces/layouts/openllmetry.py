@@ -8,7 +8,13 @@ from typing import Any
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.genai import TRACELOOP, read_genai
 from evaltui.traces.layouts.limits import json_attribute, lacks
-from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of, structured_output
+from evaltui.traces.layouts.messages import (
+    contents_of,
+    instruction_in,
+    is_unread,
+    messages_of,
+    structured_output,
+)
 from evaltui.traces.layouts.operation import (
     Json,
     Layout,
@@ -87,6 +93,7 @@ def _model_call(span: OtelSpan) -> Operation:
         operation.instruction = instruction_in(messages_of(prompt))
     if completion:
         operation.outputs = contents_of(completion, "assistant")
+        operation.is_unread = is_unread(completion)
         operation.calls_tools = any(message.get("finish_reason") == "tool_calls" for message in completion)
     operation.conversation = operation.conversation or _session(attributes)
     operation.remedy = TRACELOOP

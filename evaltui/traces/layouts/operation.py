@@ -58,6 +58,8 @@ class Operation:
     """Whether a limit has cut content of the span: `remedy` names it then."""
     lacks_attachment: bool = False
     """Whether what it answered had data that the span does not hold."""
+    is_unread: bool = False
+    """Whether what it answered is recorded in a form that is not read, so that its calls are unknown."""
     is_guess: bool = False
     """Whether the span does not name the kind of its operation."""
     is_run: bool = True
@@ -87,6 +89,8 @@ class Layout:
 
 def prefer(first: Operation, second: Operation) -> Operation:
     """One operation that two spans tell of; what the first one does not say comes from the second."""
+    if first.outputs is None:
+        first.is_unread |= second.is_unread
     for name in ("inputs", "outputs", "usage"):
         if getattr(first, name) is None:
             setattr(first, name, getattr(second, name))
@@ -178,3 +182,9 @@ def responses_in(contents: Sequence[Json]) -> list[Json]:
         for part in content["parts"]
         if "function_response" in part
     ]
+
+
+def makes_own_calls(operation: Operation) -> bool:
+    """Whether a model's answer has calls and their results: its provider has made them."""
+    outputs = operation.outputs or ()
+    return 0 < len(calls_in(outputs)) <= len(responses_in(outputs))

@@ -25,10 +25,10 @@ def write_result(
 ) -> None:
     """Writes a case before and after: fixed, or still failing with the failing metric and the key to it."""
     name = visible(name)
-    if after.status is Status.PASSED:
+    if after.passed:
         page.row(glyph(after.status), (f" {name}", "bold"), (f"  {fixed}", "success"))
         return
-    word = "still fails" if before.status is not Status.PASSED else f"now {WORDS[after.status]}"
+    word = f"now {WORDS[after.status]}" if before.passed else "still fails"
     head: Line = [glyph(after.status), (f" {name}", "bold"), (f"  {word}", ROLES[after.status])]
     page.row(*head, ("  ", ""), *_worst_metric(before, after))
     reasons, more = first_reasons(after)
@@ -54,12 +54,14 @@ def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
     return [(f"{name} {moves} {show_score(failed.score)}{threshold}", "muted")]
 
 
-def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run: str, go_key: str) -> None:
-    """Writes the effect of a rule on this case, and on others."""
+def write_relaxed(
+    page: Page, name: str, before: CaseResult, effect: Effect, run: str, go_key: str, passed: str = "fixed"
+) -> None:
+    """Writes the effect of a rule on this case, which is `passed` if it passes with it, and on others."""
     if effect.result is None:
         page.row(("No run log for this case; run it again", "warning"))
     else:
-        write_result(page, name, before, effect.result, go_key)
+        write_result(page, name, before, effect.result, go_key, passed)
     for change in effect.changes[:_MAX_CHANGES]:
         fixed = change.after == Status.PASSED
         word = "fixed" if fixed else f"now {WORDS[change.after]}"

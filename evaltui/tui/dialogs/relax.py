@@ -13,11 +13,15 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from evaltui.core.compare.proposals import Proposal
+from evaltui.core.gaps.drafts import Draft
 from evaltui.core.matching.rules import match_in_words
 from evaltui.core.metrics.answer_rules import check_in_words
+from evaltui.core.model.answer_rule import RuleScope
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import EditError
+from evaltui.text.figures import UNKNOWN, show_number
+from evaltui.text.glyphs import ascii_only
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cut
 from evaltui.text.syntax import value_line
@@ -34,11 +38,14 @@ from evaltui.tui.dialogs.prompt import (
     PromptScreen,
     QuestionNote,
 )
+from evaltui.tui.result.rows import mark_words
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.views.gaps import gap_row
+from evaltui.workbench.gaps.drafting import GapDrafting, Proof
 from evaltui.workbench.result.answer_checking import AnswerChecking, check_problem
-from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleScope, RuleTrial, match_problem
+from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleTrial, match_problem
 from evaltui.workbench.workbench import Workbench
 
 _SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all": "All sets"}
@@ -53,6 +60,12 @@ class RuleScreen(FormScreen[bool]):
     """
 
     box = "#relax"
+    action_id = "relax"
+    """The action that opens it."""
+    next_key = "n"
+    """The key that goes to the next difference; "" for none."""
+    passed = "fixed"
+    """The word for this case where it passes with the rule."""
     AUTO_FOCUS = "#relax-proposals"
     verb = "relax"
     nothing = "No suggested rule passes"
@@ -99,8 +112,20 @@ class RuleScreen(FormScreen[bool]):
     def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
         """Makes the rule as the config has it."""
 
+    def json_of(self, proposal: Proposal) -> Any:
+        """The JSON of a proposed rule, as it is edited."""
+        return proposal.match
+
+    def typed(self, value: Any) -> Proposal:
+        """The rule of typed JSON."""
+        return Proposal(value, match_in_words(value))
+
+    def write_proof(self, page: Page) -> None:
+        """Writes what else is known of the rule, above its effect on results."""
+
     def compose(self) -> ComposeResult:
-        with Dialog(f"{key_of('relax')} {self.title_text}", self.about(), id="relax", can_be_undone=True):
+        title = f"{key_of(self.action_id)} {self.title_text}"
+        with Dialog(title, self.about(), id="relax", can_be_undone=True):
             for number in range(2):
                 yield DrawnLine(partial(self.side, number))
             places = ["all arguments" if path == "*" else path for path in self._arg_paths]
@@ -203,6 +228,7 @@ class RuleScreen(FormScreen[bool]):
 
     def _write_effect(self, page: Page) -> None:
         page.section(("Effect", "bold"))
+        self.write_proof(page)
         rule, trial = self._rule, self._trial
         if self._problem or rule is None:
             page.row((visible(self._problem), "warning"))
@@ -211,14 +237,16 @@ class RuleScreen(FormScreen[bool]):
             page.row(("◐ scoring…", "muted"))
         else:
             run, name = trial.scored.run.name, trial.case.eval_id
-            write_relaxed(page, name, trial.scored.result, self._effect, run, "n")
+            before, key = trial.scored.result, self.next_key
+            write_relaxed(page, name, before, self._effect, run, key, self.passed)
         try:
-            changes = trial.change(rule)
+            changes = trial.changes(rule)
         except (EditError, EvalSetError, OSError):
             return
-        added = sum(line.op == "+" for line in changes)
-        page.section((visible(trial.config_path.name), "bold"), (f" +{added}", "success"))
-        write_line_changes(page, changes)
+        for path, lines in changes:
+            added = sum(line.op == "+" for line in lines)
+            page.section((visible(path.name), "bold"), (f" +{added}", "success"))
+            write_line_changes(page, lines)
 
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:
         if message.line.id == "relax-place":
@@ -262,12 +290,12 @@ class RuleScreen(FormScreen[bool]):
 
     def action_form_edit(self) -> None:
         chosen = self._chosen
-        value = json.dumps(chosen.match if chosen else self.empty_rule, ensure_ascii=False)
+        value = json.dumps(self.json_of(chosen) if chosen else self.empty_rule, ensure_ascii=False)
 
         def edited(text: str) -> None:
-            match = json.loads(text)
-            others = [proposal for proposal in self._proposals if proposal.match != match]
-            self._offer([Proposal(match, match_in_words(match)), *others])
+            new = self.typed(json.loads(text))
+            others = [proposal for proposal in self._proposals if proposal.match != new.match]
+            self._offer([new, *others])
 
         title = f"{key_of('form_edit')} Edit"
         ask(self, PromptScreen(title, value, self.json_problem, self.edit_hint, "rule as JSON"), edited)
@@ -319,7 +347,10 @@ class CheckScreen(RuleScreen):
     title_text = "Check response"
     verb = "check"
     nothing = "No check proposed"
-    edit_hint = '"contains": […], "not_contains": […], "regex": "…", "numbers": "equal", "json_schema": {…}'
+    edit_hint = (
+        '"contains": […], "not_contains": […], "regex": "…", "numbers": "equal", '
+        '"json_schema": {…}, "agent": "…"'
+    )
     json_problem = staticmethod(check_problem)
     empty_rule: ClassVar = {"contains": [""]}
 
@@ -363,3 +394,106 @@ class CheckScreen(RuleScreen):
 
     def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
         return self._checking.rule(match, scope)
+
+
+def _rate(counts: tuple[int, int]) -> str:
+    """`3/14`"""
+    return "/".join(map(show_number, counts))
+
+
+class DraftScreen(RuleScreen):
+    """Offers what would notice a change of a recorded conversation."""
+
+    action_id = "draft"
+    title_text = "Draft a check"
+    verb = "accept"
+    nothing = "Nothing here notices this change"
+    next_key = ""
+    passed = "passes"
+    edit_hint = CheckScreen.edit_hint
+    json_problem = staticmethod(check_problem)
+    empty_rule = CheckScreen.empty_rule
+
+    def __init__(self, workbench: Workbench, drafting: GapDrafting) -> None:
+        self._drafting = drafting
+        self._proof: Proof | None = None
+        super().__init__(workbench, drafting, ("",), lambda: None)
+
+    def about(self) -> list[Span]:
+        return [(visible(self._drafting.kind.kind), "muted")]
+
+    def _hints(self) -> list[Hint]:
+        draft = self._draft
+        if draft is None or draft.check is not None:
+            return super()._hints()
+        return [hint for hint in super()._hints() if hint.action not in ("next_item", "form_edit")]
+
+    def side(self, number: int, width: int) -> Line:
+        row = gap_row(self._drafting.gap)
+        label, text = (("recorded", row.before), ("changed", row.after))[number]
+        words = mark_words(row.words, "exp-hi strike", marks=ascii_only()) if number and row.words else None
+        shown = words or [(visible(" ".join(text.split())) or UNKNOWN, "")]
+        return [(f"{label:{LABEL}}", "muted"), *cut(shown, max(12, width - LABEL))]
+
+    def proposals(self, place: str) -> list[Proposal]:
+        return [Proposal(draft, str(draft)) for draft in self._drafting.drafts]
+
+    def proposal(self, proposal: Proposal) -> Line:
+        draft: Draft = proposal.match
+        kinds = {"check": draft.check, "calls": draft.calls, "criterion": draft.options}
+        kind = next((kind for kind, value in kinds.items() if value is not None), "judged")
+        return [(f"{kind:11}", "muted"), (visible(proposal.words), "")]
+
+    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
+        return []
+
+    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
+        return self._drafting.rule(match, scope)
+
+    async def _find_effect(self) -> None:
+        self._proof, draft = None, self._draft
+        scope_line = self.query_one("#relax-scope", ChoiceLine)
+        scope_line.display = draft is not None and draft.check is not None
+        await super()._find_effect()
+        if draft is None or draft.rubric or not self.is_here:
+            return
+        try:
+            self._proof = await self._drafting.proof(draft, list(_SCOPES)[scope_line.chosen])
+        except (EvalSetError, OSError, ValueError) as error:
+            self._problem = str(error)
+        self._fit()
+
+    @property
+    def _draft(self) -> Draft | None:
+        chosen = self._chosen
+        return chosen.match if chosen else None
+
+    def write_proof(self, page: Page) -> None:
+        proof = self._proof
+        if proof is None:
+            return
+        counts = f"{_rate(proof.in_case)} of this kind in the case"
+        if proof.in_set is not None:
+            counts += f", {_rate(proof.in_set)} in the set"
+        mark = ("✓ ", "success") if proof.is_noticed else ("✗ ", "error")
+        word = "notices this change" if proof.is_noticed else "does not notice this change"
+        page.row(mark, (word, ""), (f"   {counts}", "muted"))
+        passes = proof.passing == proof.results
+        mark = ("✓ ", "success") if passes else ("✗ ", "error")
+        word = "still passes" if passes else "no longer passes"
+        results = f"{_rate((proof.passing, proof.results))} passing results of the case"
+        page.row(mark, (word, "" if passes else "error"), (f"   {results}", "muted"))
+
+    def action_form_edit(self) -> None:
+        draft = self._draft
+        if draft is not None and draft.check is None:
+            self.query_one(QuestionNote).show("Only checks can be edited here")
+            return
+        super().action_form_edit()
+
+    def json_of(self, proposal: Proposal) -> Any:
+        return proposal.match.check
+
+    def typed(self, value: Any) -> Proposal:
+        draft = Draft(check=value)
+        return Proposal(draft, str(draft))

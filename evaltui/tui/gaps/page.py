@@ -38,6 +38,7 @@ from evaltui.workbench.gaps.rows import (
     GapsRow,
     Heading,
     KindRow,
+    MeantSoRow,
     NoteRow,
     ReasonRow,
 )
@@ -125,6 +126,8 @@ def row_line(row: CursorRow | Heading, columns: Columns, width: int) -> Line:
                 (f"{figures:>9}{_GAP}", ""),
             ]
             return cut([*title, (row.scores, "muted")], width)
+        case MeantSoRow():
+            return [_mark(row.is_open), (f"{show_number(row.changes)} meant so", "muted")]
         case ChangeRow():
             return cut([("    ", ""), *_change_line(row.gap, width - 4)], width)
         case CellsRow():
@@ -205,6 +208,8 @@ def write_details(page: Page, gaps: Gaps, row: CursorRow, changed: ChangedConver
             page.text([(row.scores, "")])
             page.blank()
             _write_names(page, "cases", _cases_of(row.kind.gaps))
+        case MeantSoRow():
+            page.text([("Not counted as gaps", "muted")])
         case ChangeRow():
             _write_change(page, gaps, row, changed)
         case CellsRow():

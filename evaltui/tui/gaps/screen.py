@@ -12,12 +12,15 @@ from textual.widget import Widget
 from evaltui.core.gaps.cells import Cell
 from evaltui.core.gaps.gaps import Gap
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.edits import EditError
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted, short_list
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import bindings, start_work
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.dialogs.framed import GAPS, FramedScreen
+from evaltui.tui.dialogs.relax import DraftScreen
 from evaltui.tui.gaps.page import Columns, headline_line, note_line, row_line, write_details
 from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
@@ -30,8 +33,10 @@ from evaltui.workbench.gaps.rows import (
     CursorRow,
     GapsRow,
     GapsView,
+    GroupRow,
     Heading,
     KindRow,
+    MeantSoRow,
     NoteRow,
     ReasonRow,
 )
@@ -56,6 +61,7 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._places: list[int] = []
         """The rows that the cursor goes to."""
         self._columns = Columns.of((), 0)
+        self._was_moved = False
 
     @property
     def current(self) -> CursorRow | None:
@@ -63,8 +69,9 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         return None if isinstance(row, Heading) else row
 
     def show(self, key: object = None) -> None:
-        """Shows the rows of now; the cursor goes to the row with a key, else it stays with its row."""
-        current = self.current
+        """Shows the rows of now; the cursor goes to the row with a key, else it stays with its row once it
+        was moved."""
+        current = self.current if self._was_moved else None
         key = key or (current.key if current else None)
         report = self._gaps.report
         self._rows = [] if report is None else self._view.rows(report, is_running=self._gaps.is_running)
@@ -75,7 +82,8 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
             if row is not None and not isinstance(row, Heading)
         }
         self._places = [*keys]
-        near = min(keys, key=lambda place: abs(place - self.cursor), default=0)
+        cursor = self.cursor if self._was_moved else 0
+        near = min(keys, key=lambda place: abs(place - cursor), default=0)
         self.cursor = next((place for place, other in keys.items() if other == key), near)
         self.lines_changed(len(self._rows))
         self._show_cursor()
@@ -86,6 +94,7 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def move_to(self, number: int) -> None:
         """Moves the cursor, skipping headings and empty lines."""
+        self._was_moved = True
         if not self._places:
             return
         if number < self.cursor:
@@ -112,8 +121,11 @@ class GapRows(CursorLines, can_focus=True, inherit_bindings=False):
         return [self.marker(number), *row_line(row, self._columns, self.line_width - 2)]
 
 
-class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
-    """The gaps of eval sets; returns whether the list of cases was filtered to those of a cell."""
+class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
+    """The gaps of eval sets.
+
+    Returns "cases" where these were filtered to those of a cell, and "case" where one was added for a cell.
+    """
 
     BINDINGS = bindings(Scope.GAPS)
     SHOWS = (GapsFound,)
@@ -246,6 +258,12 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         return [eval_set for eval_set in self.workbench.sets.listed if eval_set.path in self._paths]
 
     @property
+    def _set_for_cases(self) -> Path:
+        """The file that gets new cases: that of the selected set, else of the first one."""
+        selected = self.workbench.navigation.file
+        return selected if selected is not None and selected in self._paths else self._paths[0]
+
+    @property
     def is_reading(self) -> bool:
         """Whether the details have the focus."""
         return self.details.has_focus
@@ -276,16 +294,31 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
             return None if row.cell.reached else "No case reaches it"
         if action_id in ("open", "unfold", "fold", "next_pane", "previous_pane") and row is None:
             return "No gaps yet"
+        if action_id in ("draft", "toggle_meant_so"):
+            return self._refuses_to_edit(action_id, row)
         if action_id == "open" and (self.is_reading or isinstance(row, NoteRow)):
             return "Nothing more to show"
         return None
 
+    def _refuses_to_edit(self, action_id: str, row: CursorRow | None) -> str | None:
+        if self.gaps.is_running:
+            return "Search in progress"
+        if action_id == "draft" and isinstance(row, CellRow):
+            return self.workbench.gap_drafts.refuses_case(row.cell)
+        if not isinstance(row, ChangeRow):
+            return "Select a change" if action_id != "draft" else "Select a change or a cell"
+        if action_id == "draft" and row.is_meant_so:
+            return "Meant so, not counted"
+        return self.workbench.editing.refuses_to_edit(self.workbench.sets.file_of(row.gap.path))
+
     def footer_word(self, action: Action) -> str:
         row = self.rows.current
+        if action.id == "toggle_meant_so" and isinstance(row, ChangeRow) and row.is_meant_so:
+            return "count again"
         if action.id == "reload":
             return "search again"
         if action.id == "open":
-            is_open = isinstance(row, KindRow | CellsRow | ReasonRow) and row.is_open
+            is_open = isinstance(row, GroupRow) and row.is_open
             word = "show cases" if isinstance(row, CellRow) else "fold" if is_open else "open"
             return "read" if isinstance(row, ChangeRow) else word
         if action.id == "close" and self.is_reading:
@@ -298,18 +331,18 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
         if self.refuse("open"):
             return
         match row:
-            case KindRow() | CellsRow() | ReasonRow():
+            case KindRow() | MeantSoRow() | CellsRow() | ReasonRow():
                 self.action_fold() if row.is_open else self.action_unfold()
             case ChangeRow():
                 self._read(on=True)
             case CellRow():
                 self.gaps.show_cases(Cell(row.cell.kind, row.cell.name))
-                self.dismiss(True)
+                self.dismiss("cases")
 
     def action_unfold(self) -> None:
         """Opens a row; goes into an open one; reads a change."""
         match row := self.rows.current:
-            case KindRow() | CellsRow() | ReasonRow():
+            case KindRow() | MeantSoRow() | CellsRow() | ReasonRow():
                 if row.is_open:
                     self.rows.step_into()
                 else:
@@ -346,6 +379,56 @@ class GapsScreen(FramedScreen[bool | None], inherit_bindings=False):
 
     def action_reload(self) -> None:
         """Searches again, with the edits and runs of now."""
+        self.gaps.search(self._paths)
+
+    def action_draft(self) -> None:
+        """Offers the drafts for the current change, which are proven first; for a cell adds a case."""
+        row = self.rows.current
+        if isinstance(row, ChangeRow):
+            start_work(self, self._offer_drafts, row, group="draft")
+        elif isinstance(row, CellRow) and self.workbench.gap_drafts.add_case(row.cell, self._set_for_cases):
+            self.dismiss("case")
+
+    async def _offer_drafts(self, row: ChangeRow) -> None:
+        try:
+            drafting = await self.workbench.gap_drafts.of(row.kind, row.gap)
+        except (EditError, EvalSetError, OSError, ValueError) as error:
+            self.workbench.say(str(error))
+            return
+        was_stale = bool(self.gaps.stale)
+
+        def search(accepted: bool) -> None:
+            if accepted and drafting.is_for_case and not was_stale:
+                start_work(self, self._search_case, row.gap, group="draft")
+            elif accepted:
+                self.gaps.search(self._paths)
+
+        if self.is_here:
+            ask(self, DraftScreen(self.workbench, drafting), search)
+
+    async def _search_case(self, gap: Gap) -> None:
+        try:
+            await self.gaps.search_case(gap)
+        except (EvalSetError, OSError, ValueError) as error:
+            self.workbench.say(str(error))
+
+    def action_toggle_meant_so(self) -> None:
+        """Marks the current change as meant so, or removes its mark."""
+        row = self.rows.current
+        if isinstance(row, ChangeRow):
+            self.workbench.gap_drafts.toggle_meant_so(row.kind, row.gap)
+
+    def action_save(self) -> None:
+        self.workbench.editing.save_all()
+
+    def action_undo(self) -> None:
+        """Undoes the last change, and searches again."""
+        self.workbench.editing.undo()
+        self.gaps.search(self._paths)
+
+    def action_redo(self) -> None:
+        """Redoes the last undone change, and searches again."""
+        self.workbench.editing.redo()
         self.gaps.search(self._paths)
 
     def action_run(self) -> None:

@@ -224,7 +224,13 @@ def action_gaps(screen: MainScreen) -> None:
     if not paths:
         screen.workbench.say("No cases in this set")
         return
-    ask(screen, GapsScreen(screen.workbench, paths), lambda _: screen.go_to("cases"))
+
+    def show(pane: str) -> None:
+        screen.go_to(pane)
+        if pane == "case":
+            screen.query_one(CaseView).edit_user_text()
+
+    ask(screen, GapsScreen(screen.workbench, paths), show)
 
 
 def action_sessions(screen: MainScreen) -> None:

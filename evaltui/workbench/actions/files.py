@@ -14,16 +14,16 @@ def _save_word(workbench: Workbench) -> str:
 
 # fmt: off
 FILES: tuple[Action, ...] = (
-    Action("save", "Save all", "ctrl+s", "main criteria criteria_effect",
+    Action("save", "Save all", "ctrl+s", "main criteria criteria_effect gaps",
         "Save every file with unsaved changes",
         lambda bench: None if bench.editing.unsaved() or bench.draft else "No unsaved changes",
         do=lambda bench: bench.editing.save_all(), rank=10, footer=_save_word, acts=True),
-    Action("undo", "Undo", "u ctrl+z", "main criteria criteria_effect",
+    Action("undo", "Undo", "u ctrl+z", "main criteria criteria_effect gaps",
         "Undo the last change in any file",
         lambda bench: None if bench.editing.undo_label else "Nothing to undo",
         do=lambda bench: bench.editing.undo(),
         rank=20, ranks={"case": 4}, acts=True),
-    Action("redo", "Redo", "U ctrl+y", "main criteria criteria_effect",
+    Action("redo", "Redo", "U ctrl+y", "main criteria criteria_effect gaps",
         "Redo the last undone change", lambda bench: None if bench.editing.redo_label else "Nothing to redo",
         do=lambda bench: bench.editing.redo(), rank=20,
         acts=True),

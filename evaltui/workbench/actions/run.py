@@ -137,6 +137,12 @@ RUN: tuple[Action, ...] = (
     Action("gaps", "Show gaps", "M", "main",
         "Show changes of results that the cases of the set would not notice, and what they cover",
         lambda bench: refuse_until_read(bench) or no_cases(bench)),
+    Action("draft", "Draft a check…", "c", "gaps",
+        "Propose checks, criteria and expected calls that would notice the change; for a cell that no case"
+        " reaches, add a case", rank=2, footer="draft", acts=True),
+    Action("toggle_meant_so", "Toggle meant so", "space", "gaps",
+        "Mark the change as meant so, which no search counts as a gap, or remove the mark", rank=3,
+        footer="meant so", acts=True),
     Action("run_more", "Run more repeats…", "r", "matrix",
         "Run the case more often in this variant, on a set all of its cases", rank=20,
         footer="more repeats", acts=True),

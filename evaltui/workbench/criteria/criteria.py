@@ -82,6 +82,7 @@ def _criterion_problem(editor: ConfigEditor, path: JsonPath, model: EvalConfig |
     return ". ".join(part.rstrip(".") for part in (unmet.why, unmet.fix) if part) if unmet else ""
 
 
+_ENTRY_WORDS = {"turns": "mark", "rules": "rule", "answers": "check", "meant_so": "mark"}
 POLICY = "Run policy"
 """The title of the settings for runs."""
 
@@ -217,6 +218,7 @@ class Criteria:
             ("turns", "Marks on turns"),
             ("rules", "Rules"),
             ("answers", "Checks of answers"),
+            ("meant_so", "Changes meant so"),
         )
         if not any(list(config.entries(block)) for block, _ in blocks):
             # Of a hundred thousand cases it takes long to look into each.
@@ -296,7 +298,7 @@ class Criteria:
             case SettingRow(name=setting):
                 return self._do(f"remove {setting}", lambda config: config.remove_setting(setting))
             case ReferenceRow():
-                label = {"turns": "mark", "rules": "rule", "answers": "check"}.get(row.block, row.block)
+                label = _ENTRY_WORDS.get(row.block, row.block)
                 return self._do(
                     f"remove {label}", lambda config: config.remove_entries(row.block, [row.index])
                 )

@@ -287,12 +287,14 @@ def _pass_if(config: ConfigEditor) -> PassIf:
 
 
 def reference_text(entry: Mapping[str, Any]) -> str:
-    """A mark, a rule or a check of answers in words: `context  orders › late › turn 1`,
+    """A mark, a rule, a check of answers or a change meant so in words: `context  orders › late › turn 1`,
     `find query  regex a+`, `contains "19 °C"  orders › late`."""
     if "mode" in entry:
         what = str(entry["mode"])
     elif "match" in entry or "tool" in entry:
         what = match_in_words(entry.get("match"))
+    elif "digest" in entry:
+        what = str(entry.get("kind", ""))
     else:
         what = check_in_words(entry)
     names = [str(entry[key]) for key in ("tool", "arg") if key in entry]

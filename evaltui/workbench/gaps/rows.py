@@ -35,18 +35,30 @@ class KindRow(NamedTuple):
 
 
 class ChangeRow(NamedTuple):
-    """A change that was not noticed."""
+    """A change that was not noticed, or one that is meant so."""
 
     kind: KindOfChange
     gap: Gap
+    is_meant_so: bool = False
 
     @property
     def key(self) -> Hashable:
-        return self.kind.kind, self.gap.case, self.gap.number
+        return self.kind.kind, self.gap.case, self.gap.turn, self.gap.digest, self.is_meant_so
 
     @property
     def inside(self) -> Hashable:
-        return "kind", self.kind.kind
+        return "meant so" if self.is_meant_so else ("kind", self.kind.kind)
+
+
+class MeantSoRow(NamedTuple):
+    """The changes that are meant so."""
+
+    changes: int
+    is_open: bool
+
+    @property
+    def key(self) -> Hashable:
+        return "meant so"
 
 
 class CellsRow(NamedTuple):
@@ -101,7 +113,7 @@ class NoteRow(NamedTuple):
         return self.inside, self.text
 
 
-GroupRow = KindRow | CellsRow | ReasonRow
+GroupRow = KindRow | MeantSoRow | CellsRow | ReasonRow
 """A row that opens to others."""
 CursorRow = GroupRow | ChangeRow | CellRow | NoteRow
 GapsRow = CursorRow | Heading | None
@@ -147,7 +159,14 @@ class GapsView:
             if row.is_open:
                 yield from (ChangeRow(kind, gap) for gap in kind.gaps[:_MAX_ROWS])
                 yield from _more(len(kind.gaps), "change", row)
-        if noticed := [kind.kind for kind in report.kinds if not kind.gaps]:
+        if report.meant_so:
+            group = MeantSoRow(report.meant_so, "meant so" in self._open)
+            yield group
+            if group.is_open:
+                marked = [(kind, gap) for kind in report.kinds for gap in kind.meant_so]
+                yield from (ChangeRow(kind, gap, is_meant_so=True) for kind, gap in marked[:_MAX_ROWS])
+                yield from _more(len(marked), "change", group)
+        if noticed := [kind.kind for kind in report.kinds if kind.changes and not kind.gaps]:
             yield NoteRow(f"Always noticed: {short_list(noticed, len(noticed))}")
 
     def _scores_of(self, kind: KindOfChange, *, is_running: bool) -> str:

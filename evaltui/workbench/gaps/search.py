@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from evaltui.core.gaps.cells import Cell
-from evaltui.core.gaps.coverage import Coverage
+from evaltui.core.gaps.cells import Cell, call_reaching
+from evaltui.core.gaps.coverage import CellCoverage, Coverage
+from evaltui.core.gaps.drafts import Conversation
 from evaltui.core.gaps.gaps import Gap, GapReport
 from evaltui.core.gaps.mutants import Mutant, RecordedCase
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.content import FunctionCall
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.tool_schema import DeclaredTool
+from evaltui.runner.plan import SetPlan
 from evaltui.runs.gaps import MAX_RUNS, GapsOfRuns, cases_in_runs
 from evaltui.text.figures import counted, short_list
 from evaltui.text.keys import key_of
@@ -195,11 +198,63 @@ class Gaps:
 
     # Gaps and cells
 
-    def changed(self, gap: Gap) -> ChangedConversation | None:
+    def changed(self, gap: Gap, *, now: bool = False) -> ChangedConversation | None:
         """In a thread: the change of a gap, made again; None where the run lacks the conversation by now.
-        Raises OSError, ValueError."""
-        both = self._searched.changed(gap) if self._searched else None
+
+        With `now`, by the case and config as they are now, not as they were searched. Raises OSError,
+        ValueError, EvalSetError.
+        """
+        if self._searched is None:
+            return None
+        both = self._searched.changed(gap, self._plan_of(gap) if now else None)
         return ChangedConversation(gap, *both) if both else None
+
+    def passing(self, gap: Gap) -> Iterator[Conversation]:
+        """In a thread: the other results of the case of a gap in the last runs that may pass. Raises as
+        `changed`."""
+        if self._searched is not None:
+            files = self._agent.store.files()[: -MAX_RUNS - 1 : -1]
+            yield from self._searched.passing(gap, files, self._plan_of(gap))
+
+    def _plan_of(self, gap: Gap) -> SetPlan:
+        return EditedSets(self._sets).open(self._sets.file_of(gap.path))
+
+    async def search_case(self, gap: Gap) -> None:
+        """Searches the case of a gap again, after a check was added to it. Raises OSError, ValueError,
+        EvalSetError."""
+        searched, progress = self._searched, self.progress
+        if searched is None:
+            return
+        work = partial(searched.of_case, gap)
+        again = await run_in_thread(lambda: asyncio.run(work(self._plan_of(gap))), Progress())
+        if self.report is not None and self.progress is progress:
+            self.report = self.report.with_case(gap.case, again)
+            self._versions, self.stale = self._versions_now(), ""
+            self._messages.publish(GapsFound())
+
+    def follow_mark(self, name: str, gap: Gap, stale: str) -> None:
+        """Counts a change of a kind as meant so, or as a gap again, in place of a new search.
+
+        `stale` is why the report was stale before.
+        """
+        if self.report is None:
+            return
+        for kind in self.report.kinds:
+            if kind.kind == name and gap in (*kind.gaps, *kind.meant_so):
+                is_gap = gap in kind.gaps
+                source, target = (kind.gaps, kind.meant_so)[:: 1 if is_gap else -1]
+                source.remove(gap)
+                target.append(gap)
+                kind.changes += -1 if is_gap else 1
+        self.report = self.report.counted()
+        self._versions, self.stale = self._versions_now(), stale
+        self._messages.publish(GapsFound())
+
+    def call_reaching(self, cell: CellCoverage) -> FunctionCall | None:
+        """A call that reaches a cell; None where no call does."""
+        if self._searched is None:
+            return None
+        return call_reaching(Cell(cell.kind, cell.name), self._searched.coverage.tools)
 
     def declaration(self, tool: str) -> DeclaredTool | None:
         """A tool as the agent of the runs declares it."""

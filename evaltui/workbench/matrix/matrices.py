@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.history import open_run
 from evaltui.runs.listing import run_title
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, newest_runs, open_matrix, stored_matrices
@@ -34,7 +34,7 @@ class SetTitle:
     path: str
     label: str
     sums: tuple[tuple[int, int], ...]
-    """Passed and all executions, by column."""
+    """Passed and all evaluated executions, by column."""
     folded: bool
 
 
@@ -73,7 +73,7 @@ def _rows_by_set(matrix: Matrix, *, differing: bool, folded: Collection[str]) ->
 def _sums(rows: Collection[Row], columns: int) -> Iterator[tuple[int, int]]:
     for place in range(columns):
         cases = [case for row in rows if (case := row.cells[place].case)]
-        yield sum(case.passed for case in cases), sum(case.runs for case in cases)
+        yield sum(case.passed for case in cases), sum(case.evaluated for case in cases)
 
 
 def _spread(row: Row) -> float:
@@ -298,7 +298,5 @@ def _failed_in_variants(agent: AgentState) -> tuple[int, list[tuple[CaseId, str]
     if not any(header.matrix and header.kind.agent._replace(variant="") == kind for header in headers):
         return 0, []
     runs = [open_run(path).summary for path in paths]
-    cases = [
-        summary for run in runs for summary in run.results.values() if summary.status is not Status.PASSED
-    ]
+    cases = [summary for run in runs for summary in run.results.values() if not summary.passes]
     return len(runs), [(summary.id, summary.eval_set_id) for summary in cases]

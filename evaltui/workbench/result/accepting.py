@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import answer_text
+from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.editing.accepting import Accepting
-from evaltui.documents.editing.json_paths import eval_ids
+from evaltui.documents.editing.json_paths import cases_path, eval_ids
 from evaltui.documents.editing.set import CaseEditor, SetEditor
 from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
@@ -140,7 +141,7 @@ async def effects(
         events = await asyncio.to_thread(editing.outcomes.events_of, case)
         if events is None or case.eval_id not in (ids := eval_ids(data)):
             continue
-        stored = StoredCase.of_data(data["eval_cases"][list(ids).index(case.eval_id)])
+        stored = StoredCase.of_data(value_at(data, (*cases_path(data), ids.index(case.eval_id))))
         new = await score_again(scored, actual_of(events), stored, scored.config, workbench.agent.secrets)
         yield scored.result, new.result
 

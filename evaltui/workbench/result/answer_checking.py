@@ -6,14 +6,14 @@ from typing import Any
 
 from evaltui.core.compare.proposals import Proposal
 from evaltui.core.metrics.answer_rules import check_in_words, proposed_checks
-from evaltui.core.model.answer_rule import AnswerRule
+from evaltui.core.model.answer_rule import AnswerRule, RuleScope
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.documents.editing.config import ConfigEditor, Rule
 from evaltui.documents.edits import EditError
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
-from evaltui.workbench.result.relaxing import RuleScope, RuleTrial, rule_problem
+from evaltui.workbench.result.relaxing import RuleTrial, rule_problem
 
 
 class AnswerChecking(RuleTrial):

@@ -269,9 +269,11 @@ class _RunReader:
             return None
         ref = StoredResult(row.summary, self._results, row.number)
         try:
-            pass_if = pass_if_of(row.summary.policy)
+            policy = pass_if_of(row.summary.policy)
         except ValueError:
             return None
+        # Without the option, the policy is that of the config, which may have changed.
+        pass_if = policy if self.header.of_adk else self.header.settings.pass_if
         scored = CaseOutcome(
             ref,
             self._ref,
@@ -335,7 +337,8 @@ def _run_fields(
     forms = eval_set.forms
     ids = row.summary.eval_set_id, row.id.eval_id
     config_then: EvalConfig | None = config
-    if forms is not None and config_of(forms[0], *ids) != config_of(forms[1], *ids):
+    is_alike = forms is None or config_of(forms[0], *ids) == config_of(forms[1], *ids)
+    if not is_alike or (forms is not None and row.summary.runs > 1 and _has_other_policy(header, forms)):
         config_then = eval_set.config_then
     expects = row.summary.expects
     is_case = not expects or eval_set.is_same or expects == stored.fingerprint
@@ -350,6 +353,13 @@ def _run_fields(
         or eval_set.config is None
         or row.summary.eval_set_id != eval_set.file.eval_set_id,
     }
+
+
+def _has_other_policy(header: RunHeader, forms: tuple[Json, Json]) -> bool:
+    """Whether another pass policy over repeats applies by the current config than by that of the run."""
+    repeats = ((form.get("evaltui") or {}).get("repeats") or {} for form in forms)
+    then, now = (form.get("pass_if") for form in repeats)
+    return header.settings.pass_if is None and bool(then != now)
 
 
 # The sets of a run as they are now

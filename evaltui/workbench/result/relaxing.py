@@ -6,22 +6,24 @@ import asyncio
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
 from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
 from evaltui.core.matching.rules import match_data, rules_of_case
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.answer_rule import RuleScope
 from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import ArgDiff, CallDiff, CaseResult
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.case_file import CaseFile
 from evaltui.documents.editing.config import ConfigEditor, Rule
 from evaltui.documents.edits import EditError
@@ -35,7 +37,6 @@ from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
 
-RuleScope = Literal["case", "set", "all"]
 # Seconds between two looks at an effect that is still being counted.
 _PAUSE_SECONDS = 0.1
 # Cases that are looked at between two keys, where a look takes next to nothing.
@@ -111,14 +112,14 @@ class RuleTrial(ABC):
         config has errors.
         """
         config = self._config(self._after(lambda config: self._put(config, rule))[1])
-        with_rule = await self._score(self.case, self.scored, config)
+        with_rule = await self._score(self.case, self.scored, self._case_after(rule), config)
         effect = Effect(with_rule.result if with_rule else None)
         others = [] if rule.get("case") else [change async for change in self._others(rule)]
         effect = replace(effect, cases=len(others))
         shown = time.monotonic()
         yield effect
         for case, scored in others:
-            new = await self._score(case, scored, config)
+            new = await self._score(case, scored, scored.stored, config)
             effect = replace(effect, seen=effect.seen + 1, unknown=effect.unknown + (new is None))
             if new is not None and new.result.status != scored.result.status:
                 change = Change(case, scored.result.status, new.result.status)
@@ -129,10 +130,11 @@ class RuleTrial(ABC):
         if others:
             yield effect
 
-    def change(self, rule: Rule) -> tuple[LineChange, ...]:
-        """The removed and added lines of the config. Raises OSError, EvalSetError, EditError."""
+    def changes(self, rule: Rule) -> list[tuple[Path, Sequence[LineChange]]]:
+        """The removed and added lines of each file. Raises OSError, EvalSetError, EditError."""
         before, after = self._after(lambda config: self._put(config, rule))
-        return changed_lines(before if self._editing.is_there(self.config_path) else WholeText(""), after)
+        is_there = self._editing.is_there(self.config_path)
+        return [(self.config_path, changed_lines(before if is_there else WholeText(""), after))]
 
     @property
     def config_path(self) -> Path:
@@ -155,14 +157,20 @@ class RuleTrial(ABC):
             if scored.problem or self._concerns(scored.result, rule):
                 yield case, scored
 
-    async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
+    def _case_after(self, rule: Rule) -> StoredCase:
+        """This case with the rule, which a trial may write into it, too."""
+        return self.scored.stored
+
+    async def _score(
+        self, case: CaseId, scored: CaseOutcome, stored: StoredCase, config: EvalConfig
+    ) -> CaseOutcome | None:
         events = await asyncio.to_thread(self._outcomes.events_of, case)
         if events is None:
             return None
         return await score_again(
             scored,
             actual_of(events),
-            scored.stored,
+            stored,
             config,
             self._agent.secrets,
         )

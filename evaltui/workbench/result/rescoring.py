@@ -347,7 +347,8 @@ class _LastScores(NamedTuple):
         if last is None:
             return run_metric(scored)
         threshold = effective_threshold(scored.metric)
-        if last.score is not None and last.threshold != threshold is not None:
+        limits = (last.threshold, last.lower_is_better), (threshold, scored.metric.lower_is_better)
+        if last.score is not None and threshold is not None and limits[0] != limits[1]:
             last = rejudge(last, scored.metric)
         elif last.status is Status.FAILED and threshold is not None and last.threshold is not None:
             # It fails whatever its open judgements are; by a lower threshold they may decide.

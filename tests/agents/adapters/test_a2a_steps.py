@@ -119,6 +119,13 @@ def test_no_text_comes_twice_when_message_and_artifact_hold_it():
         assert "".join(texts(steps)) == "Hello.", responses
 
 
+def test_a_task_in_an_unknown_state_is_not_over():
+    task = {"task": PLACE | {"id": "task-1", "status": {"state": "TASK_STATE_UNSPECIFIED"}}}
+    for response in (task, status("UNSPECIFIED"), status("OF_TOMORROW")):
+        assert turn_of(response)[0].state == "working"
+        assert turn_of(response, status("COMPLETED"))[0].state == "completed"
+
+
 def test_what_is_said_on_the_way_is_not_the_answer():
     _, steps = turn_of(
         status("WORKING", "Looking it up.", message_id="m1"),

@@ -55,6 +55,30 @@ def test_an_answer_is_checked_whatever_its_words(rule, actual, broken):
     assert broken in metric.reason
 
 
+def events(*authors, answer="Done."):
+    """A turn whose events have these authors; the last one responds."""
+    said = [{"author": author, "content": {"parts": [{"text": "Wait"}]}} for author in authors[:-1]]
+    data = {"invocation_events": [*said, *({"author": author, "content": None} for author in authors[-1:])]}
+    return {**make_turn("hi", answer), "intermediate_data": data}
+
+
+@pytest.mark.parametrize(
+    ("turn", "status", "reason"),
+    [
+        (events("desk", "bookings"), Status.PASSED, ""),
+        (events("bookings", "desk"), Status.FAILED, "from desk, not bookings"),
+        (make_turn("hi", "Done."), Status.NOT_EVALUATED, "agent unknown"),
+        (make_turn("hi"), Status.FAILED, "no response"),
+    ],
+)
+def test_the_agent_that_responds_is_checked(turn, status, reason):
+    case = EvalCase.model_validate(make_case("late", make_turn("hi")))
+    config = EvalConfig.model_validate({"criteria": {}, "evaltui": {"answers": [{"agent": "bookings"}]}})
+    scored = asyncio.run(score_case(case, [Invocation.model_validate(turn)], config))
+    assert scored.status is status
+    assert reason in scored.metric("answer_rules").reason
+
+
 @pytest.mark.parametrize(
     ("names", "applies"),
     [
@@ -69,6 +93,42 @@ def test_an_answer_is_checked_whatever_its_words(rule, actual, broken):
 def test_a_check_holds_in_the_sets_cases_and_turns_that_it_names(names, applies):
     metrics = [metric.name for metric in result({"contains": ["x"]}, "y", **names).metrics]
     assert ("answer_rules" in metrics) is applies
+
+
+@pytest.mark.parametrize(
+    ("schema", "fits", "differs"),
+    [
+        ({"type": "string", "pattern": "^a"}, '"ab"', '"ba"'),
+        ({"not": {"type": "string"}}, "1", '"b"'),
+        ({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, "0", "3"),
+        ({"minLength": 2}, '"ab"', '"a"'),
+        ({"type": "number", "multipleOf": 5, "exclusiveMinimum": 5}, "10", "5"),
+        ({"uniqueItems": True, "maxItems": 2}, "[1, 2]", "[1, 1]"),
+        ({"prefixItems": [{"type": "string"}], "items": False}, '["a"]', '["a", 1]'),
+        ({"contains": {"const": 3}}, "[3]", "[1]"),
+        (
+            {"patternProperties": {"^x": {"type": "string"}}, "additionalProperties": False},
+            '{"x": "1"}',
+            '{"x": 1}',
+        ),
+        ({"propertyNames": {"pattern": "^a"}}, '{"a": 1}', '{"b": 1}'),
+        ({"minProperties": 1}, '{"a": 1}', "{}"),
+        ({"dependentRequired": {"a": ["b"]}}, '{"a": 1, "b": 1}', '{"a": 1}'),
+        ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, "{}", '{"a": 1}'),
+        ({"properties": {"a": False}}, '{"b": 1}', '{"a": 1}'),
+        ({"$ref": "#/$defs/n", "$defs": {"n": {"maximum": 3}}}, "3", "4"),
+        ({"type": "number"}, "1e9", "NaN"),
+    ],
+)
+def test_an_answer_fits_a_schema_by_all_of_its_keywords(schema, fits, differs):
+    assert result({"json_schema": schema}, fits).status is Status.PASSED
+    assert result({"json_schema": schema}, differs).status is Status.FAILED
+
+
+def test_a_schema_that_takes_too_long_decides_nothing():
+    slow = {"json_schema": {"pattern": "(a|aa)+$"}}
+    assert result(slow, f'"{"a" * 60}b"').status is Status.NOT_EVALUATED
+    assert result({"json_schema": {}}, "[" * 100_000).status is not Status.PASSED
 
 
 def test_a_check_that_cannot_be_decided_is_no_pass():
@@ -91,6 +151,11 @@ def test_a_turn_that_does_not_run_is_no_pass():
         {"regex": "("},
         {"numbers": "near"},
         {"json_schema": {"type": "integr"}},
+        {"json_schema": {"$ref": "#/$defs/n"}},
+        {"json_schema": {"$ref": "https://example.com/schema.json"}},
+        {"json_schema": {"items": {"$id": "item", "$ref": "#"}}},
+        {"json_schema": {"pattern": "("}},
+        {"json_schema": {"properties": {"a": {"typ": "string"}}}},
         {"contains": ["x"], "turn": 0},
         {"contain": ["x"]},
     ],
@@ -114,6 +179,28 @@ def test_the_order_of_numbers_says_nothing(texts):
     first, second = texts
     rule = {"numbers": "equal"}
     assert result(rule, f"{second}, {first}", expected=f"{first} and {second}").status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("expected", "same", "other"),
+    [
+        ("at 5:30 pm", "at 17:30", "at 5:30 am"),
+        ("at 12 a.m.", "at 00:00", "at 12 p.m."),
+        ("$5M", "5 million dollars", "$5"),
+        ("5 million", "5,000,000", "5 billion"),
+        ("20 degrees Celsius", "20 °C", "20 degrees Fahrenheit"),
+        ("20 Celsius", "20 degrees", "20 °F"),
+        ("5 GB", "5 gigabytes", "5 MB"),
+        ("10 cm", "10 centimeters", "10 mm"),
+        ("50 km/h", "50 kph", "50 mph"),
+        ("5 ms", "5 milliseconds", "5 m"),
+        ("10³", "10³", "103"),
+    ],
+)
+def test_numbers_are_equal_by_magnitude_unit_and_half_of_the_day(expected, same, other):
+    rule = {"numbers": "equal"}
+    assert result(rule, same, expected=expected).status is Status.PASSED
+    assert result(rule, other, expected=expected).status is Status.FAILED
 
 
 @pytest.mark.parametrize(

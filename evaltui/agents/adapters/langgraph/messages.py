@@ -22,12 +22,27 @@ def content_of_message(message: Any) -> Json | None:
     if message.type == "tool":
         return {"role": "user", "parts": [result_part(message)]}
     if message.type in ("ai", "AIMessageChunk"):
-        parts = [*_text_parts(message), *_calls(message)]
+        parts = [*_block_parts(message), *_calls(message)]
         return {"role": "model", "parts": parts} if parts else None
     if message.type in ("system", "remove"):
         return None
-    parts = list(_text_parts(message))
+    parts = list(_block_parts(message))
     return {"role": "user", "parts": parts} if parts else None
+
+
+def divided(content: Json) -> list[Json]:
+    """The content of a model's message as contents, in order: its texts and calls, and the results of calls
+    that its provider has made."""
+    contents: list[Json] = []
+    parts: list[Json] = []
+    for part in content["parts"]:
+        if "function_response" in part:
+            contents += [{"role": "model", "parts": parts}] if parts else []
+            contents.append({"role": "user", "parts": [part]})
+            parts = []
+        else:
+            parts.append(part)
+    return [*contents, {"role": "model", "parts": parts}] if parts else contents
 
 
 def instruction_of(messages: Sequence[Any]) -> str:
@@ -35,10 +50,20 @@ def instruction_of(messages: Sequence[Any]) -> str:
     return "\n\n".join(message.text for message in messages if message.type == "system")
 
 
-def _text_parts(message: Any) -> Iterator[Json]:
+def _block_parts(message: Any) -> Iterator[Json]:
+    """The parts of a message besides the calls that an agent makes."""
+    tools: dict[str, str] = {}
     for block in message.content_blocks:
         kind = block.get("type")
-        if kind == "text" and block.get("text"):
+        if kind == "server_tool_call":
+            tools[block["id"]] = block["name"]
+            call = {"id": block["id"], "name": block["name"], "args": block.get("args") or {}}
+            yield {"function_call": call}
+        elif kind == "server_tool_result" and block["tool_call_id"] in tools:
+            call_id = block["tool_call_id"]
+            response = response_of(block.get("output"))
+            yield {"function_response": {"id": call_id, "name": tools[call_id], "response": response}}
+        elif kind == "text" and block.get("text"):
             yield {"text": block["text"]}
         elif kind == "reasoning" and block.get("reasoning"):
             yield {"text": block["reasoning"], "thought": True}

@@ -12,7 +12,7 @@ from ....core.model.events import Json
 from ..base import Steps, nested_in
 from ..values import jsonable, output_fields
 from .calls import agent_of
-from .messages import content_of_message, usage_of_message
+from .messages import content_of_message, divided, usage_of_message
 
 MESSAGES = "messages"
 _STRUCTURED = "structured_response"
@@ -119,24 +119,28 @@ class Turn:
         if content is None:
             return
         agent, branch, transfer = agent_of(nodes, message), ".".join(nodes[:-1]), None
+        contents = [content]
         if message.type == "tool":
             agent, branch = self._callers.get(message.tool_call_id, (agent, branch))
             transfer = self.transfers.pop(message.tool_call_id, None)
         else:
             # A node may add a message in the user's name; its author is the node.
-            content = content | {"role": "model"}
+            contents = divided(content)
             calls = [part["function_call"] for part in content["parts"] if "function_call" in part]
             self._callers.update((call["id"], (agent, branch)) for call in calls)
             if nested_in.get() is None:
                 self._speaker, self._last_text = agent, message.text
-        self._steps.report(
-            agent,
-            content,
-            final=message.type != "tool" and not getattr(message, "tool_calls", None),
-            usage=usage_of_message(getattr(message, "usage_metadata", None)),
-            branch=branch,
-            transfer=transfer,
-        )
+        may_be_final = message.type != "tool" and not getattr(message, "tool_calls", None)
+        usage = usage_of_message(getattr(message, "usage_metadata", None))
+        for number, part_of_content in enumerate(contents, start=1):
+            self._steps.report(
+                agent,
+                part_of_content,
+                final=may_be_final and number == len(contents),
+                usage=usage if number == 1 else None,
+                branch=branch,
+                transfer=transfer,
+            )
 
     def on_values(self, values: Any) -> None:
         """Handles the state of the graph after a step."""

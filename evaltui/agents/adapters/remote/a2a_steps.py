@@ -193,7 +193,9 @@ class TurnSteps:
         yield from self._status(task.get("status") or {}, {}, is_repeated=True)
 
     def _status(self, status: Json, metadata: Json, *, is_repeated: bool = False) -> Iterator[Step]:
-        self.state = _STATES.get(str(status.get("state")).removeprefix("TASK_STATE_"), self.state)
+        # A state that nobody knows may be another one soon.
+        unknown = self.state or "working"
+        self.state = _STATES.get(str(status.get("state")).removeprefix("TASK_STATE_"), unknown)
         self._check_sender(metadata)
         message = status.get("message") or {}
         if self.state in FAILED:

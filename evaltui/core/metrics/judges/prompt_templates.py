@@ -7,7 +7,14 @@ import re
 from collections.abc import Sequence
 
 from evaltui.core.conversation.instances import Json, instance_of
-from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction_vote, read_json, unreadable_vote
+from evaltui.core.metrics.judges.answers import (
+    NoVerdictError,
+    contradiction_vote,
+    is_preamble,
+    quote,
+    read_json,
+    unreadable_vote,
+)
 from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, judge_options, votes_counted
 from evaltui.core.metrics.judges.quality import number_in
 from evaltui.core.metrics.judges.verdicts import NO_ANSWER, result_over_turns, undecided_turn
@@ -82,7 +89,8 @@ def _rated(inputs: MetricInput, samples: Sequence[Sample]) -> InvocationScore:
             inputs, votes[0].problem, (Judgement("", "the conversation", None, votes=votes),)
         )
     score = mean([vote.score for vote in scored if vote.score is not None])
-    status = verdict(score, required_threshold(inputs.metric))
+    metric = inputs.metric
+    status = verdict(score, required_threshold(metric), lower_is_better=metric.lower_is_better)
     nearest = min(scored, key=lambda vote: abs((vote.score or 0.0) - score))
     reasons = [nearest.rationale, votes_counted(votes)]
     judgement = Judgement("", "the conversation", score, nearest.rationale, votes=votes)
@@ -90,14 +98,17 @@ def _rated(inputs: MetricInput, samples: Sequence[Sample]) -> InvocationScore:
 
 
 def _vote(text: str) -> Vote:
-    """The score and the explanation in an answer; no score where there is none, or two that differ."""
+    """The score and the explanation in an answer; no score where there is none, two that differ, or text
+    beside it, which may quote or retract it."""
     try:
-        values = read_json(text).values
+        answer = read_json(text)
     except NoVerdictError as error:
         return error.vote
-    entries = [value for value in values if isinstance(value, dict) and "score" in value]
+    entries = [value for value in answer.values if isinstance(value, dict) and "score" in value]
     if not entries:
         return unreadable_vote(text)
+    if not is_preamble(answer.prose):
+        return Vote(None, problem=f"text beside the score, which must be JSON alone: {quote(answer.prose)}")
     if len({str(entry["score"]) for entry in entries}) > 1:
         return contradiction_vote(show_value(entry["score"]) for entry in entries)
     explanation = str(entries[-1].get("explanation") or entries[-1].get("reason") or "")

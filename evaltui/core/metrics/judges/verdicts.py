@@ -294,22 +294,12 @@ def result_over_turns(
         if inputs.as_adk
         else {number: text for number, turn in enumerate(turns) if (text := _too_few_votes(turn))}
     )
-    turns = [
-        _drop_score(turn, short[number]) if number in short else turn for number, turn in enumerate(turns)
-    ]
+    turns = [_drop_score(turn, short[n]) if n in short else turn for n, turn in enumerate(turns)]
+    blank = MetricResult(name, None, threshold, Status.ERROR, per_invocation=tuple(turns), judge=judge)
     if reason := _reasons(turns, Status.ERROR):
         error = _judge_error(turns, samples, Status.ERROR)
         error = error or ErrorInfo("UnreadableAnswerError", reason, kind=ErrorKind.JUDGE)
-        return MetricResult(
-            name,
-            None,
-            threshold,
-            Status.ERROR,
-            per_invocation=tuple(turns),
-            reason=reason,
-            error=error,
-            judge=judge,
-        )
+        return replace(blank, reason=reason, error=error)
     failed = _judge_error(turns, samples, Status.NOT_EVALUATED)
     if short:
         if failed is None and any(map(_has_unreadable, turns)):
@@ -320,13 +310,13 @@ def result_over_turns(
         reason = _reasons(turns, Status.NOT_EVALUATED) or nothing_to_score(turns)
         return _unjudged_result(inputs, reason, turns, judge, failed)
     overall = mean(scores) if score is None else score
-    status = verdict(overall, threshold)
+    lower_is_better = inputs.metric.lower_is_better
+    status = verdict(overall, threshold, lower_is_better=lower_is_better)
     reason = _reasons(turns, Status.FAILED)
     if status is Status.FAILED and not reason:
-        reason = f"the mean over turns, {overall!r}, is below {threshold!r}"
-    return MetricResult(
-        name, overall, threshold, status, per_invocation=tuple(turns), reason=reason, judge=judge
-    )
+        side = "above" if lower_is_better else "below"
+        reason = f"the mean over turns, {overall!r}, is {side} {threshold!r}"
+    return replace(blank, score=overall, status=status, reason=reason, lower_is_better=lower_is_better)
 
 
 def _too_few_votes(turn: InvocationScore) -> str:

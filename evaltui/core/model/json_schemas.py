@@ -1,0 +1,106 @@
+"""JSON Schemas of users (draft 2020-12), which values fit or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .json_values import ABSENT, value_at
+from .problems import format_path, likely_typos
+from .regexes import Patience, check_regex
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
+
+Schema = Mapping[str, Any]
+# Keywords with values, and keywords with schemas by names of the user's.
+_OF_VALUES = ("const", "enum", "default", "example", "examples", "dependentRequired", "required")
+_OF_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+# Keywords of OpenAPI and of annotations, which resemble those that decide.
+_OTHER_KEYWORDS = ("example", "examples", "definitions", "description", "title", "deprecated", "nullable")
+
+
+def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema. Raises ValueError for a schema that cannot be decided: an invalid one, a reference to a
+    schema elsewhere or to none, a misspelt keyword, a pattern that is no regular expression."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"is not a JSON Schema: {error.message}") from None
+    keywords = [(name,) for name in (*Draft202012Validator.VALIDATORS, *_OTHER_KEYWORDS)]
+    for part in _parts(schema):
+        if typo := next(likely_typos(part, keywords), None):
+            raise ValueError(f"{format_path(typo[0])}: {typo[1]}")
+        for key in ("$ref", "$dynamicRef"):
+            if isinstance(reference := part.get(key), str) and not _is_inside(schema, reference):
+                raise ValueError(f"has the reference {reference!r}, which is not in the schema")
+        if part is not schema and isinstance(part.get("$id"), str):
+            raise ValueError(f"has the inner schema {part['$id']!r}; write it without $id")
+        patterns = part.get("patternProperties")
+        for pattern in (part.get("pattern"), *(patterns if isinstance(patterns, dict) else ())):
+            if isinstance(pattern, str):
+                check_regex(pattern)
+    return schema
+
+
+def _parts(value: Any) -> Iterator[dict[str, Any]]:
+    """The schemas in a schema, itself first."""
+    if isinstance(value, dict):
+        yield value
+        for name, member in value.items():
+            has_names = name in _OF_NAMES and isinstance(member, dict)
+            for inner in member.values() if has_names else [member] * (name not in _OF_VALUES):
+                yield from _parts(inner)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _parts(item)
+
+
+def _is_inside(schema: Schema, reference: str) -> bool:
+    if not reference.startswith("#"):
+        return False
+    name = reference.removeprefix("#")
+    if name.startswith("/"):
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in name[1:].split("/")]
+        return _target(schema, steps) is not ABSENT
+    anchors = ("$anchor", "$dynamicAnchor")
+    return not name or any(part.get(key) == name for part in _parts(dict(schema)) for key in anchors)
+
+
+def _target(schema: Any, steps: list[str]) -> Any:
+    for step in steps:
+        schema = value_at(
+            schema, (int(step) if isinstance(schema, list) and step.isdigit() else step,), ABSENT
+        )
+    return schema
+
+
+def misfit(schema: Schema, value: Any, patience: Patience) -> str:
+    """Why a value does not fit a schema, with its place; "" where it fits.
+
+    Raises SlowRegexError for a pattern that takes too long, RecursionError for a value without end.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    of_texts = {"pattern": partial(_matches, patience)}
+    validator = extend(Draft202012Validator, of_texts)  # type: ignore[no-untyped-call]
+    error = next(validator(schema).iter_errors(value), None)
+    if error is None:
+        return ""
+    place = format_path(tuple(error.absolute_path))
+    return f"{place}: {error.message}" if place else str(error.message)
+
+
+def _matches(
+    patience: Patience, validator: Validator, pattern: str, value: Any, schema: Schema
+) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and not patience.matches(pattern, value, anywhere=True):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
