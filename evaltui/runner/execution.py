@@ -118,7 +118,7 @@ def missing_for_scheduler() -> str:
     return "a scheduler needs the extra dask: pip install 'evaltui[dask]'"
 
 
-def _gate_of(plan: RunPlan) -> Gate | None:
+def gate_of(plan: RunPlan) -> Gate | None:
     """None where nothing is limited. The spending of earlier runs of cases counts against the budget."""
     settings = plan.settings
     if not (settings.limits or settings.budget):
@@ -164,7 +164,7 @@ class _Run:
         self._on_update = on_update
         self._started = first.settings.started if first else time.monotonic()
         self._last_event = 0
-        self._gate = _gate_of(plan)
+        self._gate = gate_of(plan)
         # Spending before the first call, and in results.
         self._counted = ledger.total if self._gate and (ledger := self._gate.ledger) else Amount()
         # Places in the plan of the cases without a result because the run was stopped.
