@@ -53,7 +53,7 @@ from evaltui.runner.run_recordings import RunRecordings, open_recordings
 from evaltui.runner.scoring import LocalScoring, ScoringHosts
 from evaltui.runner.starting import HostSettings, StartedHost
 from evaltui.runner.verdicts import CaseJudge, Verdicts
-from evaltui.text.figures import counted, plural
+from evaltui.text.figures import counted, plural, short_list
 
 _EMPTY = "the conversation is empty; nothing to run"
 
@@ -402,6 +402,13 @@ class _Run:
 
     def broken(self, error: ErrorInfo) -> None:
         self._on_update(AgentBroken(error))
+
+    def recovered(self, items: Sequence[WorkItem], error: ErrorInfo) -> None:
+        repeats = [f" (repeat {item.repeat + 1})" if item.repeat else "" for item in items]
+        names = short_list(
+            [f"{item.case.eval_id}{repeat}" for item, repeat in zip(items, repeats, strict=True)]
+        )
+        self._note(f"{names}: {error.message}, but not when run again alone")
 
     # Results
 
