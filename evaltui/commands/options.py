@@ -416,7 +416,7 @@ OPTIONS: tuple[Option, ...] = (
         "run score merge compare",
         "CI",
         "Exit 1 only if a case fails that passed in the baseline (with repeats: if the difference is "
-        "significant); exit 3 for cases without a result, or without a verdict in both runs, or if no case is in both",
+        "significant); exit 3 for cases without a result, or a verdict in both runs, and for no case in both",
     ),
     Option(
         "--only-new-failures",

@@ -80,7 +80,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     if others := comparison.not_in_candidate:
         some = short_list([_name(change, comparison) for change in others])
         yield from _indented("  ", f"not in the candidate: {some}", width)
-    if comparison.compares_nothing:
+    if comparison.cases and comparison.compares_nothing:
         yield [("  nothing compared: no case has a result in both runs", "warning")]
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)

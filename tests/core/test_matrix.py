@@ -1,5 +1,4 @@
-from evaltui.core.compare.evidence import Paired
-from evaltui.core.compare.matrix import Matrix, matrix_of
+from evaltui.core.compare.matrix import Matrix, Paired, matrix_of
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary, selected_cases, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status

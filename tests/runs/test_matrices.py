@@ -2,7 +2,7 @@
 
 from stored_matrix import BASE, PRO, write_matrix, write_variant
 
-from evaltui.core.compare.evidence import Paired
+from evaltui.core.compare.matrix import Paired
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
