@@ -12,7 +12,7 @@ from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCa
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, scored_text
 from evaltui.core.model.outcome import MetricResult, Status
-from evaltui.core.scoring import metric_results, status_of
+from evaltui.core.scoring import is_passed_over, metric_results, status_of
 
 NOT_ENGLISH = "not English as far as known: not negated, renamed or with a promise"
 
@@ -154,16 +154,15 @@ class GapSearch:
             return
         self._name_unscored(case, recorded)
         for mutant in recorded.mutants(most):
-            names = recorded.seen_by[mutant.subject]
-            if not names and recorded.left_out_metrics:
-                why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
-                self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
-                continue
             await self._score(case, recorded, mutant)
 
     async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant) -> None:
-        kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
         results = await scores_of(recorded, mutant)
+        if not results and recorded.left_out_metrics:
+            why = f"{mutant.subject}: left to {', '.join(recorded.left_out_metrics)}"
+            self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
+            return
+        kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
         if is_noticed_by(results, recorded):
             kind.changes += 1
             kind.noticed += 1
@@ -219,11 +218,12 @@ def _sums(kinds: Sequence[KindOfChange]) -> dict[str, int]:
 
 
 async def scores_of(recorded: RecordedCase, mutant: Mutant) -> Sequence[MetricResult]:
-    """The results of the metrics that see a change; none where no metric does."""
-    names = recorded.seen_by[mutant.subject]
+    """The results of the metrics that see a change and decide; none where no metric does."""
+    expected, names = recorded.expected, recorded.seen_by[mutant.subject]
     if not names:
         return ()
-    return await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
+    results = await metric_results(expected, mutant.turns, final_state=mutant.final_state, only=names)
+    return [result for result in results if not is_passed_over(result, expected)]
 
 
 def is_noticed_by(results: Sequence[MetricResult], recorded: RecordedCase) -> bool:
