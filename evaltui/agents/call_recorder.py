@@ -290,6 +290,7 @@ class CallRecorder:
                 state=self._plain(outcome.state),
                 removed=outcome.removed,
                 actions=self._plain(outcome.actions),
+                models=outcome.models,
             )
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"the result of {tool}", unfit)
@@ -371,6 +372,7 @@ class ToolOutcome:
     state: Json = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     actions: Json = field(default_factory=dict)
+    models: int = 0
 
 
 @dataclass(frozen=True)

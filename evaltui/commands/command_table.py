@@ -273,10 +273,11 @@ COMMANDS: Mapping[str, Command] = {
     "gaps": Command(
         "Show changes that your eval sets would not notice",
         "Change the recorded conversations of passing cases (a call missing, another number, a negation, an "
-        "invented promise) and score them again, without the agent and without model calls: changes that "
-        "their cases do not notice, and the tools, arguments and state keys that no case covers.",
+        "invented promise) and score them again, without the agent, and without model calls but those of "
+        "--judges: changes that their cases do not notice, and the tools, arguments and state keys that no "
+        "case covers.",
         "0 shown, 1 rate of noticed changes below --fail-under, 2 usage error or no run, 3 nothing to "
-        "change.",
+        "change, or --fail-under not decided.",
         (
             _agent_dir("Agent of the runs (default: the current folder)", Path()),
             _argument(
@@ -288,6 +289,7 @@ COMMANDS: Mapping[str, Command] = {
         ),
         ("gaps my_agent", "gaps my_agent orders --report json=gaps.json --fail-under 0.8"),
         _RUN,
+        defaults={"agent": None, "python": None},
         function="gaps:gaps",
     ),
     "lint": Command(

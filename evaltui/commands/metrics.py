@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,14 +133,15 @@ def _where_to_ask(info: MetricInfo) -> str:
 _WIDTH = 80
 
 
-def announce(checks: Sequence[MetricCheck], required: Sequence[str]) -> None:
+def announce(checks: Sequence[MetricCheck], required: Sequence[str], of_shards: Collection[str] = ()) -> None:
     """Writes to stderr the metrics that do not run as configured; all of them where some are required.
 
-    Raises UsageError where a required metric cannot run, or is in no config.
+    `of_shards` are the metrics of all shards. Raises UsageError where a required metric cannot run, or is in
+    no config.
     """
     if required or not all(check.is_fine for check in checks):
         write_lines(check_lines(checks, _WIDTH, every=bool(required)), to_stderr=True)
-    configured = {check.metric for check in checks}
+    configured = {*of_shards, *(check.metric for check in checks)}
     for name in required:
         if name not in configured:
             raise UsageError(f"--require: no config has {name}{did_you_mean(name, configured)}")

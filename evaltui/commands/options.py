@@ -210,7 +210,7 @@ OPTIONS: tuple[Option, ...] = (
     _setting("record", "Recording", f"{WORKBENCH} run"),
     Option(
         "--record",
-        "score",
+        "score gaps",
         "Recording",
         "Model calls of judges: auto replays known calls and records new ones; replay never calls a model; "
         f"record calls and stores again; off stores nothing (default: {DEFAULT_MODE})",
@@ -218,10 +218,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _setting("tools", "Recording", f"{WORKBENCH} run"),
     # Limits and cost
-    _setting("budget", "Limits and cost", f"{WORKBENCH} run score"),
+    _setting("budget", "Limits and cost", f"{WORKBENCH} run score gaps"),
     Option(
         "--limit",
-        f"{WORKBENCH} run score",
+        f"{WORKBENCH} run score gaps",
         "Limits and cost",
         "Rate limit per model: requests and tokens per minute, calls at once; * matches any letters; "
         "repeatable (default: the table limits of [tool.evaltui], else no limit)",
@@ -231,7 +231,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--allow-unmetered",
-        f"{WORKBENCH} run score",
+        f"{WORKBENCH} run score gaps",
         "Limits and cost",
         "With --budget: run even if some model calls cannot be counted; models without a price count as free",
     ),
@@ -240,6 +240,13 @@ OPTIONS: tuple[Option, ...] = (
         "run",
         "Limits and cost",
         "Show what the run would take by the last run of each case (console or json), and run nothing",
+    ),
+    Option(
+        "--judges",
+        "gaps",
+        "Limits and cost",
+        "Ask the judges of the criteria about changes that no other metric noticed; without it, their number "
+        "and the price are shown",
     ),
     # Variants
     Option(

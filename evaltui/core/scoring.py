@@ -88,8 +88,7 @@ class Expected:
     def is_judged(self) -> bool:
         """Whether a judge affects the verdict."""
         return any(
-            _judged_metric(metric) is not None and metric.metric_name not in self.withheld
-            for metric in self.metrics
+            decides_by_judge(metric) and metric.metric_name not in self.withheld for metric in self.metrics
         )
 
     @cached_property
@@ -340,6 +339,11 @@ def _is_of_conversation(metric: EvalMetric) -> bool:
     info = METRICS.get(metric.metric_name)
     is_built_in = info is not None and metric.custom_function_path is None
     return info is not None and is_built_in and (info.judged is not None or info.lower_is_better)
+
+
+def decides_by_judge(metric: EvalMetric) -> bool:
+    """Whether a metric asks a judge."""
+    return _judged_metric(metric) is not None
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:

@@ -53,7 +53,7 @@ from evaltui.runner.run_recordings import RunRecordings, open_recordings
 from evaltui.runner.scoring import LocalScoring, ScoringHosts
 from evaltui.runner.starting import HostSettings, StartedHost
 from evaltui.runner.verdicts import CaseJudge, Verdicts
-from evaltui.text.figures import counted, plural
+from evaltui.text.figures import counted, plural, short_list
 
 _EMPTY = "the conversation is empty; nothing to run"
 
@@ -118,7 +118,7 @@ def missing_for_scheduler() -> str:
     return "a scheduler needs the extra dask: pip install 'evaltui[dask]'"
 
 
-def _gate_of(plan: RunPlan) -> Gate | None:
+def gate_of(plan: RunPlan) -> Gate | None:
     """None where nothing is limited. The spending of earlier runs of cases counts against the budget."""
     settings = plan.settings
     if not (settings.limits or settings.budget):
@@ -164,7 +164,7 @@ class _Run:
         self._on_update = on_update
         self._started = first.settings.started if first else time.monotonic()
         self._last_event = 0
-        self._gate = _gate_of(plan)
+        self._gate = gate_of(plan)
         # Spending before the first call, and in results.
         self._counted = ledger.total if self._gate and (ledger := self._gate.ledger) else Amount()
         # Places in the plan of the cases without a result because the run was stopped.
@@ -402,6 +402,13 @@ class _Run:
 
     def broken(self, error: ErrorInfo) -> None:
         self._on_update(AgentBroken(error))
+
+    def recovered(self, items: Sequence[WorkItem], error: ErrorInfo) -> None:
+        repeats = [f" (repeat {item.repeat + 1})" if item.repeat else "" for item in items]
+        names = short_list(
+            [f"{item.case.eval_id}{repeat}" for item, repeat in zip(items, repeats, strict=True)]
+        )
+        self._note(f"{names}: {error.message}, but not when run again alone")
 
     # Results
 

@@ -26,7 +26,7 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.configs import ConfigInUse
 from evaltui.project.run_settings import OFF, RunSettings
 from evaltui.runner.gate import SharedByGates
-from evaltui.runner.recording_files import recordings_path
+from evaltui.runner.recording_files import SCORED, recordings_path
 from evaltui.text.figures import counted, show_number
 
 
@@ -169,8 +169,8 @@ class RunPlan:
         if eval_set.path is None:
             return None
         variant = self.agent.variant.recordings if self.agent.variant else ""
-        is_scored = self.held is not None
-        return recordings_path(eval_set.path, eval_set.eval_set_id, scored=is_scored, variant=variant)
+        folder = variant if self.held is None else SCORED
+        return recordings_path(eval_set.path, eval_set.eval_set_id, folder)
 
     def pass_if_of(self, eval_set: SetPlan) -> PassIf:
         """The policy of a set's cases whose runs differ."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Generic, Protocol, TypeVar
@@ -66,6 +66,11 @@ class Listener(Protocol[ItemOfListener]):
     def loaded(self, info: Json) -> None: ...
 
     def broken(self, error: ErrorInfo) -> None: ...
+
+    def recovered(self, items: Sequence[ItemOfListener], error: ErrorInfo) -> None:
+        """Handles that a host was lost with this error while the items ran, and none of them, run again one
+        by one, lost another."""
+        ...
 
     async def done(self, item: ItemOfListener, ran: ExecutionResult) -> None: ...
 
@@ -190,6 +195,8 @@ class _Place(Generic[Item]):
     in_flight: list[Item] = field(default_factory=list)
     suspects: list[Item] = field(default_factory=list)
     """The items that may have ended the host."""
+    lost: ErrorInfo | None = None
+    """The error with which the host was lost; None where it was not."""
     served: int = 0
     """Number of items that came to an end on it."""
 
@@ -254,19 +261,26 @@ class HostPool(Generic[Item]):
     async def _work(self, work: WorkQueue[Item], slots: int) -> None:
         """Keep one host busy, and replace it when it dies, until there is nothing left to hand out."""
         while await work.waits():
-            suspects = await self._on_host(work, slots)
-            while suspects:
+            place = await self._on_host(work, slots)
+            if place is None or place.lost is None or not place.suspects:
+                continue
+            is_lost_again = False
+            for item in place.suspects:
                 # Any of them may have brought the host down: each is run again, alone.
                 alone = WorkQueue[Item]()
-                alone.add([suspects.pop(0)])
+                alone.add([item])
                 alone.close()
-                suspects += await self._on_host(alone, 1)
+                again = await self._on_host(alone, 1)
+                is_lost_again |= again is None or again.lost is not None or not again.served
+            if not is_lost_again:
+                self._listener.recovered(place.suspects, place.lost)
 
-    async def _on_host(self, work: WorkQueue[Item], slots: int) -> list[Item]:
-        """Run items on a host of their own for as long as it lives; returns those that may have ended it."""
+    async def _on_host(self, work: WorkQueue[Item], slots: int) -> _Place[Item] | None:
+        """Run items on a host of their own for as long as it lives; None without one, as the agent is
+        broken."""
         if self._broken is not None:
             await self._fail_all(work, self._broken)
-            return []
+            return None
         started, self._first = self._first or start_host(self._settings), None
         place = _Place[Item](started.host, slots)
         started.host.listen(
@@ -292,7 +306,7 @@ class HostPool(Generic[Item]):
             self._opened |= started.host.opened
             await finished(started.end())
             self._hosts.discard(started.host)
-        return place.suspects
+        return place
 
     async def _fail_all(self, work: WorkQueue[Item], error: ErrorInfo) -> None:
         while len(work) and (item := await work.next()) is not None:
@@ -306,6 +320,7 @@ class HostPool(Generic[Item]):
                 continue
             ran, is_lost = await self._execute(place, item)
             if is_lost:
+                place.lost = ran.error
                 # Others of this host wait for an item, which it will not run.
                 work.wake()
             else:

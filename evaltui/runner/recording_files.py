@@ -37,7 +37,10 @@ from evaltui.project.eval_sets import set_kind, set_name
 from evaltui.project.folders import RECORDING_SUFFIX, RECORDINGS, has_set_name, is_json
 from evaltui.text.figures import counted
 
-_SCORED = "score"
+SCORED = "score"
+"""The folder of the judges of recorded traces: no run of an agent shares it."""
+OF_GAPS = "gaps"
+"""The folder of the judges of changed conversations."""
 
 # The id of a case, and the number of its run from 0.
 Key = tuple[str, int]
@@ -48,18 +51,17 @@ _MAX_LINES_NAMED = 3
 _CONFLICT_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
 
 
-def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False, variant: str = "") -> Path:
+def recordings_path(set_path: Path, eval_set_id: str, folder: str = "") -> Path:
     """The file of a set's recordings; characters that a file name cannot have are written as `%2F`.
 
-    With `scored`, where the judges of recorded traces have theirs: no run of an agent shares it. `variant` is
-    the folder of a variant, see `ReadyVariant.recordings`.
+    `folder` is SCORED, OF_GAPS or that of a variant, see `ReadyVariant.recordings`.
 
     Where another set of its folder has the same id, each has a file of its own, which names the set's file.
     """
     shared = any(_label(file) == eval_set_id for file in _neighbours(set_path))
     label = f"{eval_set_id} ({set_path.name})" if shared else eval_set_id
     name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", label)
-    return set_path.parent / RECORDINGS / (_SCORED if scored else variant) / f"{name}{RECORDING_SUFFIX}"
+    return set_path.parent / RECORDINGS / folder / f"{name}{RECORDING_SUFFIX}"
 
 
 def recordings_of(set_path: Path) -> list[Path]:

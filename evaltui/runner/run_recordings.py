@@ -147,12 +147,16 @@ class SetRecordings:
         set_path: Path,
         modes: Modes,
         note: Callable[[str], None],
+        others: Sequence[Path] = (),
     ) -> None:
+        """`others` are files whose answers of judges are used where `path` lacks one."""
         self._path = path
         self._file = path.relative_to(set_path.parent).as_posix()
         self.modes = modes
         self._note = note
         self._recorded = Recordings(self._path)
+        self._others = others
+        self._of_others: list[Recordings] = []
         self._runs: dict[Key, _CaseRun] = {}
         self._changes: dict[Key, Sequence[Entry]] = {}
         self._shared: dict[str, Shared] = {}
@@ -162,6 +166,7 @@ class SetRecordings:
     async def open(self) -> None:
         """Reads the file. Raises EvalSetError for lines that are none, and where it cannot be read."""
         self._recorded = await asyncio.to_thread(read_recordings, self._path)
+        self._of_others = [await asyncio.to_thread(read_recordings, path) for path in self._others]
 
     def note_others(self, eval_ids: Iterable[str]) -> None:
         """Note the cases with recordings that are not in the set: these stay, and take up room."""
@@ -186,6 +191,8 @@ class SetRecordings:
         judges: list[Entry] = []
         for entry in self._recorded.entries(eval_id, repeat):
             (judges if _judge(entry) else agents).append(entry)
+        for other in self._of_others:
+            judges += filter(_judge, other.entries(eval_id, repeat))
         self._runs[eval_id, repeat] = case_run = _CaseRun(
             _Part(agents), _Part(judges), self._recorded.fingerprint(eval_id, repeat)
         )
@@ -293,6 +300,10 @@ class SetRecordings:
                     f"{self._path} has answers of {model} by {short_list(days)}, new ones are by {version}. "
                     "--record record replaces all"
                 )
+
+    def forget(self) -> None:
+        """Leave the file as it is, whatever runs that are under way have used."""
+        self._runs.clear()
 
     def abandon(self) -> None:
         """End the recordings of runs that are still under way."""

@@ -306,8 +306,8 @@ class Verdicts:
         """The result of a run of a case, with the spending of the case and its judges."""
         text = case_text(expected.case)
         prices = self._plan.prices_of(item.set)
-        calls, is_unseen = calls_in(ran.events)
-        spent = await spent_by(calls, prices, is_unseen=is_unseen)
+        calls, counts = calls_in(ran.events)
+        spent = await spent_by(calls, prices, counts)
         verdict = await self._scored(expected, text, ran, judge, spent)
         if judge is not None:
             spent += await spent_by(judge.calls, prices)

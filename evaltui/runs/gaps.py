@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
@@ -15,13 +16,14 @@ from evaltui.core.gaps.gaps import Gap, GapReport, GapSearch
 from evaltui.core.gaps.mutants import Mutant, RecordedCase, is_decided_again
 from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
+from evaltui.core.model.json_values import ABSENT, equal
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.core.recordings.given import agent_input_fingerprint
-from evaltui.core.scoring import Expected
+from evaltui.core.scoring import Expected, reads_app_details
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Selection
 from evaltui.runner.plan import SetPlan
@@ -31,11 +33,13 @@ from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.sets import FileSets, SetSource
 from evaltui.runs.store import RunStore
 
+NOT_DECLARED = "tools not declared: coverage has those that were called or expected"
+_ADK_FRAMEWORKS = ("adk", "adk_api")
 MAX_RUNS = 20
 """Runs that are searched for results."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CasesInRun:
     """Cases of an eval set of now beside the run that has their results."""
 
@@ -49,10 +53,23 @@ class CasesInRun:
         return f"run {self.file.number or self.file.id}"
 
     @cached_property
+    def tools(self) -> Sequence[DeclaredTool]:
+        """The tools that the agent declares."""
+        return declared_tools(self.file.agent)
+
+    @cached_property
     def agents(self) -> list[str]:
-        """The agent by its name, and those below it."""
+        """The agent by its name, and those below it; where transfers are no calls, without those that are
+        tools."""
         agent = self.file.agent
-        return [str(name) for name in (agent.get("name"), *(agent.get("sub_agents") or ())) if name]
+        tools = set() if self.calls_transfers else {tool.name for tool in self.tools}
+        names = (agent.get("name"), *(agent.get("sub_agents") or ()))
+        return [str(name) for name in names if name and name not in tools]
+
+    @property
+    def calls_transfers(self) -> bool:
+        """Whether a transfer to another agent is a call, as in google-adk."""
+        return self.file.agent.get("framework") in _ADK_FRAMEWORKS
 
 
 @dataclass(frozen=True)
@@ -130,12 +147,17 @@ class GapsOfRuns:
         """Reads what the agent of the runs declares. Raises what `RunFile` raises."""
         self.cases = cases
         self._secrets = secrets_of(agent_dir)
-        declared = {tool.name: tool for item in cases.in_runs for tool in declared_tools(item.file.agent)}
+        # Of some case of each item.
+        self._expected: dict[CasesInRun, Expected] = {}
+        declared = {tool.name: tool for item in cases.in_runs for tool in item.tools}
         self._agents = tuple(dict.fromkeys(agent for item in cases.in_runs for agent in item.agents))
         called = dict.fromkeys(name for item in cases.in_runs for name in _expected_tools(item.plan))
         self.coverage = Coverage({name: DeclaredTool(name) for name in called} | declared)
-        self.coverage.declare(declared.values(), self._agents)
-        self._search = GapSearch(self.coverage)
+        transfers = dict.fromkeys(
+            agent for item in cases.in_runs if item.calls_transfers for agent in item.agents[1:]
+        )
+        self.coverage.declare(declared.values(), self._agents, transfers)
+        self.search = GapSearch(self.coverage)
 
     async def find(self, after_case: Callable[[], object] = lambda: None) -> GapReport:
         """Searches all cases; `after_case` is called after each. Raises what `RunFile` raises."""
@@ -143,13 +165,16 @@ class GapsOfRuns:
             for case in item.plan.cases:
                 await self._add(item, case)
                 after_case()
+            if not item.tools and any(cell.kind == "tool" for cell in self.coverage.reached):
+                set_id = CaseId(item.plan.case_path, "")
+                self.search.skip(set_id, item.plan.eval_set_id, NOT_DECLARED)
         for case_id, eval_set_id in self.cases.without_run:
-            self._search.skip(case_id, eval_set_id, "no result")
+            self.search.skip(case_id, eval_set_id, "no result")
         return self.report()
 
     def report(self) -> GapReport:
         """The report on the cases that were searched so far."""
-        return self._search.report()
+        return self.search.report()
 
     def changed(self, gap: Gap, plan: SetPlan | None = None) -> tuple[RecordedCase, Mutant] | None:
         """The recorded conversation of a gap, and the change of it, made again; None where its run lacks them
@@ -198,30 +223,44 @@ class GapsOfRuns:
                 return CasesInRun(item.file, now) if len(now.cases) else None
         return None
 
+    def unjudged(self) -> Iterator[tuple[CasesInRun, CaseId, RecordedCase]]:
+        """The recorded conversations with changes that a judge may notice. Raises what `RunFile` raises."""
+        for item in self.cases.in_runs:
+            if not any(case_id in self.search.unjudged for case_id in item.plan.case_ids):
+                continue
+            for case in item.plan.cases:
+                case_id = CaseId(item.plan.case_path, case.eval_id)
+                if case_id in self.search.unjudged:
+                    recorded = self._recorded(item, case, *self._results(item, case))
+                    if not isinstance(recorded, str):
+                        yield item, case_id, recorded
+
     async def _add(self, item: CasesInRun, case: EvalCase) -> None:
         case_id = CaseId(item.plan.case_path, case.eval_id)
         expected, row, repeats = self._results(item, case)
         self.coverage.add_expected(case, expected)
         for repeat in repeats:
-            self.coverage.add_actual(case_id, repeat.actual, repeat.final_state)
+            self.coverage.add_actual(case_id, repeat.actual, _changed_state(case, repeat.final_state))
         recorded = self._recorded(item, case, expected, row, repeats)
         if isinstance(recorded, str):
-            self._search.skip(case_id, item.plan.eval_set_id, recorded)
+            self.search.skip(case_id, item.plan.eval_set_id, recorded)
         else:
-            await self._search.add(case_id, recorded)
+            await self.search.add(case_id, recorded)
 
     def _results(
         self, item: CasesInRun, case: EvalCase
     ) -> tuple[Expected, CaseInRun, Sequence[RepeatResult]]:
         """The expectation of a case, with secrets masked as in the run's file, and its results there."""
         plan, secrets = item.plan, self._secrets
-        expected = Expected(
-            plan.eval_set_id,
-            secrets.masked(case),
-            secrets.masked(plan.config),
-            item.file.header.settings.adk_verdicts,
-            config_name=plan.config_name,
-        )
+        if item not in self._expected:
+            self._expected[item] = Expected(
+                plan.eval_set_id,
+                case,
+                secrets.masked(plan.config),
+                item.file.header.settings.adk_verdicts,
+                config_name=plan.config_name,
+            )
+        expected = self._expected[item].of_case(secrets.masked(case))
         row = item.file.case(CaseId(plan.case_path, case.eval_id))
         assert row is not None
         return expected, row, item.file.results(row.number, secrets=secrets)
@@ -242,7 +281,18 @@ class GapsOfRuns:
         if _has_other_input(item, case, repeat):
             return f"changed since {item.run}: run it again"
         turns = expected.scored_turns(_turns(item, row, place, repeat, expected))
-        return RecordedCase(expected, turns, repeat.final_state, self.coverage.tools, self._agents)
+        return RecordedCase(expected, turns, repeat.final_state, self.coverage.tools, self._agents, place)
+
+
+def _changed_state(case: EvalCase, final_state: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The keys of a final state that are expected, or have another value than at the start."""
+    initial = case.session_input.state if case.session_input else {}
+    expected = case.final_session_state or {}
+    return {
+        key: value
+        for key, value in (final_state or {}).items()
+        if key in expected or not equal(initial.get(key, ABSENT), value)
+    }
 
 
 def _expected_tools(plan: SetPlan) -> Iterator[str]:
@@ -288,7 +338,8 @@ def _has_other_input(item: CasesInRun, case: EvalCase, result: RepeatResult) -> 
 def _turns(
     item: CasesInRun, row: CaseInRun, place: int, result: RepeatResult, expected: Expected
 ) -> Sequence[Invocation]:
-    # Only events tell what a trace lacks, and outputs.
-    if item.file.header.of_traces or expected.score_outputs:
-        return invocations_from_events(item.file.events(row.number).get(place, ()))
+    # Only events tell what a trace lacks, outputs, and what judges read of agents.
+    if item.file.header.of_traces or expected.score_outputs or expected.is_judged:
+        events = item.file.events(row.number).get(place, ())
+        return invocations_from_events(events, app_details=reads_app_details(expected))
     return result.actual

@@ -75,7 +75,7 @@ def find_run(store: RunStore, ref: str) -> Path:
     if not matches:
         raise SelectionError(
             f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *paths]) or '.'} "
-            f"`evaltui runs {agent_dir}` lists the runs; `last` is the newest"
+            f"`evaltui runs {store.as_arguments}` lists the runs; `last` is the newest"
         )
     return paths[matches[0]]
 

@@ -30,7 +30,7 @@ from evaltui.project.agent_files import (
 from evaltui.project.folders import agent_folder
 from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import SetPlan
-from evaltui.runner.recording_files import Recordings, read_recordings, recordings_path
+from evaltui.runner.recording_files import SCORED, Recordings, read_recordings, recordings_path
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import RunFile, is_being_written
@@ -180,8 +180,8 @@ def _replay_recordings(agent: AgentAddress, header: RunHeader, plan: SetPlan) ->
     if header.settings.record != "replay" or plan.path is None:
         return None
     variant = agent.variant.recordings if agent.variant else ""
-    path = recordings_path(plan.path, plan.eval_set_id, scored=header.of_traces, variant=variant)
-    return read_recordings(path)
+    folder = SCORED if header.of_traces else variant
+    return read_recordings(recordings_path(plan.path, plan.eval_set_id, folder))
 
 
 def _has_other_recording(eval_id: str, done: Mapping[int, FinishedRepeat], recordings: Recordings) -> bool:

@@ -130,6 +130,8 @@ class SelectedRun:
     """The header without the fields of the plan."""
     notes: tuple[str, ...] = ()
     """Sentences about ignored parts of the request."""
+    metrics: frozenset[str] = frozenset()
+    """The metrics of the cases of all shards; empty for a run that is no shard."""
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
@@ -169,6 +171,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         plans = _keep_paired(of_traces, plans, notes)
         if not plans:
             raise SelectionError("\n".join(("no conversation in the traces is of a selected case", *notes)))
+    all_plans = plans
     shards = request.resumes.header.shards if request.resumes else None
     if request.shard is not None:
         plans, shards = _shard_part(request, request.shard, plans)
@@ -184,7 +187,9 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     unpaired = of_traces.unpaired if of_traces else 0
     header = _header(request, plan, sets, shards, unpaired)
-    return SelectedRun(request, checked(plan), header, tuple(notes))
+    of_all = checked(replace(plan, sets=tuple(all_plans))).checks if request.shard else ()
+    metrics = frozenset(check.metric for check in of_all)
+    return SelectedRun(request, checked(plan), header, tuple(notes), metrics)
 
 
 def _open_set(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetPlan | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,6 +78,16 @@ class RunStore:
         place = f" in {seen_from_here(self.folder)}" if self.results_dir is not None else ""
         agent = self.url or self.module
         return f"{agent} ({self.agent_dir}){place}" if agent else f"{self.agent_dir}{place}"
+
+    @property
+    def as_arguments(self) -> str:
+        """The arguments of a command that name the agent and the folder of its runs."""
+        words = [self.url or str(self.agent_dir)] if not self.module else ["-m", self.module]
+        if self.url and self.agent_dir != Path():
+            words += ["--home", str(self.agent_dir)]
+        if self.results_dir is not None:
+            words += ["--results-dir", seen_from_here(self.results_dir)]
+        return shlex.join(words)
 
     @cached_property
     def folder_of_user(self) -> Path:

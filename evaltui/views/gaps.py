@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from evaltui.core.gaps.cells import CELL_KINDS, CellKind
-from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange
+from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange, ToJudge
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
     short_list,
+    show_money,
     show_number,
     show_score,
     show_threshold,
@@ -34,11 +36,23 @@ class GapRow(NamedTuple):
     after: str
 
 
-def gap_row(gap: Gap) -> GapRow:
+def gap_row(gap: Gap, *, with_set: bool = True) -> GapRow:
+    """The row of a change; without its set where all are of one."""
     turn = "final state" if gap.turn is None else f"turn {gap.turn}"
-    place = visible(f"{gap.eval_set_id}:{gap.eval_id} {turn}")
+    of_set = f"{gap.eval_set_id}:" if with_set else ""
+    place = visible(f"{of_set}{gap.eval_id} {turn}")
     before, after = (text.replace("\n", " ") for text in (gap.before, gap.after))
+    if gap.subject != "answers":
+        return GapRow(place, (), before, _without_common_start(before, after))
     return GapRow(place, list(_near_changes(common_words(before, after))), before, after)
+
+
+def _without_common_start(before: str, after: str) -> str:
+    """A change of a call without its beginning: `"Oslo other"` of `find city "Oslo other"`."""
+    if after.startswith(f"{before} "):
+        return after[len(before) + 1 :]
+    tool, argument, *_ = (*before.split(" "), "", "")
+    return after.removeprefix(f"{tool} {argument} ")
 
 
 def _near_changes(words: Sequence[tuple[WordOp, str]]) -> Iterator[tuple[WordOp, str]]:
@@ -104,7 +118,13 @@ def _above_zero(counts: Iterable[int | None]) -> int | None:
 def uncovered(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
     """Cells that no case reaches, and those that no case expects, each with a title. Errors of tools are not
     named: most tools have none."""
-    unreached = [cell for cell in report.coverage if not cell.reached and cell.kind != "tool error"]
+    cells = [cell for cell in report.coverage if not cell.reached and cell.kind != "tool error"]
+    # The arguments of a tool that is not called are not either.
+    tools = tuple(f"{cell.name}." for cell in cells if cell.kind == "tool")
+    unreached = sorted(
+        (cell for cell in cells if cell.kind not in ("argument", "value") or not cell.name.startswith(tools)),
+        key=lambda cell: cell.kind != "tool",
+    )
     if unreached:
         yield "never reached", [cell_name(cell.kind, cell.name) for cell in unreached]
     unexpected = [cell for cell in report.coverage if cell.reached and cell.expected == 0]
@@ -129,5 +149,44 @@ def not_counted(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def headline(report: GapReport) -> str:
-    """`58 of 70 changes noticed`"""
-    return f"{show_number(report.noticed)} of {counted(report.changes, 'change')} noticed"
+    """`58 of 70 changes noticed, 3 not judged`"""
+    not_judged = f", {show_number(report.not_judged)} not judged" if report.not_judged else ""
+    return f"{show_number(report.noticed)} of {counted(report.changes, 'change')} noticed{not_judged}"
+
+
+def in_words(to_judge: ToJudge) -> str:
+    """`14 changes: at most 70 model calls of gemini-2.5-flash, about $0.012`"""
+    models = f" of {visible(short_list(to_judge.models))}" if to_judge.models else ""
+    cost = "price unknown" if to_judge.usd is None else f"about {show_money(to_judge.usd)}"
+    calls = counted(to_judge.calls, "model call")
+    price = (
+        f"at most {calls}{models}, {cost}" if to_judge.calls else "no model call, all answers are recorded"
+    )
+    return f"{counted(to_judge.changes, 'change')}: {price}"
+
+
+def judges_in_words(report: GapReport) -> str:
+    """`12 model calls of judges, 3 replayed, $0.0031`; `no model call` where none was made."""
+    spent = report.spent
+    if spent is None or not spent.calls + spent.replayed:
+        return "no model call"
+    replayed = f", {show_number(spent.replayed)} replayed" if spent.replayed else ""
+    cost = f", {spent.cost.short}" if spent.calls else ""
+    return f"{counted(spent.calls, 'model call')} of judges{replayed}{cost}"
+
+
+def noticed_by(report: GapReport) -> Iterator[str]:
+    """`response_match_score 13`, for each metric, the one that noticed most changes first."""
+    sums: Counter[str] = Counter()
+    for kind in report.kinds:
+        sums.update(kind.noticed_by)
+    yield from (f"{visible(name)} {show_number(number)}" for name, number in sums.most_common())
+
+
+def not_judged(report: GapReport) -> Iterator[tuple[str, Sequence[str]]]:
+    """Reasons why judges gave no verdict, each with the changes."""
+    changes: dict[str, list[str]] = {}
+    for kind in report.kinds:
+        for change in kind.not_judged:
+            changes.setdefault(change.reason, []).append(f"{gap_row(change).place} ({kind.kind})")
+    yield from changes.items()

@@ -21,6 +21,7 @@ from agents import (
     function_echo,
     native_echo,
     write_calls_set,
+    write_long_set,
     write_promptfoo,
     write_set,
 )
@@ -302,6 +303,18 @@ def rescore(_: Path) -> list[Row]:
     ]
 
 
+def gaps(folder: Path) -> list[Row]:
+    agent = function_echo(folder)
+    write_long_set(agent, 10_000)
+    seconds_of([*EVALTUI, "run", str(agent)])
+    seconds, megabytes = used_by([*EVALTUI, "gaps", str(agent)])
+    what = "10,000 cases of two turns and 60 words, ten changes each, scored again"
+    return [
+        Row(f"{what}: processor time", seconds, most=60.0),
+        Row(f"{what}: memory at the peak", megabytes, most=500.0, unit="MB"),
+    ]
+
+
 def accept(_: Path) -> Row:
     spent = seconds_of([sys.executable, _beside("accept.py")], own_clock=True)
     return Row("5,000 cases that differ, accepted at once", spent, most=5.0)
@@ -365,6 +378,7 @@ BENCHMARKS = {
     "large-edits": large_edits,
     "hundred-thousand": hundred_thousand_cases,
     "rescore": rescore,
+    "gaps": gaps,
     "accept": accept,
     "html-report": html_report,
     "pytest": cases_in_pytest,

@@ -148,6 +148,24 @@ def _content(role: str, number: int, padding: int) -> dict[str, object]:
     return {"role": role, "parts": [{"text": text}]}
 
 
+def write_long_set(agent: Path, cases: int) -> Path:
+    """A set of cases of two turns of 60 English words with a number, which the agent passes."""
+    more = "and we packed it with care so that nothing breaks on the long way to your house " * 3
+    texts = [f"Your order {number} is late {more}"[:-1] + " as of now." for number in range(2 * cases)]
+    contents = [[{"role": role, "parts": [{"text": text}]} for role in ("user", "model")] for text in texts]
+    turns = [
+        {"user_content": user, "final_response": model, "intermediate_data": {"tool_uses": []}}
+        for user, model in contents
+    ]
+    path = agent / "orders.evalset.json"
+    eval_cases = [
+        {"eval_id": f"case_{number:05d}", "conversation": turns[2 * number : 2 * number + 2]}
+        for number in range(cases)
+    ]
+    path.write_text(json.dumps({"eval_set_id": "orders", "eval_cases": eval_cases}))
+    return path
+
+
 def write_promptfoo(folder: Path) -> Path:
     """The same case for promptfoo, whose provider `echo` answers with the prompt."""
     case = {"vars": {"said": "hello"}, "assert": [{"type": "equals", "value": "hello"}]}

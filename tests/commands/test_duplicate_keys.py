@@ -120,7 +120,7 @@ def test_a_set_with_one_is_refused(agent, name, capsys, pytester):
     text, path, line = SETS[name]
     file = write(agent / "orders.test.json", text)
     refused(agent, file, path, line, capsys)
-    result = pytester.runpytest_subprocess("--evaltui", agent)
+    result = pytester.runpytest_inprocess("--evaltui", agent)
     assert "passed" not in result.parseoutcomes()
     assert "given " in result.stdout.str()
 

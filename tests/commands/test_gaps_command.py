@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from command_line import call
 from eval_data import make_case, make_turn, new_rule, write_eval_set, write_test_config
 from rouge_score.rouge_scorer import RougeScorer
 
+from evaltui.runs.run_file import RunFile
+
 SAMPLES = Path(__file__).parents[2] / "sample_agents"
 ROUGE = RougeScorer(["rouge1"], use_stemmer=True)
 OTHER_TYPES = {int: str, float: str, str: lambda text: [text]}
-UNITS = {"°C": "°F", "euros": "dollars"}
+UNITS = {"°C": "°F", "degrees": "°F", "euros": "dollars"}
 WORDS = ("is", "are", "was", "were", "will", "has", "have", "had")
 PROMISE = " I have also refunded you 100 dollars."
 
@@ -85,45 +89,90 @@ def answer_changes(text, responses):
     yield "an invented promise", text + PROMISE
 
 
-def changes_of_sample(agent, report):
-    """How many changes there are of each kind, and how many of them EXACT calls and ROUGE-1 notice."""
-    configs = json.loads((agent / "test_config.json").read_text()).get("evaltui", {}).get("turns", [])
+def texts_without(text, responses):
+    """The texts without the sentences that say a value of a tool's response."""
+    sentences = re.findall(r"\S.*?[.!?](?= |$)", text)
+    texts = set()
+    for response in responses:
+        values = re.findall(r'"?([^"\[\]{},]+)"?(?=[\]},])', json.dumps(response["response"]))
+        said = re.compile(
+            "|".join(rf"(?<!\w){re.escape(value.strip())}(?!\w)" for value in values), re.IGNORECASE
+        )
+        rest = [item for item in sentences if not values or not said.search(item)]
+        texts |= {" ".join(rest)} - {"", text}
+    return texts
+
+
+def state_changes(expected, actual):
+    """The key, and the value after each change of an expected key; None for a dropped one."""
+    for key, value in actual.items():
+        if key in expected:
+            yield key, other_value(value)
+            yield key, None
+
+
+def other_value(value):
+    if isinstance(value, dict):
+        first, *_ = value
+        return {**value, first: other_value(value[first])}
+    return value + 1 if isinstance(value, int) else f"{value} other"
+
+
+def agent_changes(turn, agents):
+    """The agent that answered, another one, and whether a call of the turn transfers to the first."""
+    events = (turn.get("intermediate_data") or {}).get("invocation_events", [])
+    authors = [event["author"] for event in events if event["author"] != "user"]
+    others = [agent for agent in agents if agent != authors[-1]] if authors else []
+    if others:
+        transfers = ("transfer_to_agent", {"agent_name": authors[-1]}) in calls_of(turn)
+        yield authors[-1], others[0], transfers
+
+
+class Change(NamedTuple):
+    kind: str
+    eval_set_id: str
+    eval_id: str
+    turn: int | None
+    before: str
+    after: str
+    is_noticed: bool
+
+
+def changes_of_sample(agent, run, recorded):
+    """Every change of a sample, and whether EXACT calls, ROUGE-1 and the final state notice it."""
+    marks = json.loads((agent / "test_config.json").read_text()).get("evaltui", {}).get("turns", [])
+    skipped = {(mark["set"], mark["case"], mark["turn"]) for mark in marks if mark["mode"] == "skip"}
     sets = [json.loads(path.read_text()) for path in agent.glob("*.evalset.json")]
-    cases_by_id = {
-        (data["eval_set_id"], case["eval_id"]): case for data in sets for case in data["eval_cases"]
-    }
-    tools = {tool["name"] for path in report["agents"] for tool in path["tools"]}
-    tools |= {
-        name for case in cases_by_id.values() for turn in case["conversation"] for name, _ in calls_of(turn)
-    }
+    cases = {(data["eval_set_id"], case["eval_id"]): case for data in sets for case in data["eval_cases"]}
+    agents = [recorded.agent["name"], *(recorded.agent.get("sub_agents") or ())]
+    tools = {tool["name"] for tool in recorded.agent["tools"]}
+    tools |= {name for case in cases.values() for turn in case["conversation"] for name, _ in calls_of(turn)}
     tools.discard("transfer_to_agent")
-    total, noticed = Counter(), Counter()
-
-    def count(kind, *, passes):
-        total[kind] += 1
-        noticed[kind] += not passes
-
-    for result in report["cases"]:
+    for row, result in zip(recorded.cases, run["cases"], strict=True):
         if result["status"] != "PASSED":
             continue
         key = result["eval_set_id"], result["eval_id"]
-        expected, turns = cases_by_id[key]["conversation"], result["repeats"][0]["actual"]
-        skipped = {
-            mark["turn"] for mark in configs if (mark["set"], mark["case"]) == key and mark["mode"] == "skip"
-        }
-        scores = [
-            ROUGE.score(text_of(want), text_of(turn))["rouge1"].fmeasure
-            for want, turn in zip(expected, turns, strict=True)
-        ]
-        for number, turn in enumerate(turns):
-            made = calls_of(turn)
-            for kind, calls in () if number in skipped else call_changes(made, tools):
-                count(kind, passes=calls == calls_of(expected[number]))
-            for kind, text in answer_changes(text_of(turn), [*results_of(turn)]):
-                score = ROUGE.score(text_of(expected[number]), text)["rouge1"].fmeasure
-                others = scores[:number] + scores[number + 1 :]
-                count(kind, passes=(sum(others) + score) / len(scores) >= 0.8)
-    return total, noticed
+        expected, turns = cases[key]["conversation"], result["repeats"][0]["actual"]
+        pairs = [(text_of(want), text_of(turn)) for want, turn in zip(expected, turns, strict=True)]
+        for place, turn in enumerate(turns):
+            is_checked = (*key, place) not in skipped
+            where, made, text = (*key, place + 1), calls_of(turn), text_of(turn)
+            for kind, calls in call_changes(made, tools) if is_checked else ():
+                yield Change(kind, *where, "", "", calls != calls_of(expected[place]))
+            for kind, after in answer_changes(text, [*results_of(turn)]):
+                changed = [*pairs[:place], (pairs[place][0], after), *pairs[place + 1 :]]
+                scores = [ROUGE.score(want, said)["rouge1"].fmeasure for want, said in changed]
+                yield Change(kind, *where, text, after, sum(scores) / len(scores) < 0.8)
+            for after in texts_without(text, parts(turn, "function_response", "tool_responses")):
+                changed = [*pairs[:place], (pairs[place][0], after), *pairs[place + 1 :]]
+                scores = [ROUGE.score(want, said)["rouge1"].fmeasure for want, said in changed]
+                yield Change("tool response dropped", *where, text, after, sum(scores) / len(scores) < 0.8)
+            for before, after, transfers in agent_changes(turn, agents):
+                yield Change("another agent", *where, before, after, transfers and is_checked)
+        state = recorded.results(row.number)[0].final_state
+        for _, after in state_changes(cases[key].get("final_session_state") or {}, state or {}):
+            kind = "state key dropped" if after is None else "state changed"
+            yield Change(kind, *key, None, "", "", True)
 
 
 def text_of(turn):
@@ -155,16 +204,21 @@ def test_a_second_enumeration_agrees_on_every_change_of_the_samples(sample, tmp_
     agent = shutil.copytree(SAMPLES / sample, tmp_path / sample)
     call("run", agent, "--report", f"json={tmp_path / 'run.json'}")
     run = json.loads((tmp_path / "run.json").read_text())
-    from evaltui.runs.run_file import RunFile
-
-    log = next(iter(agent.rglob("*.sqlite")))
-    total, noticed = changes_of_sample(agent, {"cases": run["cases"], "agents": [RunFile(log).agent]})
     code, report = gaps(agent)
-    kinds = [row for row in report["kinds"] if row["subject"] in ("calls", "answers")]
+    changes = [*changes_of_sample(agent, run, RunFile(next(iter(agent.rglob("*.sqlite")))))]
+    total = Counter(change.kind for change in changes)
+    noticed = Counter(change.kind for change in changes if change.is_noticed)
     assert code == 0
-    assert {row["kind"]: row["changes"] for row in kinds} == dict(total)
-    assert {row["kind"]: row["noticed"] for row in kinds} == {kind: noticed[kind] for kind in total}
-    assert all(len(row["gaps"]) == row["changes"] - row["noticed"] for row in kinds)
+    assert kinds_of(report) == {kind: (noticed[kind], number) for kind, number in total.items()}
+    assert sorted(gaps_of(report), key=repr) == sorted(
+        (change for change in changes if not change.is_noticed), key=repr
+    )
+
+
+def gaps_of(report):
+    keys = ("eval_set_id", "eval_id", "turn", "before", "after")
+    for row in report["kinds"]:
+        yield from (Change(row["kind"], *(gap[key] for key in keys), False) for gap in row["gaps"])
 
 
 AGENT = """
@@ -318,12 +372,23 @@ def test_exit_codes(desk, capsys, words, code, message):
     assert message in capsys.readouterr().err
 
 
-def test_without_a_run_there_is_nothing_to_change(desk, capsys):
-    assert call("gaps", desk) == 2
-    assert (
-        "nothing of orders.evalset.json in the last 20 runs. Run it first: `evaltui run"
-        in capsys.readouterr().err
-    )
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["desk"],
+        ["desk", "--results-dir", "out of here"],
+        ["-m", "desk.agent"],
+        ["http://127.0.0.1:9/desk", "--home", "desk", "--results-dir", "out"],
+    ],
+)
+def test_without_a_run_the_command_that_runs_it_is_named_as_the_agent_was(desk, monkeypatch, capsys, words):
+    monkeypatch.chdir(desk.parent)
+    address = shlex.join(words)
+    assert call("gaps", *words) == 2
+    said = f"nothing of orders.evalset.json in the last 20 runs. Run it first: `evaltui run {address}`"
+    assert said in capsys.readouterr().err
+    assert call("gaps", *words, "--run", "7") == 2
+    assert f"`evaltui runs {address}` lists the runs" in capsys.readouterr().err
 
 
 def test_each_case_has_its_newest_run(desk, capsys):

@@ -119,6 +119,16 @@ def test_required_metrics_keep_the_run_from_beginning(agent, required, says, cap
     assert not (agent / ".evaltui").exists()
 
 
+def test_a_shard_needs_a_required_metric_of_another_shard_only_there(agent, capsys):
+    (agent / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.8}}))
+    for number in range(1, 10):
+        code, report, _ = ran(
+            agent, "--shard", f"{number}/9", "--require", "response_match_score", capsys=capsys
+        )
+        assert (code, report["totals"]["failed"]) == (0, 0)
+    assert ran(agent, "--shard", "1/9", "--require", "safety_v1", capsys=capsys)[0] == 2
+
+
 def test_a_list_of_required_metrics_has_no_gaps(agent, capsys):
     assert ran(agent, "--require", "safety_v1,", capsys=capsys)[0] == 2
 

@@ -50,8 +50,8 @@ def response(number=1, usage=USAGE, **data):
 
 
 def spent(*events, judged=()):
-    calls, is_unseen = calls_in(events)
-    return spending_on([*calls, *judged], OWN_PRICES) + Spending(unseen=int(is_unseen))
+    calls, counts = calls_in(events)
+    return spending_on([*calls, *judged], OWN_PRICES) + counts
 
 
 @pytest.mark.parametrize(

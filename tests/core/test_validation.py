@@ -423,6 +423,10 @@ def test_what_is_wrong_with_a_config(data, problem):
     assert (validate_config(data)[0] is None) == problem.startswith("error")
 
 
+def test_a_config_of_checks_of_answers_scores_something():
+    assert config_problems({"criteria": {}, "evaltui": {"answers": [{"contains": ["19"]}]}}) == []
+
+
 def test_an_optional_metric_is_one_that_is_asked_for():
     data = {"criteria": {"safety_v1": 1}, "evaltui": {"optional": ["safety_v1", "saftey_v1", "x"]}}
     assert config_problems(data) == [

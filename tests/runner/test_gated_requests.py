@@ -224,7 +224,7 @@ class WaitingHost:
 
 async def test_the_seconds_of_a_case_are_without_those_that_its_calls_waited(write_agent, monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(execution, "_gate_of", lambda plan: Gate(plan.settings.limits, clock))
+    monkeypatch.setattr(execution, "gate_of", lambda plan: Gate(plan.settings.limits, clock))
     case = {"eval_id": "one", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}]}
     eval_set = EvalSet.model_validate({"eval_set_id": "a", "eval_cases": [case]})
     limits = {"*": {"concurrent": 1}}

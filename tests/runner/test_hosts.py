@@ -28,7 +28,7 @@ from evaltui.project.configs import ConfigInUse
 from evaltui.runner import execution
 from evaltui.runner.execution import run_plan
 from evaltui.runner.host import import_limit
-from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
+from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, Noted, RunPlan, SetPlan, Update
 from evaltui.runner.starting import HostSettings, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
@@ -155,6 +155,34 @@ async def test_what_ends_or_holds_up_a_process_is_an_error_of_the_guilty_case_al
         assert "agent.py" in error.traceback
         assert "evaltui/" not in error.traceback
     assert descendants() == []
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+async def test_a_crash_that_does_not_come_again_is_noted(write_agent, parallel):
+    agent = write_agent("""
+        import asyncio, os
+        from pathlib import Path
+
+        async def root_agent(message, session):
+            crashed = Path(__file__).with_name("crashed.log")
+            if message == "bad" and not crashed.exists():
+                await asyncio.sleep(0.2)
+                crashed.touch()
+                os._exit(7)
+            return message
+    """)
+    notes: list[str] = []
+
+    def update(update: Update) -> None:
+        if isinstance(update, Noted):
+            notes.append(update.text)
+
+    sets = make_answers("one", "bad", "two")
+    result = await evaluate(agent, sets, TEXT_ONLY, parallel=parallel, workers=1, on_update=update)
+
+    assert statuses(result) == [Status.PASSED] * 3
+    (note,) = notes
+    assert "ended itself with exit code 7 (os._exit), but not when run again alone" in note
 
 
 @pytest.mark.parametrize("what", ["'again'", "'again' * 500_000"], ids=["many", "big"])

@@ -8,6 +8,8 @@ import pytest
 from gemini_server import calls, says
 from recorded_runs import NO_NETWORK, recorded_file, run, turn, write_set
 
+from evaltui import EvalConfig
+
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk
 
@@ -115,3 +117,43 @@ async def test_a_plugin_that_forgives_does_not_hide_that_something_was_not_recor
     (case,) = (await run(path, "replay")).cases
     assert case.status == "ERROR"
     assert case.error.type == "NotRecordedError"
+
+
+ASKING = """
+    import time
+    from google.adk.agents import LlmAgent
+    from google.adk.models.google_llm import Gemini
+    from google.adk.models.llm_request import LlmRequest
+    from google.genai import types
+
+    async def measure(shape: str) -> str:
+        '''The area of a shape.'''
+        time.sleep(0.2)
+        request = LlmRequest(model="gemini-other", contents=[types.UserContent(shape)])
+        async for response in Gemini(model="gemini-other").generate_content_async(request):
+            text = response.content.parts[0].text
+        return text
+
+    root_agent = LlmAgent(name="desk", model="gemini-test", instruction="Ask.", tools=[measure])
+"""
+LIMITS = {"tokens": 25, "cost_usd": 25 / 1e6, "seconds": 0.1}
+
+
+async def test_limits_of_a_tool_that_asks_a_model_are_not_evaluated_where_it_is_stubbed(write_agent, gemini):
+    usage = {"promptTokenCount": 5, "candidatesTokenCount": 5}
+    gemini.script(
+        calls("measure", {"shape": "2 by 3"}, usage=usage),
+        says("6", usage=usage),
+        says("It is 6.", usage=usage),
+    )
+    path = write_set(
+        write_agent(ASKING), {"one": [turn("2 by 3?", "It is 6.", ("measure", {"shape": "2 by 3"}))]}
+    )
+    prices = {name: {"input_mtok": 1, "output_mtok": 1} for name in ("gemini-test", "gemini-other")}
+    config = EvalConfig.model_validate({"criteria": {}, "evaltui": {"criteria": LIMITS, "prices": prices}})
+
+    (recorded,) = (await run(path, "auto", config=config)).cases
+    (replayed,) = (await run(path, "replay", config=config)).cases
+
+    assert {recorded.metric(name).status for name in LIMITS} == {"FAILED"}
+    assert {replayed.metric(name).status for name in LIMITS} == {"NOT_EVALUATED"}

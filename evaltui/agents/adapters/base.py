@@ -150,8 +150,9 @@ class Reporter:
         self.turn: int | None = None
         self.seconds: dict[str, float] = {}
         """The duration of each call by its id, until its result is reported."""
-        self.stubbed: dict[str, str] = {}
-        """Where the results of stubbed calls are from, by their ids: `recording` or `case`."""
+        self.stubbed: dict[str, Json] = {}
+        """Data of the results of stubbed calls, by their ids: their source, `recording` or `case`, and the
+        number of model calls that the recorded call made."""
         self.sent: dict[str, Sequence[Json]] = {}
         """The contents of the last model request by agent: a request repeats the whole history, its event
         does not."""
@@ -203,8 +204,7 @@ class Reporter:
             data, duration = event.data, None
             if event.kind == "tool_result":
                 duration = self.seconds.pop(event.parent, None)
-                if source := self.stubbed.get(event.parent):
-                    data = data | {"stubbed": source}
+                data = data | self.stubbed.get(event.parent, {})
             self.event(
                 event.kind,
                 event.content,

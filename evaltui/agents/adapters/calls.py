@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from ...core.model.events import Json, Kind
+from ...core.model.events import SCRIPTED_PREFIX, Json, Kind
 from ...core.recordings.entry import JsonRequest, ToolCall
 from ..call_recorder import ModelExchange, NotRecordedError, ToolOutcome, current_call_recorder
 from ..errors import error_from_json, message_of
@@ -145,6 +145,9 @@ async def model_responses(
     exchange = _exchange(call, request)
     data = _request_data(reporter, call, request) | exchange.mark
     request_id = reporter.event("model_request", agent=call.agent, data=data, id=call.id)
+    if not call.model.startswith(SCRIPTED_PREFIX):
+        for count in _counts_of_tools.get():
+            count.models += 1
     started = time.perf_counter()
 
     def report(kind: Kind, data: Json, content: Json | None, usage: Json | None) -> None:
@@ -269,6 +272,15 @@ class ToolForm:
     agent, whose own calls are recorded."""
 
 
+@dataclass
+class _CallCount:
+    """Number of model calls inside a tool call."""
+
+    models: int = 0
+
+
+# The counts of the running tool calls, from the outermost.
+_counts_of_tools: ContextVar[tuple[_CallCount, ...]] = ContextVar("evaltui_tool_models", default=())
 # The key of the running tool call: a subclass calls its parent's method, which is the same call.
 _running_call: ContextVar[object] = ContextVar("evaltui_calling", default=None)
 
@@ -300,7 +312,9 @@ async def call_tool(
         exchange.check()
         if exchange.recorded is None:
             return await _recorded_call(exchange.keep, call, form)
-        reporter.stubbed[call_id] = exchange.source
+        reporter.stubbed[call_id] = {"stubbed": exchange.source}
+        if exchange.recorded.models:
+            reporter.stubbed[call_id]["stubbed_models"] = exchange.recorded.models
         return _replayed_call(exchange.recorded, form)
     except asyncio.CancelledError as error:
         reporter.cancelled.append(error)
@@ -323,19 +337,22 @@ def _replayed_call(recorded: ToolCall, form: ToolForm) -> Any:
 async def _recorded_call(
     record: Callable[[ToolOutcome], None], call: Callable[[], Awaitable[Any]], form: ToolForm
 ) -> Any:
-    before = form.state()
+    before, count = form.state(), _CallCount()
 
     def keep(outcome: ToolOutcome) -> None:
         after = form.state()
         removed = removed_keys(before, after)
         delta = state_delta(before, after)
         changed = {key: value for key, value in delta.items() if key not in removed}
-        record(replace(outcome, state=changed, removed=removed))
+        record(replace(outcome, state=changed, removed=removed, models=count.models))
 
+    token = _counts_of_tools.set((*_counts_of_tools.get(), count))
     try:
         result = await call()
     except Exception as error:
         keep(ToolOutcome(error=error))
         raise
+    finally:
+        _counts_of_tools.reset(token)
     keep(form.write(result))
     return result

@@ -108,12 +108,12 @@ def _spending_on(call: MeteredCall, prices: Prices) -> ModelSpending:
     )
 
 
-def calls_in(events: Iterable[Event]) -> tuple[list[MeteredCall], bool]:
-    """The model calls of a repeat, and whether the agent may have made others that were not observed."""
+def calls_in(events: Iterable[Event]) -> tuple[list[MeteredCall], Spending]:
+    """The model calls of a repeat, and the counts of its spending that no model call has: see `Spending`."""
     meter = _Meter()
     for event in events:
         meter.add(event)
-    return meter.calls(), meter.is_unseen
+    return meter.calls(), meter.counts
 
 
 def served_in(calls: Iterable[MeteredCall]) -> tuple[ServedModel, ...]:
@@ -134,12 +134,14 @@ def served_in(calls: Iterable[MeteredCall]) -> tuple[ServedModel, ...]:
     )
 
 
-async def spent_by(calls: Collection[MeteredCall], prices: Prices, *, is_unseen: bool = False) -> Spending:
-    """The spending of model calls; `is_unseen` where the agent may have made others that nobody saw."""
+async def spent_by(
+    calls: Collection[MeteredCall], prices: Prices, counts: Spending | None = None
+) -> Spending:
+    """The spending of model calls, with the counts of `calls_in`."""
     if prices.need_table(call.model for call in calls if any(call.tokens)):
         # Importing it takes its time, in which other cases go on.
         await asyncio.to_thread(load_table)
-    return spending_on(calls, prices) + Spending(unseen=int(is_unseen))
+    return spending_on(calls, prices) + (counts or Spending())
 
 
 @dataclass
@@ -184,6 +186,8 @@ class _Meter:
         self._seen_turns: set[int | None] = set()
         self._hidden_turns: set[int | None] = set()
         self._lacks_some = False
+        self._stubbed = 0
+        self._stubbed_models = 0
         self._numbers: Counter[tuple[Payer, int | None]] = Counter()
 
     def add(self, event: Event) -> None:
@@ -194,6 +198,9 @@ class _Meter:
         self._lacks_some = self._lacks_some or SOME_MODEL_CALLS in untold
         if event.kind == "model_request":
             self._start_request(event)
+        elif event.kind == "tool_result" and event.data.get("stubbed"):
+            self._stubbed += 1
+            self._stubbed_models += _count(event.data.get("stubbed_models")) or 0
         elif request := self._requests.get(event.parent):
             self._continue(request, event)
         elif "step" in event.data or event.kind == "model_response":
@@ -245,10 +252,11 @@ class _Meter:
         return [*(request.call() for request in self._requests.values()), *reported]
 
     @property
-    def is_unseen(self) -> bool:
-        """Whether model calls of a turn were not observed, or not all of them."""
+    def counts(self) -> Spending:
         reported_turns = {turn for turn, _ in self._reported}
-        return self._lacks_some or bool(self._hidden_turns - self._seen_turns - reported_turns)
+        # Model calls of a turn were not observed, or not all of them.
+        is_unseen = self._lacks_some or bool(self._hidden_turns - self._seen_turns - reported_turns)
+        return Spending(unseen=int(is_unseen), stubbed=self._stubbed, stubbed_models=self._stubbed_models)
 
 
 def _moment(timestamp: Any) -> datetime | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
-from evaltui.core.metrics.answer_rules import names_in, plain
+from evaltui.core.metrics.answer_rules import has_text, names_in, plain, with_other_units
+from evaltui.core.metrics.response_match import same_words
 
 EMPTIED = "answer emptied"
 NEGATED = "answer negated"
@@ -19,6 +22,8 @@ PROMISE = "an invented promise"
 
 ENGLISH = (NEGATED, NAME, PROMISE)
 """Kinds that are made of English words."""
+# Others that change no word change nothing but punctuation and white space.
+_OF_SYMBOLS = (EMPTIED, UNIT)
 
 _PROMISE = " I have also refunded you 100 dollars."
 _NAMES = ("Avery", "Morgan")
@@ -28,32 +33,8 @@ _MIN_LETTERS = 8
 _NUMBER = re.compile(r"(?<![\w.,:/])(?<!\w-)(?P<first>\d+)(?:[.,]\d+)*(?![\w:/-]|[.,]\d)")
 _DATE = re.compile(r"(?<![\w-])\d{4}-\d\d-(?P<last>\d\d)(?![\w-])")
 _TIME = re.compile(r"(?<![\w:])\d\d?:(?P<last>\d\d)(?![\w:])")
-_UNITS = {
-    "°C": "°F",
-    "°F": "°C",
-    "€": "$",
-    "$": "€",
-    "£": "$",
-    "euro": "dollar",
-    "euros": "dollars",
-    "dollar": "euro",
-    "dollars": "euros",
-    "minute": "hour",
-    "minutes": "hours",
-    "hour": "day",
-    "hours": "days",
-    "day": "week",
-    "days": "weeks",
-    "km": "miles",
-    "miles": "km",
-    "kg": "lb",
-}
-_UNIT = re.compile(
-    r"(?P<before>[€$£])(?=\s?\d)|(?<=\d)\s?(?P<after>°[CF]|[€$£]|(?:{})\b)".format(
-        "|".join(filter(str.isalpha, sorted(_UNITS, key=len, reverse=True)))
-    )
-)
 _VERB = re.compile(r"\b(?:is|are|was|were|will|can|could|should|must|has|have|had)\b(?!n't)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 _NOT = re.compile(r"\bnot ", re.IGNORECASE)
 _ENGLISH = re.compile(
     r"\b(?:the|is|are|was|were|you|your|it|and|of|with|for|to|from|this|that|will|have|has|not|on|at|i)\b",
@@ -73,6 +54,7 @@ class AnswerChange(NamedTuple):
     text: str
 
 
+@lru_cache(maxsize=64)
 def is_english(text: str) -> bool:
     """Whether a text has more English function words than those of other languages."""
     return len(_ENGLISH.findall(text)) > len(_OTHER.findall(text))
@@ -86,13 +68,18 @@ def answer_changes(text: str) -> Iterator[AnswerChange]:
         *(AnswerChange(NUMBER, changed) for changed in _replaced(text, _NUMBER, "first")),
         *(AnswerChange(DATE, changed) for changed in _replaced(text, _DATE, "last")),
         *(AnswerChange(DATE, changed) for changed in _replaced(text, _TIME, "last")),
-        *(AnswerChange(UNIT, changed) for changed in _other_units(text)),
+        *(AnswerChange(UNIT, changed) for changed in with_other_units(text)),
     ]
     if is_english(text):
         changes += [AnswerChange(NEGATED, changed) for changed in _negated(text)]
         changes += [AnswerChange(NAME, changed) for changed in _renamed(text)]
         changes += [AnswerChange(PROMISE, text.rstrip() + _PROMISE)]
-    return (change for change in changes if plain(change.text) != plain(text))
+    return (
+        change
+        for change in changes
+        if plain(change.text) != plain(text)
+        and (change.kind in _OF_SYMBOLS or not same_words(change.text, text))
+    )
 
 
 def with_number(text: str, number: int | float) -> tuple[str, int | float] | None:
@@ -105,6 +92,15 @@ def with_number(text: str, number: int | float) -> tuple[str, int | float] | Non
             changed = f"{text[: match.start()]}{other}{text[match.end() :]}"
             return changed, number - 1 if is_negative else number + 1
     return None
+
+
+def without_values(text: str, values: Iterable[object]) -> str:
+    """The response without the sentences that have one of these values; "" where none is left."""
+    words = [str(value) for value in values if value not in ("", None) and not isinstance(value, bool)]
+    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    sentences = (text[start:end].strip() for start, end in pairwise(ends))
+    rest = (item for item in sentences if item and not any(has_text(item, value) for value in words))
+    return " ".join(rest)
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -132,21 +128,22 @@ def _next(match: re.Match[str], group: str) -> str:
     return f"{whole[:start]}{number:0{len(digits)}}{whole[start + len(digits) :]}"
 
 
-def _other_units(text: str) -> Iterator[str]:
-    for match in _UNIT.finditer(text):
-        group = "before" if match["before"] else "after"
-        start, end = match.span(group)
-        yield f"{text[:start]}{_UNITS[match[group]]}{text[end:]}"
-
-
 def _negated(text: str) -> Iterator[str]:
+    """The first negation taken out, else the first statement negated; a question is none."""
     if match := _NOT.search(text):
         yield text[: match.start()] + text[match.end() :]
-    elif match := _VERB.search(text):
-        yield f"{text[: match.end()]} not{text[match.end() :]}"
+        return
+    for match in _VERB.finditer(text):
+        end = _SENTENCE_END.search(text, match.end())
+        if end is None or end[0] != "?":
+            yield f"{text[: match.end()]} not{text[match.end() :]}"
+            return
 
 
 def _renamed(text: str) -> Iterator[str]:
     for name in names_in(text):
+        # A word in capitals is stressed, or a status.
+        if name.isalpha() and name.isupper():
+            continue
         other = next(other for other in _NAMES if other not in name)
         yield text.replace(name, other, 1)

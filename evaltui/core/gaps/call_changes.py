@@ -10,7 +10,7 @@ from typing import Any
 
 from evaltui.core.gaps.cells import Cell, Tools, cells_of_argument, cells_of_call
 from evaltui.core.model.content import FunctionCall
-from evaltui.core.model.json_values import ABSENT, value_at
+from evaltui.core.model.json_values import ABSENT, equal, value_at
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.renaming import TRANSFER
 from evaltui.core.model.tool_schema import member_schema
@@ -50,8 +50,16 @@ def call_changes(
 ) -> Iterator[CallChange]:
     """The changes of those calls of a turn that are `targets`, by their places from 0.
 
-    A change after which a call `is_same` as before is none.
+    A change after which a call `is_same` as before is none, nor is the declared default of an absent
+    argument.
     """
+
+    def is_equal(call: FunctionCall, other: FunctionCall) -> bool:
+        if is_same(call, other):
+            return True
+        first, second = (_without_defaults(either, tools) for either in (call, other))
+        return (first.name, first.args) == (second.name, second.args) or is_same(first, second)
+
     for place in sorted(targets):
         call = calls[place]
         before, rest = [*calls[:place]], [*calls[place + 1 :]]
@@ -63,7 +71,7 @@ def call_changes(
             yield CallChange(OTHER_TOOL, call.name or "", other, [*before, renamed, *rest], cells[:1])
         for kind, path, args in _argument_changes(call, tools):
             changed = call.model_copy(update={"args": args})
-            if not is_same(call, changed):
+            if not is_equal(call, changed):
                 shown, after = (_argument(call.name, path, some) for some in (call.args or {}, args))
                 yield CallChange(
                     kind,
@@ -73,7 +81,7 @@ def call_changes(
                     cells_of_argument(call, str(path[0]), tools),
                 )
     for first, second in pairwise(range(len(calls))):
-        if {first, second} <= targets and not is_same(calls[first], calls[second]):
+        if {first, second} <= targets and not is_equal(calls[first], calls[second]):
             swapped = [*calls[:first], calls[second], calls[first], *calls[second + 1 :]]
             left, right = (in_short(calls[place]) for place in (first, second))
             yield CallChange(SWAPPED, f"{left}, {right}", f"{right}, {left}", swapped, ())
@@ -111,7 +119,27 @@ def _argument_changes(call: FunctionCall, tools: Tools) -> Iterator[tuple[str, J
             yield OTHER_TYPE, (name,), {**args, name: other}
         yield ARGUMENT_DROPPED, (name,), {key: item for key, item in args.items() if key != name}
     added = next((name for name in properties if name not in args), "extra")
-    yield ADDED, (added,), {**args, added: other_value(None, properties.get(added))}
+    schema = properties.get(added)
+    default = _default(schema)
+    yield ADDED, (added,), {**args, added: other_value(None if default is ABSENT else default, schema)}
+
+
+def _without_defaults(call: FunctionCall, tools: Tools) -> FunctionCall:
+    """The call without arguments that have the value that its tool declares for absent ones."""
+    tool = tools.get(call.name or "")
+    if tool is None:
+        return call
+    args = {
+        name: value
+        for name, value in (call.args or {}).items()
+        if not equal(_default(tool.properties.get(name)), value)
+    }
+    return call.model_copy(update={"args": args})
+
+
+def _default(schema: Any) -> Any:
+    """The declared value of an absent argument; ABSENT for none."""
+    return schema.get("default", ABSENT) if isinstance(schema, Mapping) else ABSENT
 
 
 def leaves(value: Any, path: JsonPath) -> Iterator[tuple[JsonPath, Any]]:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from evaltui.core.gaps.cells import Cell, CellKind, Tools, cells_of_call, tool_cells
@@ -45,21 +46,23 @@ class Coverage:
     expected: Counter[Cell] = field(default_factory=Counter)
     noticed: Counter[Cell] = field(default_factory=Counter)
 
-    def declare(self, tools: Iterable[DeclaredTool], agents: Sequence[str]) -> None:
-        """Adds the cells of an agent's tools; `agents` are itself and those below."""
+    def declare(self, tools: Iterable[DeclaredTool], agents: Iterable[str], transfers: Iterable[str]) -> None:
+        """Adds the cells of an agent's tools; `agents` are itself and those below, `transfers` those to which
+        a call transfers."""
         for tool in tools:
             self.cells |= dict.fromkeys(tool_cells(tool))
         for agent in agents:
             self.cells[Cell("agent", agent)] = None
-        self.cells |= {Cell("transfer", agent): None for agent in agents[1:]}
+        self.cells |= {Cell("transfer", agent): None for agent in transfers}
 
     def add_expected(self, case: EvalCase, expected: Expected) -> None:
         """Counts what a case expects, and what its rules name."""
-        cells = {*self._of_turns(case.conversation or [], has_agents=False)}
-        cells |= {Cell("state key", key) for key in case.final_session_state or {}}
+        cells = [*self._of_turns(case.conversation or [], has_agents=False)]
+        cells += [Cell("state key", key) for key in case.final_session_state or {}]
         for name, rules in expected.rules.items():
-            cells |= {Cell("argument", f"{name}.{rule.path[0]}") for rule in rules.ranked if rule.path}
-        self.expected.update(cells)
+            cells += [Cell("argument", f"{name}.{rule.path[0]}") for rule in rules.ranked if rule.path]
+        # In an order that is the same each time.
+        self.expected.update(dict.fromkeys(cells).keys())
 
     def add_actual(
         self, case: CaseId, turns: Sequence[Invocation], final_state: Mapping[str, Any] | None
@@ -68,7 +71,8 @@ class Coverage:
         if self.cases[-1:] != [case]:
             self.cases.append(case)
         place = len(self.cases) - 1
-        for cell in {*self._of_turns(turns), *(Cell("state key", key) for key in final_state or {})}:
+        keys = (Cell("state key", key) for key in final_state or {})
+        for cell in dict.fromkeys(chain(self._of_turns(turns), keys)):
             if self.reached[cell][-1:] != array("L", [place]):
                 self.reached[cell].append(place)
 

@@ -19,7 +19,14 @@ from evaltui.core.gaps.answer_changes import (
     is_english,
 )
 from evaltui.core.gaps.gaps import is_noticed_by, passes, scores_of
-from evaltui.core.gaps.mutants import OTHER_AGENT, TOOL_RESPONSE, Mutant, RecordedCase, with_calls
+from evaltui.core.gaps.mutants import (
+    OTHER_AGENT,
+    TOOL_RESPONSE,
+    TOOL_RESPONSE_DROPPED,
+    Mutant,
+    RecordedCase,
+    with_calls,
+)
 from evaltui.core.metrics.answer_rules import (
     NEGATIONS,
     check_in_words,
@@ -178,16 +185,16 @@ async def _candidates(recorded: RecordedCase, mutant: Mutant, passing: Sequence[
 def _checks(mutant: Mutant, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Checks that a changed response breaks; all `texts`, the original one first, should hold them."""
     original, changed = mutant.before, mutant.after
-    kind = mutant.kind
+    kind, shorter = mutant.kind, (EMPTIED, CUT, TOOL_RESPONSE_DROPPED)
     if kind == NEGATED:
         yield from _without(NEGATIONS, texts, changed)
     if kind == PROMISE:
         yield from _without(_PROMISES, texts, changed)
-    if kind in (NUMBER, DATE, UNIT, TOOL_RESPONSE, PROMISE, EMPTIED, CUT):
+    if kind in (NUMBER, DATE, UNIT, TOOL_RESPONSE, PROMISE, *shorter):
         yield {"numbers": "equal"}
-    if kind in (NAME, EMPTIED, CUT) and is_english(original):
+    if kind in (NAME, *shorter) and is_english(original):
         yield from _with(names_in(original), texts, changed)
-    if kind in (NUMBER, DATE, UNIT, TOOL_RESPONSE, EMPTIED, CUT):
+    if kind in (NUMBER, DATE, UNIT, TOOL_RESPONSE, *shorter):
         yield from _with(quantity_texts(original), texts, changed)
     if kind in (EMPTIED, CUT):
         yield from _with(_tails(original), texts, changed, only_first=True)

@@ -10,8 +10,9 @@ from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.diff import diff_state
-from evaltui.core.gaps.answer_changes import answer_changes, with_number
+from evaltui.core.gaps.answer_changes import answer_changes, with_number, without_values
 from evaltui.core.gaps.call_changes import (
+    REPEATED,
     SWAPPED,
     CallChange,
     call_changes,
@@ -24,7 +25,12 @@ from evaltui.core.matching.rules import is_number, same_args
 from evaltui.core.metrics.answer_rules import ANSWER_RULES
 from evaltui.core.metrics.metric import left_out_turns
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.metrics.trajectory import ignores_args, match_type_of
+from evaltui.core.metrics.trajectory import (
+    allows_more_calls,
+    has_full_score,
+    ignores_args,
+    match_type_of,
+)
 from evaltui.core.model.case_id import fingerprint
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.content import Content, FunctionCall, FunctionResponse, Part
@@ -39,14 +45,16 @@ from evaltui.core.model.eval_set import (
     tool_calls,
     tool_responses,
 )
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.renaming import TRANSFER
-from evaltui.core.scoring import FINAL_STATE, Expected, metric_input
+from evaltui.core.scoring import FINAL_STATE, Expected, decides_by_judge, metric_input
 from evaltui.text.values import show_value
 
 Subject = Literal["calls", "answers", "state", "agents"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 TOOL_RESPONSE = "tool response changed"
+TOOL_RESPONSE_DROPPED = "tool response dropped"
 STATE_CHANGED = "state changed"
 STATE_DROPPED = "state key dropped"
 OTHER_AGENT = "another agent"
@@ -82,6 +90,8 @@ class RecordedCase:
     tools: Tools = field(default_factory=dict)
     agents: Sequence[str] = ()
     """All known agents."""
+    repeat: int = 0
+    """The repeat of the run that has the conversation, from 0."""
 
     @cached_property
     def metrics(self) -> Sequence[EvalMetric]:
@@ -89,9 +99,14 @@ class RecordedCase:
         return [metric for metric in self.expected.metrics if is_computed(metric)]
 
     @cached_property
+    def judged_metrics(self) -> Sequence[str]:
+        """Names of the metrics that decide by a judge."""
+        return [metric.metric_name for metric in self.expected.metrics if is_judged(metric)]
+
+    @cached_property
     def left_out_metrics(self) -> Sequence[str]:
-        """Names of the other metrics that decide: of judges and of the user."""
-        return [metric.metric_name for metric in self.expected.metrics if _needs_more(metric)]
+        """Names of the metrics that decide by the user's own function, in the agent's process."""
+        return [metric.metric_name for metric in self.expected.metrics if _needs_process(metric)]
 
     @cached_property
     def seen_by(self) -> Mapping[Subject, frozenset[str]]:
@@ -115,7 +130,7 @@ class RecordedCase:
 
     @cached_property
     def unscored(self) -> Mapping[Subject, Mapping[int, str]]:
-        """The turns that are not scored on purpose, from 0, by subject, each with the reason."""
+        """The turns that are not scored on purpose or not known, from 0, by subject, each with the reason."""
         inputs = metric_input(self.expected, EvalMetric(metric_name=""), self.turns)
         context = left_out_turns(inputs)
         answers = left_out_turns(inputs, compares="responses")
@@ -123,7 +138,19 @@ class RecordedCase:
             ruled = answers.keys() if rule.turn is None else {rule.turn}
             answers = {turn: why for turn, why in answers.items() if turn in context or turn not in ruled}
         calls = left_out_turns(inputs, checks_calls=True, compares="calls")
+        answers = {**self._unknown(ANSWERS, "response unknown"), **answers}
+        calls = {**self._unknown(CALLS, "calls unknown"), **calls}
+        if not self._compared:
+            calls = {**self._unknown(ARGUMENTS, "arguments of calls unknown"), **calls}
         return {"calls": calls, "answers": answers, "state": {}, "agents": context}
+
+    def _unknown(self, part: str, reason: str) -> Mapping[int, str]:
+        """The turns in which the agent, or a trace, does not report a part."""
+        return {
+            number: reason
+            for number, turn in enumerate(self.turns)
+            if part in turn.untold or (part == CALLS and turn.intermediate_data is None)
+        }
 
     # Changes that are meant so
 
@@ -191,31 +218,15 @@ class RecordedCase:
             if any(self._is_call(metric, item, call) for metric, item in pairs)
         )
 
-    def _is_expected(self, turn: int, change: CallChange) -> bool:
-        """Whether the calls after a change are those expected, or in an order that counts for no metric."""
-        if not self._compared:
-            return False
-        reference = self._reference(turn)
-        if change.kind == SWAPPED and all(
-            self._allows_order(metric, reference, change.calls) for metric in self._compared
-        ):
-            return True
-        return len(reference) == len(change.calls) and all(
-            self._is_call(metric, item, call)
+    def _is_allowed(self, turn: int, change: CallChange) -> bool:
+        """Whether every metric that compares calls allows those after a change, by definition."""
+        reference, rules = self._reference(turn), self.expected.rules
+        return bool(self._compared) and all(
+            (change.kind == REPEATED and allows_more_calls(metric))
+            or (change.kind == SWAPPED and match_type_of(metric) in (MatchType.ANY_ORDER, None))
+            or has_full_score(metric, reference, change.calls, rules)
             for metric in self._compared
-            for item, call in zip(reference, change.calls, strict=True)
         )
-
-    def _allows_order(
-        self, metric: EvalMetric, reference: Sequence[FunctionCall], calls: Sequence[FunctionCall]
-    ) -> bool:
-        match match_type_of(metric):
-            case MatchType.EXACT:
-                return False
-            case MatchType.IN_ORDER:
-                rest = iter(calls)
-                return all(any(self._is_call(metric, item, call) for call in rest) for item in reference)
-        return True
 
     # Mutants
 
@@ -260,7 +271,7 @@ class RecordedCase:
             calls, self.tools, targets=self._targets(number, calls), is_same=partial(self.is_same, number)
         )
         for change in changes:
-            if not self._is_expected(number, change):
+            if not self._is_allowed(number, change):
                 turns = self._with(number, with_calls(turn, change.calls))
                 sides = change.before, change.after
                 yield Mutant(change.kind, "calls", number, *sides, turns, self.final_state, change.cells)
@@ -271,20 +282,33 @@ class RecordedCase:
         if not text.strip():
             return
         for change in answer_changes(text):
-            changed = _with_answer(turn, change.text)
+            changed = _with_answer(turn, change.text, score_thoughts=thoughts)
             if scored_text(changed, thoughts=thoughts) == change.text:
                 turns = self._with(number, changed)
                 yield Mutant(change.kind, "answers", number, text, change.text, turns, self.final_state)
         responses = tool_responses(turn.intermediate_data)
+        texts = {text}
         for place, response in enumerate(responses):
+            others = [*responses[:place], *responses[place + 1 :]]
+            values = [value for _, value in leaves(response.response or {}, ())]
+            shorter = without_values(text, values)
+            if shorter and shorter not in texts:
+                texts.add(shorter)
+                changed = _with_answer(_with_responses(turn, others), shorter, score_thoughts=thoughts)
+                turns = self._with(number, changed)
+                yield Mutant(TOOL_RESPONSE_DROPPED, "answers", number, text, shorter, turns, self.final_state)
             for path, value in leaves(response.response or {}, ()):
                 if not is_number(value) or (follows := with_number(text, value)) is None:
                     continue
                 changed_text, other = follows
+                # The same number may be in several places of responses.
+                if changed_text in texts:
+                    continue
+                texts.add(changed_text)
                 data = with_leaf(response.response, path, other)
                 others = [*responses]
                 others[place] = response.model_copy(update={"response": data})
-                changed = _with_answer(_with_responses(turn, others), changed_text)
+                changed = _with_answer(_with_responses(turn, others), changed_text, score_thoughts=thoughts)
                 turns = self._with(number, changed)
                 yield Mutant(TOOL_RESPONSE, "answers", number, text, changed_text, turns, self.final_state)
 
@@ -347,12 +371,14 @@ def _is_computed_by_name(name: str) -> bool:
     return info is not None and info.function is not None and info.gates and not info.lower_is_better
 
 
-def _needs_more(metric: EvalMetric) -> bool:
-    """Whether a metric decides and needs a model or the agent's process."""
-    if metric.custom_function_path is not None or metric.definition is not None:
-        return not metric.is_informational
-    info = METRICS.get(metric.metric_name)
-    return info is not None and info.judged is not None
+def is_judged(metric: EvalMetric) -> bool:
+    """Whether a metric decides by a judge that sees the conversation of a case."""
+    return decides_by_judge(metric) and not metric.is_informational
+
+
+def _needs_process(metric: EvalMetric) -> bool:
+    is_own = metric.custom_function_path is not None or metric.definition is not None
+    return is_own and not metric.is_informational and not decides_by_judge(metric)
 
 
 def with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:
@@ -396,12 +422,13 @@ def _without_tools(event: InvocationEvent) -> InvocationEvent:
     return event.model_copy(update={"content": event.content.model_copy(update={"parts": texts})})
 
 
-def _with_answer(turn: Invocation, text: str) -> Invocation:
-    """The turn with another response; its thoughts stay."""
+def _with_answer(turn: Invocation, text: str, *, score_thoughts: bool) -> Invocation:
+    """The turn with another response. Thoughts that are not scored stay, but for those without a response,
+    where the text before them would be scored."""
     response, data = turn.final_response or Content(role="model"), turn.intermediate_data
-    thoughts = [part for part in response.parts or [] if part.thought]
+    thoughts = [part for part in response.parts or [] if part.thought and text and not score_thoughts]
     changed = response.model_copy(update={"parts": [*thoughts, Part(text=text)]})
-    if not text and not thoughts and isinstance(data, InvocationEvents):
+    if not text and isinstance(data, InvocationEvents):
         # Of a response without a text, no event is recorded.
         events = [event for event in data.invocation_events if event.content is not None]
         data = data.model_copy(update={"invocation_events": events})

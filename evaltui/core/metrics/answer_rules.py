@@ -42,44 +42,6 @@ _TIME = re.compile(
     r"(?<![\w:.])(?P<hour>0?[1-9]|1[0-2])(?::(?P<minute>[0-5]\d))? ?(?P<half>[ap])(?:m\b|\.m\.?)"
 )
 _SUPERSCRIPT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹]")
-_UNITS = {
-    "$ usd dollar": "dollar",
-    "€ eur euro": "euro",
-    "£ gbp pound": "pound",
-    "¥ jpy yen": "yen",
-    "% percent": "percent",
-    "° °c c celsius degree": "degree",
-    "°f f fahrenheit": "fahrenheit",
-    "kb kilobyte": "kilobyte",
-    "mb megabyte": "megabyte",
-    "gb gigabyte": "gigabyte",
-    "tb terabyte": "terabyte",
-    "ms millisecond": "millisecond",
-    "mm millimeter millimetre": "millimeter",
-    "cm centimeter centimetre": "centimeter",
-    "inch inche": "inch",
-    "ft foot feet": "foot",
-    "lb": "lb",
-    "oz ounce": "ounce",
-    "ml milliliter millilitre": "milliliter",
-    "mph": "mph",
-    "km/h kmh kph": "km/h",
-    "kw kilowatt": "kilowatt",
-    "kwh": "kwh",
-    "h hr hour": "hour",
-    "min minute": "minute",
-    "s sec second": "second",
-    "day": "day",
-    "week": "week",
-    "month": "month",
-    "year": "year",
-    "kg kilogram": "kilogram",
-    "g gram": "gram",
-    "km kilometer kilometre": "kilometer",
-    "m meter metre": "meter",
-    "mile mi": "mile",
-    "l liter litre": "liter",
-}
 _FACTORS = {
     "thousand": 3,
     "million": 6,
@@ -92,7 +54,94 @@ _FACTORS = {
 """Powers of ten by the words for them."""
 _JOINED_FACTORS = _FACTORS | {"k": 3}
 _MONEY_FACTORS = _JOINED_FACTORS | {"m": 6, "b": 9}
-_UNIT_OF = {word: unit for words, unit in _UNITS.items() for word in words.split()}
+
+
+class _Unit(NamedTuple):
+    forms: tuple[str, ...]
+    """Symbols and abbreviations, then its word, without the s of a plural."""
+    other: str
+    """A unit that it may be confused with; "" for none."""
+
+
+def _unit(forms: str, other: str = "") -> _Unit:
+    return _Unit(tuple(forms.split()), other)
+
+
+_UNITS = {
+    "dollar": _unit("$ USD dollar", "euro"),
+    "euro": _unit("€ EUR euro", "dollar"),
+    "pound": _unit("£ GBP pound", "dollar"),
+    "yen": _unit("¥ JPY yen", "dollar"),
+    "percent": _unit("% percent"),
+    "degree": _unit("°C ° C degree Celsius", "fahrenheit"),
+    "fahrenheit": _unit("°F F Fahrenheit", "degree"),
+    "kilobyte": _unit("KB kilobyte", "megabyte"),
+    "megabyte": _unit("MB megabyte", "gigabyte"),
+    "gigabyte": _unit("GB gigabyte", "megabyte"),
+    "terabyte": _unit("TB terabyte", "gigabyte"),
+    "millisecond": _unit("ms millisecond", "second"),
+    "millimeter": _unit("mm millimetre millimeter", "centimeter"),
+    "centimeter": _unit("cm centimetre centimeter", "millimeter"),
+    "inch": _unit("inche inch", "centimeter"),
+    "foot": _unit("ft feet foot", "meter"),
+    "ounce": _unit("oz ounce", "gram"),
+    "milliliter": _unit("ml millilitre milliliter", "liter"),
+    "mph": _unit("mph", "km/h"),
+    "km/h": _unit("kmh kph km/h", "mph"),
+    "kilowatt": _unit("kW kilowatt"),
+    "kwh": _unit("kWh"),
+    "second": _unit("s sec second", "minute"),
+    "minute": _unit("min minute", "hour"),
+    "hour": _unit("h hr hour", "day"),
+    "day": _unit("day", "week"),
+    "week": _unit("week", "month"),
+    "month": _unit("month", "year"),
+    "year": _unit("year", "month"),
+    "kilogram": _unit("kg kilogram", "lb"),
+    "lb": _unit("lb", "kilogram"),
+    "gram": _unit("g gram", "kilogram"),
+    "kilometer": _unit("km kilometre kilometer", "mile"),
+    "mile": _unit("mi mile", "kilometer"),
+    "meter": _unit("m metre meter", "kilometer"),
+    "liter": _unit("l litre liter"),
+}
+_UNIT_OF = {form.casefold(): name for name, unit in _UNITS.items() for form in unit.forms}
+# A single letter after a number may be something else.
+_FORMS = sorted(
+    (
+        re.escape(form)
+        for unit in _UNITS.values()
+        for form in unit.forms
+        if len(form) > 1 or not form.isalpha()
+    ),
+    key=len,
+    reverse=True,
+)
+_WRITTEN_UNIT = re.compile(
+    rf"(?P<before>[€$£¥])(?=\s?\d)|(?<=\d)\s?(?P<after>(?:{'|'.join(_FORMS)})s?(?!\w))", re.IGNORECASE
+)
+
+
+def with_other_units(text: str) -> Iterator[str]:
+    """A text with another unit after or before a number, once for each that has another."""
+    for match in _WRITTEN_UNIT.finditer(text):
+        group = "before" if match["before"] else "after"
+        if other := _other_unit(match[group]):
+            yield text[: match.start(group)] + other + text[match.end(group) :]
+
+
+def _other_unit(written: str) -> str:
+    """Another unit as a symbol, an abbreviation or a word as `written`; "" where there is none."""
+    single = written.casefold()
+    single = single if single in _UNIT_OF else single.removesuffix("s")
+    unit = _UNITS[_UNIT_OF[single]]
+    if not unit.other:
+        return ""
+    forms = _UNITS[unit.other].forms
+    if single != unit.forms[-1].casefold():
+        return forms[0] if len(forms[0]) > 1 or not forms[0].isalpha() else forms[-1]
+    plural = "s" if len(written) > len(single) else ""
+    return forms[-1] + plural
 
 
 class Quantity(NamedTuple):

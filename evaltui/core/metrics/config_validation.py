@@ -127,7 +127,7 @@ def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
 
 @NO_METRIC.checks("config")
 def _no_metric(config: EvalConfig) -> Iterator[Finding]:
-    if not config.metrics():
+    if not config.metrics() and not config.evaltui.answers:
         yield (), "names no metric, so nothing is scored"
 
 

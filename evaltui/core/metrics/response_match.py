@@ -66,6 +66,11 @@ def rouge_1_f(candidate: str, reference: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
+def same_words(text: str, other: str) -> bool:
+    """Whether two texts have the same words, without regard to order, case, punctuation and white space."""
+    return _word_counts(text) == _word_counts(other)
+
+
 def words(text: str) -> list[str]:
     """The words of a text before stemming, in lower case and compatibility-composed (NFKC)."""
     return "".join(map(_space_out, unicodedata.normalize("NFKC", text).lower())).split()

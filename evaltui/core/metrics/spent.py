@@ -48,6 +48,12 @@ def seconds(inputs: MetricInput) -> MetricResult:
     if not inputs.actual:
         return not_evaluated(inputs.metric, _nothing_reason(inputs))
     durations = [turn.duration for turn in inputs.actual]
+    if inputs.spent is not None and inputs.spent.stubbed:
+        reason = (
+            f"{counted(inputs.spent.stubbed, 'tool call')} stubbed, so the time of the tools is unknown; "
+            "run without stubs"
+        )
+        return not_evaluated(inputs.metric, reason)
     if inputs.spent is not None and inputs.spent.of("agent").replayed:
         reason = "model calls are replayed, so the time they took is unknown; run without recordings"
         return not_evaluated(inputs.metric, reason)
@@ -83,7 +89,12 @@ def _agent_spending(inputs: MetricInput) -> Spending | str:
     if inputs.spent is None:
         return "the model calls are unknown"
     spent = inputs.spent.of("agent")
-    return "model calls of the agent cannot be seen" if spent.unseen else spent
+    if spent.unseen:
+        return "model calls of the agent cannot be seen"
+    if spent.stubbed_models:
+        calls = counted(spent.stubbed_models, "model call")
+        return f"tokens and cost of {calls} inside stubbed tools are unknown; run without stubs"
+    return spent
 
 
 def _verdict(inputs: MetricInput, value: float, show: Callable[[float], str]) -> MetricResult:

@@ -272,18 +272,42 @@ def _matching_turn(
         tool_calls(expected.intermediate_data),
         tool_calls(actual.intermediate_data),
     )
-    match match_type:
-        case MatchType.EXACT:
-            matches = len(expected_calls) == len(actual_calls) and _is_in_order(
-                expected_calls, actual_calls, same
-            )
-        case MatchType.IN_ORDER:
-            matches = _is_in_order(expected_calls, actual_calls, same)
-        case MatchType.ANY_ORDER:
-            matches = not _unmatched_calls(expected_calls, actual_calls, same)[0]
+    matches = _matches(match_type, same, expected_calls, actual_calls)
     if matches:
         return TurnScore(1.0)
     return TurnScore(0.0, _mismatch_reason(expected_calls, actual_calls, match_type, same) if reasons else "")
+
+
+def _matches(match_type: MatchType, same: _Sameness, expected: Calls, actual: Calls) -> bool:
+    match match_type:
+        case MatchType.EXACT:
+            return len(expected) == len(actual) and _is_in_order(expected, actual, same)
+        case MatchType.IN_ORDER:
+            return _is_in_order(expected, actual, same)
+    return not _unmatched_calls(expected, actual, same)[0]
+
+
+def has_full_score(metric: EvalMetric, expected: Calls, actual: Calls, rules: CaseRules) -> bool:
+    """Whether a metric that compares calls gives a turn with these calls its highest score.
+
+    Raises CriterionError for an unusable criterion.
+    """
+    criterion = _call_criterion(metric)
+    same = _Sameness(criterion.ignore_args, rules)
+    match metric.metric_name:
+        case "trajectory_precision":
+            return _precision(expected, actual, same).score == 1.0
+        case "trajectory_recall":
+            return _recall(expected, actual, same).score == 1.0
+    return _matches(criterion.match_type, same, expected, actual)
+
+
+def allows_more_calls(metric: EvalMetric) -> bool:
+    """Whether a metric that compares calls gives further calls no lower score."""
+    match_type = match_type_of(metric)
+    if match_type is None:
+        return "extra" not in DECLARED[metric.metric_name].call_differences
+    return match_type is not MatchType.EXACT
 
 
 def _share_of_calls(

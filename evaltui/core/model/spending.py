@@ -178,6 +178,10 @@ class Spending:
     """Spending by payer and model, in the order of their first calls."""
     unseen: int = 0
     """Number of repeats in which the agent may have made unobserved model calls."""
+    stubbed: int = field(default=0, metadata=LEFT_OUT_IF_EMPTY)
+    """Number of stubbed tool calls of the agent."""
+    stubbed_models: int = field(default=0, metadata=LEFT_OUT_IF_EMPTY)
+    """Number of model calls inside these when they were recorded; their tokens and cost are unknown."""
 
     @property
     def cost(self) -> Cost:
@@ -244,19 +248,27 @@ class Spending:
 
     def of(self, payer: Payer) -> Spending:
         """The spending of a payer."""
-        unseen = self.unseen if payer == "agent" else 0
-        return Spending(tuple(model for model in self.models if model.payer == payer), unseen)
+        models = tuple(model for model in self.models if model.payer == payer)
+        return replace(self, models=models) if payer == "agent" else Spending(models)
 
     def __add__(self, other: Spending) -> Spending:
-        if not other.models and not other.unseen:
+        if other == _NOTHING:
             return self
-        if not self.models and not self.unseen:
+        if self == _NOTHING:
             return other
         by_key: dict[tuple[str, str, str], ModelSpending] = {}
         for entry in (*self.models, *other.models):
             key = entry.payer, entry.model, entry.prices
             by_key[key] = by_key[key] + entry if key in by_key else entry
-        return Spending(tuple(by_key.values()), self.unseen + other.unseen)
+        return Spending(
+            tuple(by_key.values()),
+            self.unseen + other.unseen,
+            self.stubbed + other.stubbed,
+            self.stubbed_models + other.stubbed_models,
+        )
+
+
+_NOTHING = Spending()
 
 
 def total(spent: Iterable[Spending | None]) -> Spending | None:

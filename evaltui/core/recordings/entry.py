@@ -266,6 +266,8 @@ class ToolCall:
     """Keys that the tool removed from the session state."""
     actions: Json = field(default_factory=dict)
     """Further actions that the tool requested from its framework."""
+    models: int = 0
+    """Number of model calls inside the call, which a replay of its result does not make."""
 
     @property
     def keys(self) -> tuple[str, ...]:

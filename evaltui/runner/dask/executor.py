@@ -31,6 +31,7 @@ from evaltui.runner.dask.messages import (
     ChunkStarted,
     Ended,
     FromWorker,
+    HostRecovered,
     ItemEvent,
     ItemMessage,
     ItemStarted,
@@ -489,6 +490,8 @@ class DaskExecutor:
                     self._listener.printed(item, message.source, message.line)
                 case AgentBroken(error=error):
                     self._unfit.add(worker, error)
+                case HostRecovered(items=items, error=error):
+                    self._listener.recovered([self._items[number] for number in items], error)
 
     async def _on_item(self, chunk: Chunk, message: ItemMessage) -> None:
         item = self._items[message.item]

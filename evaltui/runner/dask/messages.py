@@ -82,6 +82,15 @@ class Printed:
 
 
 @dataclass(frozen=True)
+class HostRecovered:
+    """A host was lost with this error while the items ran, and none of them, run again, lost another."""
+
+    chunk: int
+    items: tuple[int, ...]
+    error: ErrorInfo
+
+
+@dataclass(frozen=True)
 class AgentBroken:
     """The agent cannot be imported on the worker, so the unfinished items of the chunk are not run there."""
 
@@ -150,5 +159,7 @@ class StopCalls:
 
 
 ItemMessage = ItemStarted | ItemEvent | Recorded | Ended
-FromWorker = WorkerReady | ChunkStarted | ItemMessage | Printed | AgentBroken | CallStep | Scored
+FromWorker = (
+    WorkerReady | ChunkStarted | ItemMessage | Printed | AgentBroken | HostRecovered | CallStep | Scored
+)
 ToWorker = Score | LeaveScore | Go | Wait | StopCalls

@@ -43,6 +43,7 @@ from evaltui.runner.dask.messages import (
     Ended,
     FromWorker,
     Go,
+    HostRecovered,
     ItemEvent,
     ItemStarted,
     LeaveScore,
@@ -465,6 +466,9 @@ class _ChunkListener:
     def broken(self, error: ErrorInfo) -> None:
         self.error = error
         self.run.put(AgentBroken(self.chunk, error))
+
+    def recovered(self, items: Sequence[int], error: ErrorInfo) -> None:
+        self.run.put(HostRecovered(self.chunk, tuple(items), error))
 
     async def done(self, item: int, ran: ExecutionResult) -> None:
         if self.error is not None and ran.error is self.error:

@@ -159,7 +159,7 @@ def _gap_row(gap: Gap) -> GapRow:
 
 
 def _change_line(gap: Gap, width: int) -> Line:
-    """`set_bedroom turn 1   The bedroom is not set to 19 °C.`, with the changed words marked."""
+    """`set_bedroom turn 1   The lamp is not off.`, with the changed words marked."""
     row = _gap_row(gap)
     place: Line = [(f"{row.place}{_GAP}", "muted")]
     if row.words:

@@ -272,8 +272,8 @@ class ChatController:
     async def _price(self, turns: list[ChatTurn]) -> None:
         prices = Prices(self._agent.settings.prices)
         for turn in turns:
-            calls, is_unseen = calls_in(turn.events)
-            self._priced[turn] = await spent_by(calls, prices, is_unseen=is_unseen)
+            calls, counts = calls_in(turn.events)
+            self._priced[turn] = await spent_by(calls, prices, counts)
         self._messages.publish(ChatProgressed())
 
     async def close(self) -> None:

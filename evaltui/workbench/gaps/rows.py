@@ -209,4 +209,5 @@ def _more(count: int, noun: str, row: GroupRow) -> Iterator[NoteRow]:
 def _left_out(report: GapReport) -> Iterator[GapsRow]:
     if names := report.left_out_metrics:
         yield Heading("METRICS LEFT OUT")
-        yield NoteRow(f"{short_list(list(names))}. They need a judge or the agent's process")
+        remedy = "`evaltui gaps --judges` asks judges; own functions need the agent's process"
+        yield NoteRow(f"{short_list(list(names))}. {remedy}")

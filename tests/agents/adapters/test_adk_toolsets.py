@@ -91,7 +91,9 @@ async def test_toolsets_are_found_everywhere_in_the_tree_and_shared_ones_once():
     deepest = agent({}, name="deepest", tools=[deep, around])
     root = agent({}, tools=[shared], sub_agents=[agent({}, name="middle", sub_agents=[deepest])])
     adapter = AdkAdapter(root)
-    await adapter.open()
+    info = await adapter.open()
+    # Those of an agent in a tool are called inside it.
+    assert [tool.name for tool in info.tools] == ["ping", "helper"]
     assert [toolset.asked for toolset in (shared, deep, hidden, around)] == [1, 1, 1, 1]
     await adapter.close()
     assert [toolset.closed for toolset in (shared, deep, hidden, around)] == [1, 1, 1, 1]

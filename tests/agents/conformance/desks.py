@@ -28,6 +28,7 @@ from evaltui.project.interpreters import Interpreter
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.plan import Happened
 from evaltui.runner.starting import HostSettings
+from tests.commands.command_line import call
 
 AGENTS = Path(__file__).with_name("agents")
 SECONDS = 60.0
@@ -116,6 +117,16 @@ def _call(part: Json) -> Json:
 
 def user(text: str) -> Json:
     return {"role": "user", "parts": [{"text": text}]}
+
+
+def _expected(message: str, calls: Sequence[tuple[str, Json]], text: str) -> Json:
+    uses = [{"name": name, "args": args} for name, args in calls]
+    said = {"role": "model", "parts": [{"text": text}]}
+    return {
+        "user_content": user(message),
+        "final_response": said,
+        "intermediate_data": {"tool_uses": uses},
+    }
 
 
 def response(talk: Talk, answer: Json) -> Json:
@@ -244,6 +255,20 @@ class Desk:
         )
         ran.cases = list(result.cases)
         return ran
+
+    def gaps(self, cases: Json) -> Json:
+        """The report of `evaltui gaps` on these cases, by id their turns: message, calls and response."""
+        folder = self._home if self.url else self.agent
+        path, out = folder / "gaps.evalset.json", folder / "gaps.out"
+        turns = {eval_id: [_expected(*turn) for turn in turns] for eval_id, turns in cases.items()}
+        eval_cases = [{"eval_id": eval_id, "conversation": turn} for eval_id, turn in turns.items()]
+        path.write_text(json.dumps({"eval_set_id": "gaps", "eval_cases": eval_cases}))
+        address = [self.url, "--home", folder] if self.url else [self.agent]
+        python = [] if self.url else ["--python", self.python]
+        assert call("run", *address, path, *python) == 0
+        assert call("gaps", *address, path, "--report", f"json={out}") == 0
+        report: Json = json.loads(out.read_text())
+        return report
 
     @contextmanager
     def broken(self, function: str) -> Iterator[None]:

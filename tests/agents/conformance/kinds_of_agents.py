@@ -48,6 +48,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "replay": ("recording and replay of models", _OUTSIDE),
     "stubs": ("stubs of tools", _OUTSIDE),
     "stubbed_state": ("state that a stubbed tool changed", _OUTSIDE | {"langgraph": NO}),
+    "gaps": ("[unreached tools](results.md#what-a-set-would-miss)", {"function": NO, "a2a": NO}),
     "limits": ("limits of models, asked again", _OUTSIDE),
 }
 """By id: what the guide calls it, and how a kind differs from `YES`."""

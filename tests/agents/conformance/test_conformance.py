@@ -342,3 +342,44 @@ def test_limits(desk: Desk, can: str) -> None:
         return
     assert (case.error, ran.talk().texts()[-1]) == (None, "message 1")
     assert case.repeats[0].throttled > 0
+
+
+PRICE = [("price", {"order": 7})]
+MEET = [("meet", {"name": "a"}), ("meet", {"name": "b"})]
+MISSED = {"another number": (1, 2), "tool response changed": (0, 1)}
+NOTICED = {
+    "call dropped": 4,
+    "call repeated": 4,
+    "calls swapped": 1,
+    "another tool": 4,
+    "argument changed": 4,
+    "argument dropped": 4,
+    "argument added": 4,
+    "argument of another type": 4,
+    "answer emptied": 4,
+    "answer cut": 1,
+}
+
+
+def test_gaps(desk: Desk, can: str) -> None:
+    """The same changes are made and noticed, whatever the agent is made with."""
+    report = desk.gaps(
+        {
+            "price": [("price 7", PRICE, "results: 7.5"), ("hello", [], "message 2")],
+            "meet": [("meet a b", MEET, "results: met a, met b")],
+            "note": [("note 3", [("note", {"item": "3"})], "results: done")],
+        }
+    )
+    made = {
+        row["kind"]: (row["noticed"], row["changes"]) for row in report["kinds"] if row["subject"] != "agents"
+    }
+    assert made == {kind: (number, number) for kind, number in NOTICED.items()} | MISSED
+    tools = {cell["name"]: cell["reached"] for cell in report["coverage"] if cell["kind"] == "tool"}
+    assert [tools[name] for name in ("price", "meet", "note")] == [1, 1, 1]
+    assert ("fail" in tools) == (can == YES)
+    assert tools.get("fail", 0) == 0
+    reasons = {item["reason"] for item in report["not_counted"]}
+    assert ("tools not declared: coverage has those that were called or expected" in reasons) == (can == NO)
+    # Transfers are calls of a tool of its own elsewhere.
+    transfers = {cell["name"] for cell in report["coverage"] if cell["kind"] == "transfer"}
+    assert transfers == ({"writer"} if desk.kind in ("adk", "old_adk", "api") else set())

@@ -38,6 +38,7 @@ from ..base import (
     AgentSession,
     Reporter,
     SessionSpec,
+    ToolInfo,
     close_quietly,
     source_places,
 )
@@ -98,12 +99,20 @@ class AdkAdapter(AgentAdapter):
             framework="adk",
             version=f"google-adk {__version__}",
             model=model_name(self._root),
-            tools=self._toolsets.describe_tools(self._root),
+            tools=self._describe_tools(),
             sub_agents=tuple(agent.name for agent in agents_below(self._root)),
             plugins=tuple(plugin.name for plugin in self._app.plugins),
             notes=tuple(notes),
             places=source_places(self._functions()),
         )
+
+    def _describe_tools(self) -> tuple[ToolInfo, ...]:
+        """The tools of the agent and of those below it; for equal names the first."""
+        infos: dict[str, ToolInfo] = {}
+        for agent in (self._root, *agents_below(self._root)):
+            for info in self._toolsets.describe_tools(agent):
+                infos.setdefault(info.name, info)
+        return tuple(infos.values())
 
     def _functions(self) -> dict[str, Any]:
         """The functions of all agents' tools by name; of equal names the root's counts."""

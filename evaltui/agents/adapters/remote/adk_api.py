@@ -75,11 +75,15 @@ class AdkApiAdapter(AgentAdapter):
         agents = info.get("agents") or {}
         self._root = str(info.get("rootAgentName") or self._app)
         self._agents = tuple(agents)
-        root = agents.get(self._root) or {}
+        others = (agent for name, agent in agents.items() if name != self._root)
+        tools: dict[str, ToolInfo] = {}
+        for agent in (agents.get(self._root) or {}, *others):
+            for tool in _tools(agent.get("tools") or ()):
+                tools.setdefault(tool.name, tool)
         return AgentInfo(
             name=self._root,
             framework="adk_api",
-            tools=tuple(_tools(root.get("tools") or ())),
+            tools=tuple(tools.values()),
             sub_agents=tuple(name for name in agents if name != self._root),
             unrecorded=UNRECORDED,
         )
