@@ -453,10 +453,11 @@ _ENDS_ADK = ("CustomMetricError", "SystemExit", "AgentProcessError")
 
 def status_of(metrics: Iterable[MetricResult], expected: Expected) -> Status:
     """The status of a case by the results of its metrics."""
-    return worst_status(metric.status for metric in metrics if not _is_passed_over(metric, expected))
+    return worst_status(metric.status for metric in metrics if not is_passed_over(metric, expected))
 
 
-def _is_passed_over(metric: MetricResult, expected: Expected) -> bool:
+def is_passed_over(metric: MetricResult, expected: Expected) -> bool:
+    """Whether the status of a case ignores the result of a metric."""
     if expected.adk_verdicts and metric.name != _CONVERSATION:
         if metric.error is not None and metric.error.type in _ENDS_ADK:
             return False

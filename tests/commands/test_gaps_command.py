@@ -284,6 +284,28 @@ def test_gaps_of_any_agent_name_what_was_not_counted(desk, capsys):
     assert cells["argument", "find_orders.late"]["expected"] == 2
 
 
+def test_another_agent_is_not_noticed_by_metrics_without_a_verdict(tmp_path, capsys):
+    pytest.importorskip("google.adk")
+    agent = shutil.copytree(SAMPLES / "travel_desk", tmp_path / "travel_desk")
+    skipped = {"set": "travel_desk", "case": "finds_a_flight", "turn": 0, "mode": "skip"}
+    criteria = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+    write_test_config(agent, criteria=criteria, evaltui={"turns": [skipped]})
+    call("run", agent, "travel_desk:finds_a_flight")
+    _, report = gaps(agent, "travel_desk:finds_a_flight")
+    assert kinds_of(report)["another agent"] == (0, 1)
+
+
+def test_an_empty_answer_is_noticed_by_a_check_of_the_agent_as_in_a_run(desk, capsys):
+    answers = [{"agent": "root_agent", "set": "orders", "case": "lamp"}]
+    write_test_config(desk, criteria={"response_match_score": 0.0}, evaltui={"answers": answers})
+    assert call("run", desk, "orders:lamp") == 0
+    _, report = gaps(desk, "orders:lamp")
+    agent = (desk / "agent.py").read_text()
+    (desk / "agent.py").write_text(agent.replace(GERMAN, ""))
+    assert call("run", desk, "orders:lamp") == 1
+    assert kinds_of(report)["answer emptied"] == (1, 1)
+
+
 def test_traces_that_were_scored_have_gaps_too(desk, capsys):
     call("run", desk)
     _, of_run = gaps(desk)

@@ -285,6 +285,21 @@ async def test_another_agent_is_noticed_by_a_check_and_where_google_adk_decides_
     assert rubric["rubric_content"] == {"text_property": "The response comes from the agent travel_desk."}
 
 
+async def test_coverage_counts_an_agent_that_an_accepted_check_names(tmp_path, opened):
+    pytest.importorskip("google.adk")
+    folder = shutil.copytree(SAMPLES / "travel_desk", tmp_path / "travel_desk")
+    write_test_config(folder, **ANSWER)
+    desk = await opened(folder)
+    drafting = await desk.drafting(*desk.gap("another agent", "finds_a_flight"))
+    assert drafting.apply(drafting.rule(drafting.drafts[0]))
+    if drafting.is_searched_alone:
+        await desk.bench.gaps.search_case(drafting.gap)
+    else:
+        await desk.search()
+    cells = {(cell.kind, cell.name): cell.noticed for cell in desk.bench.gaps.report.coverage}
+    assert cells["agent", "travel_desk"] == 1
+
+
 async def test_google_adk_reads_no_checks_so_that_only_thresholds_are_drafts(desk_of):
     desk = await desk_of({"late": (LATE, [], LATE)}, ANSWER, "--adk-verdicts")
     assert await desk.drafts("another number", "late") == ["response_match_score ≥ 0.94"]
@@ -335,6 +350,15 @@ async def test_a_change_that_is_meant_so_is_counted_apart(desk):
     assert drafts.toggle_meant_so(kind, kind.meant_so[0])
     assert "meant_so" not in desk.block
     assert (gaps.report.changes, gaps.report.meant_so) == (before, 0)
+
+
+async def test_changes_with_one_content_are_marked_together(desk_of):
+    desk = await desk_of({"late": ("find find|It is off.", [], "It is off.")}, ANSWER)
+    gaps = desk.bench.gaps
+    assert desk.bench.gap_drafts.toggle_meant_so(*desk.gap("call dropped", "late"))
+    at_once = gaps.report.changes, gaps.report.meant_so
+    await desk.search()
+    assert at_once == (gaps.report.changes, gaps.report.meant_so)
 
 
 async def test_a_mark_follows_its_case_and_ends_when_the_response_is_another(desk, tmp_path, opened, capsys):

@@ -18,7 +18,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, scored_text
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.spending import Spending
-from evaltui.core.scoring import metric_results, status_of
+from evaltui.core.scoring import is_passed_over, metric_results, status_of
 
 NOT_ENGLISH = "not English as far as known: not negated, renamed or with a promise"
 
@@ -223,16 +223,15 @@ class GapSearch:
         if not any(recorded.seen_by.values()):
             self._only_judged.add(case)
         for number, mutant in enumerate(recorded.mutants(most)):
-            names = recorded.seen_by[mutant.subject]
-            if not names and recorded.left_out_metrics and not recorded.judged_metrics:
-                why = _left_to(mutant.subject, recorded.left_out_metrics)
-                self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
-                continue
             await self._score(case, recorded, mutant, number)
 
     async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
-        kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
         results = await scores_of(recorded, mutant)
+        if not results and recorded.left_out_metrics and not recorded.judged_metrics:
+            why = _left_to(mutant.subject, recorded.left_out_metrics)
+            self.skip(case, recorded.expected.eval_set_id, why, mutant.turn)
+            return
+        kind = self._kinds.setdefault(mutant.kind, KindOfChange(mutant.kind, mutant.subject))
         if is_noticed_by(results, recorded):
             kind.notice(*(item.name for item in results if item.status is Status.FAILED))
             self.coverage.noticed.update(set(mutant.cells))
@@ -353,11 +352,12 @@ def _sums(kinds: Sequence[KindOfChange]) -> _Sums:
 
 
 async def scores_of(recorded: RecordedCase, mutant: Mutant) -> Sequence[MetricResult]:
-    """The results of the metrics that see a change; none where no metric does."""
-    names = recorded.seen_by[mutant.subject]
+    """The results of the metrics that see a change and decide; none where no metric does."""
+    expected, names = recorded.expected, recorded.seen_by[mutant.subject]
     if not names:
         return ()
-    return await metric_results(recorded.expected, mutant.turns, final_state=mutant.final_state, only=names)
+    results = await metric_results(expected, mutant.turns, final_state=mutant.final_state, only=names)
+    return [result for result in results if not is_passed_over(result, expected)]
 
 
 def is_noticed_by(results: Sequence[MetricResult], recorded: RecordedCase) -> bool:

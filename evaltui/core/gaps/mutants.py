@@ -425,10 +425,14 @@ def _without_tools(event: InvocationEvent) -> InvocationEvent:
 def _with_answer(turn: Invocation, text: str, *, score_thoughts: bool) -> Invocation:
     """The turn with another response. Thoughts that are not scored stay, but for those without a response,
     where the text before them would be scored."""
-    response = turn.final_response or Content(role="model")
+    response, data = turn.final_response or Content(role="model"), turn.intermediate_data
     thoughts = [part for part in response.parts or [] if part.thought and text and not score_thoughts]
     changed = response.model_copy(update={"parts": [*thoughts, Part(text=text)]})
-    return turn.model_copy(update={"final_response": changed})
+    if not text and isinstance(data, InvocationEvents):
+        # Of a response without a text, no event is recorded.
+        events = [event for event in data.invocation_events if event.content is not None]
+        data = data.model_copy(update={"invocation_events": events})
+    return turn.model_copy(update={"final_response": changed, "intermediate_data": data})
 
 
 def _transferred(content: Content, agent: str, other: str) -> Content:

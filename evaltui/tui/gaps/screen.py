@@ -398,7 +398,7 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
         was_stale = bool(self.gaps.stale)
 
         def search(accepted: bool) -> None:
-            if accepted and drafting.is_for_case and not was_stale:
+            if accepted and drafting.is_searched_alone and not was_stale:
                 start_work(self, self._search_case, row.gap, group="draft")
             elif accepted:
                 self.gaps.search(self._paths)

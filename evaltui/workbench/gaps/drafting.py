@@ -82,8 +82,8 @@ class GapDrafting(RuleTrial):
         self.kind = kind
         self.gap = gap
         self.drafted = drafted
-        self.is_for_case = False
-        """Whether a check of this case alone was written."""
+        self.is_searched_alone = False
+        """Whether a check was written that only this case's gaps change by, not coverage."""
         self._gaps = gaps
 
     @property
@@ -142,7 +142,8 @@ class GapDrafting(RuleTrial):
         return changes
 
     def apply(self, rule: Rule) -> bool:
-        self.is_for_case = "case" in rule and "draft" not in rule
+        is_for_case = "case" in rule and "draft" not in rule
+        self.is_searched_alone = is_for_case and self.drafted.mutant.subject == "answers"
         return self._editing.do(self._label(rule), self._set_path, partial(self._put_in, rule))
 
     def _concerns(self, result: CaseResult, rule: Rule) -> bool:

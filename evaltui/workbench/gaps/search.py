@@ -243,9 +243,11 @@ class Gaps:
             if kind.kind == name and gap in (*kind.gaps, *kind.meant_so):
                 is_gap = gap in kind.gaps
                 source, target = (kind.gaps, kind.meant_so)[:: 1 if is_gap else -1]
-                source.remove(gap)
-                target.append(gap)
-                kind.changes += -1 if is_gap else 1
+                # Several changes may have one content, such as a drop of either of two equal calls.
+                marked = [item for item in source if item == gap]
+                source[:] = [item for item in source if item != gap]
+                target += marked
+                kind.changes += -len(marked) if is_gap else len(marked)
         self.report = self.report.counted()
         self._versions, self.stale = self._versions_now(), stale
         self._messages.publish(GapsFound())
