@@ -98,7 +98,7 @@ async def test_edits_make_the_page_stale_until_it_searches_again(desk):
     [
         (as_expected, {"tool_trajectory_avg_score": 1.0}, "All 6 changes noticed"),
         (says("no"), {"response_match_score": 0.8}, "Nothing to change: no passing case"),
-        (as_expected, {"tool_trajectory_avg_score": 1.0, "my_metric": 0.5}, "my_metric. They need a judge"),
+        (as_expected, {"tool_trajectory_avg_score": 1.0, "my_metric": 0.5}, "my_metric. `evaltui gaps"),
     ],
 )
 async def test_every_state_has_its_words(desk, monkeypatch, act, criteria, words):
