@@ -238,8 +238,10 @@ class AgentRun:
                 return
             if self._is_left:
                 numbers.clear()
-            # Before the first test, other workers may not have begun.
-            for number in sorted(numbers) if self._is_asked else ():
+            # Before the first test, other workers may not have begun; before the baseline is read, no failure
+            # is excused.
+            is_prepared = self._request is not None or self._own.done()
+            for number in sorted(numbers) if self._is_asked and is_prepared else ():
                 if self._has_read(shards, number):
                     numbers.remove(number)
             await asyncio.sleep(_POLL_INTERVAL)
