@@ -1,9 +1,11 @@
 """Names of models that answered: which are of another model, and what they excuse."""
 
+from dataclasses import replace
+
 import pytest
 
 from evaltui.core.compare.run_comparison import compare
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.served import ServedModel, is_other_model
 
@@ -63,3 +65,56 @@ def test_another_model_excuses_what_it_may_have_changed(versions, served, scores
     comparison = compare(base, run(versions[1], Status.FAILED, passing | scores, **served))
     assert [change.regression for change in comparison.cases] == [is_regression]
     assert len(comparison.of_other_models) == (not is_regression)
+
+
+@pytest.mark.parametrize(
+    ("served", "scores", "is_regression"),
+    [
+        ({"payer": "judge", "metric": "judged"}, {}, True),
+        ({"payer": "judge", "metric": "judged"}, {"judged": 0.9}, True),
+        ({"payer": "agent"}, {}, True),
+        ({"payer": "agent"}, {"calls": 0.6}, False),
+    ],
+)
+def test_another_model_does_not_excuse_a_raised_threshold(served, scores, is_regression):
+    runs = [
+        replace(
+            run(version, status, {"judged": 1.0, "calls": 0.7} | moved, **served),
+            circumstances=Circumstances(configs={"s": {"criteria": {"calls": threshold}}}),
+        )
+        for version, status, moved, threshold in (
+            ("m-001", Status.PASSED, {}, 0.6),
+            ("n", Status.FAILED, scores, 0.8),
+        )
+    ]
+    assert [change.regression for change in compare(*runs).cases] == [is_regression]
+
+
+@pytest.mark.parametrize(
+    ("others", "scores", "is_regression"),
+    [
+        ({"payer": "agent"}, {"calls": 0.0}, True),
+        ({"payer": "agent"}, {"judged": 0.0}, False),
+        ({"payer": "judge", "metric": "calls"}, {"calls": 0.0}, True),
+        ({"payer": "judge", "metric": "calls"}, {"judged": 0.0}, False),
+    ],
+)
+def test_another_judge_excuses_no_score_beside_its_own(others, scores, is_regression):
+    """Fewer models of the others are no excuse."""
+    passing = {"judged": 1.0, "calls": 1.0}
+    judges = [run(version, Status.PASSED, {}, payer="judge", metric="judged") for version in ("m-001", "n")]
+    sides = [
+        run("m-001+n", Status.PASSED, passing, **others),
+        run("n", Status.FAILED, passing | scores, **others),
+    ]
+    runs = [
+        replace(
+            side,
+            cases={
+                case: replace(summary, served=summary.served + judge.cases[case].served)
+                for case, summary in side.cases.items()
+            },
+        )
+        for side, judge in zip(sides, judges, strict=True)
+    ]
+    assert [change.regression for change in compare(*runs).cases] == [is_regression]

@@ -1,10 +1,15 @@
 """Stored runs on the screen that compares them: what each of them lacks, and the columns that fit."""
 
+import asyncio
+
 import pytest
 from pilots import screen_lines, screen_text, until
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.workbench.workbench import Workbench
+from tests.commands.command_line import call
+from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
+from tests.gemini_server import GeminiServer, says
 from tests.stored_runs import selected, store_run, summary
 
 
@@ -54,3 +59,25 @@ async def test_what_has_a_head_has_figures(agent, width):
         assert "score" not in heads
         # Nothing is known of the time of these runs.
         assert ("time" in heads) == ("—" in row)
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "options", "differ"),
+    [("ignore", (), False), ("score", (), True), ("ignore", ("--adk-verdicts",), True)],
+)
+async def test_responses_differ_by_thoughts_where_these_are_scored(
+    write_agent, monkeypatch, thoughts, options, differ
+):
+    folder = write_agent('from evaltui import Agent\nroot_agent = Agent(name="a", model="gemini-2.5-flash")')
+    write_eval_set(folder, "greetings", make_case("hi", make_turn("hi", "Hello", intermediate_data={})))
+    write_test_config(folder, criteria={"response_match_score": 0.1}, evaltui={"thoughts": thoughts})
+    with GeminiServer() as server:
+        server.use(monkeypatch)
+        for thought in ("A greeting.", "Who is this?"):
+            server.respond = lambda request, thought=thought: says("Hello", thought=thought)
+            await asyncio.to_thread(call, "run", folder, *options)
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await compare(app, pilot)
+        await pilot.press("down")
+        await until(pilot, lambda: ("Turn 1 ≠" if differ else "Turn 1 =") in screen_text(app))

@@ -104,6 +104,22 @@ async def test_a_session_is_stale_when_its_case_or_config_is_another_one(write_a
         await until(pilot, lambda: "stale" not in screen_text(app))
 
 
+async def test_a_session_is_stale_where_its_case_has_unsaved_edits(write_agent, monkeypatch):
+    monkeypatch.setattr(sessions, "QUIET", -1.0)
+    folder = write_agent(AGENT, name="greeter")
+    path = write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
+    async with workbench_on(folder, (120, 36)) as (app, pilot):
+        workbench = app.workbench
+        await until(pilot, lambda: workbench.sets.listed)
+        assert workbench.editing.do("edit", path, lambda one: one.case(0).turn(0).answer.set_text("bye", 0))
+        workbench.received.start(0)
+        await pilot.press("T")
+        await until(pilot, lambda: workbench.received.url in screen_text(app))
+        await send(pilot, session(1, "hi", "good day"))
+        await until(pilot, lambda: "talk-1" in screen_text(app))
+        await until(pilot, lambda: "stale: case" in screen_text(app))
+
+
 async def test_a_port_that_is_taken_is_said(write_agent):
     folder = write_agent(AGENT, name="greeter")
     first, second = Workbench(folder), Workbench(folder)

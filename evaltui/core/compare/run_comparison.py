@@ -532,24 +532,35 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
         # A failure excuses another one only of the same expectation.
         reasons = ("the baseline does not say what was expected",)
     kind = _kind(before, after, reasons)
-    return CaseChange(kind, case, label, before, after, reasons, served=_served_changes(before, after))
+    served = _served_changes(before, after, is_same_expectation=not reasons)
+    return CaseChange(kind, case, label, before, after, reasons, served=served)
 
 
-def _served_changes(before: CaseSummary, after: CaseSummary) -> tuple[ServedChange, ...]:
+def _served_changes(
+    before: CaseSummary, after: CaseSummary, *, is_same_expectation: bool
+) -> tuple[ServedChange, ...]:
     """The requests that other models answered, if these may be why the case differs.
 
-    Judges alone may be, where no score has changed but those that they gave, and no repeat ended with an
-    error, which no judge causes.
+    Judges alone may be, where the expectation is the same, no score has changed but those that they gave, and
+    no repeat ended with an error, which no judge causes. Where the expectation differs and no score has
+    changed, the expectation is the reason.
     """
     changes = served_changes(before.served, after.served)
-    judged = {change.metric for change in changes}
-    if "" in judged:
-        return changes
-    if Status.ERROR in after.outcomes:
-        return ()
+    has_error = Status.ERROR in after.outcomes
     both = {**before.scores, **after.scores}
     changed = {name for name in both if before.scores.get(name) != after.scores.get(name)}
-    return changes if changed <= judged else ()
+    if not (is_same_expectation or changed or has_error):
+        return ()
+    if any(change.is_excuse and not change.metric for change in changes):
+        return changes
+    may_be_judges = is_same_expectation and not has_error
+    is_of_judges = may_be_judges and changed <= {change.metric for change in changes}
+    is_excused = may_be_judges and changed <= {change.metric for change in changes if change.is_excuse}
+    return tuple(
+        change
+        for change in changes
+        if not change.metric or (is_of_judges and (is_excused or not change.is_excuse))
+    )
 
 
 def _kind(before: CaseSummary, after: CaseSummary, reasons: Sequence[str]) -> Kind:

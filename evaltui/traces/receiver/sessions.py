@@ -52,6 +52,8 @@ def _waiting(spool: Spool) -> Iterator[CompletedSession]:
         if session.bytes > LARGEST_SESSION:
             size, most = show_size(session.bytes), show_size(LARGEST_SESSION)
             yield CompletedSession(session.id, None, f"{size} of spans; sessions of up to {most} are scored")
+        elif not session.is_whole:
+            yield CompletedSession(session.id, None, "its first turns are no longer stored")
         else:
             conversations = _conversations(spool, spool.traces_of(session.id))
             mine = next(

@@ -59,6 +59,8 @@ create view settled as
 """
 # The session of a trace of which no conversation can be made.
 _NO_SESSION = ""
+# The trace that stands for those of a session that were deleted; its members are never in `part`.
+_DELETED = ""
 
 
 class SpoolInUseError(Exception):
@@ -84,6 +86,8 @@ class Session:
     id: str
     bytes: int
     """Bytes of all of its traces."""
+    is_whole: bool = True
+    """Whether none of its traces was deleted."""
 
 
 class Spool:
@@ -170,9 +174,10 @@ class Spool:
                 break
 
     def forget(self, before: float) -> None:
-        """Delete what was handed on and to which nothing was added since; seconds since 1970."""
+        """Delete sessions that were handed on and to which nothing was added since; seconds since 1970."""
+        query = f"select id from ({_FINISHED}) where last < ? and id not in ({_GOING_ON})"
         with self._transaction() as database:
-            rows = database.execute(f"select id from ({_FINISHED}) where last < ?", [before]).fetchall()
+            rows = database.execute(query, [before, before]).fetchall()
             _forget(database, [trace for (trace,) in rows])
 
     def quiet_traces(self, rooted_before: float, before: float, most: int) -> list[tuple[str, int]]:
@@ -208,14 +213,18 @@ class Spool:
     def waiting(self) -> list[Session]:
         """The sessions that changed since they were handed on."""
         query = (
-            "select session, sum(part.bytes) from member join part on part.trace = member.trace "
+            "select session, sum(part.bytes), session not in (select session from member where trace = ?) "
+            "from member join part on part.trace = member.trace "
             "where session in (select session from member where waiting) "
             "group by session order by max(received)"
         )
-        return [Session(name, size) for name, size in self.rows(query)]
+        rows = self.rows(query, [_DELETED])
+        return [Session(name, size, bool(is_whole)) for name, size, is_whole in rows]
 
     def traces_of(self, session: str) -> list[str]:
-        rows = self.rows("select trace from member where session = ? order by trace", [session])
+        """The traces of a session that were not deleted."""
+        query = "select trace from member where session = ? and trace != ? order by trace"
+        rows = self.rows(query, [session, _DELETED])
         return [trace for (trace,) in rows]
 
     def handed_on(self, session: str) -> None:
@@ -228,6 +237,11 @@ class Spool:
 _FINISHED = (
     "select id, bytes, last from settled where id not in (select trace from member where session in "
     "(select session from member where waiting)) order by last"
+)
+# The traces of sessions to which something was added since a moment.
+_GOING_ON = (
+    "select trace from member where session in (select session from member "
+    f"join part on part.trace = member.trace where session != '{_NO_SESSION}' and received >= ?)"
 )
 
 
@@ -281,6 +295,11 @@ def open_spool(folder: Path) -> Iterator[Spool]:
 
 
 def _forget(database: sqlite3.Connection, traces: Sequence[str]) -> None:
+    # More of such a session may come, and it would be judged without its first turns.
+    database.executemany(
+        "insert or ignore into member select session, ?, 0, 0 from member where trace = ? and session != ?",
+        ((_DELETED, trace, _NO_SESSION) for trace in traces),
+    )
     for table in ("part", "member"):
         database.executemany(f"delete from {table} where trace = ?", [(trace,) for trace in traces])
 

@@ -50,7 +50,8 @@ class ChangedConversation:
         number = self.mutant.turn
         if number is None:
             return None
-        return turn_of_both(self.recorded.turns[number], self.mutant.turns[number])
+        turns = self.recorded.turns[number], self.mutant.turns[number]
+        return turn_of_both(*turns, thoughts=self.recorded.expected.score_thoughts)
 
     @property
     def state(self) -> StateChanges:

@@ -18,7 +18,7 @@ from evaltui.core.compare.run_comparison import (
     circumstance_changes,
     compare,
 )
-from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, scored_text, user_text
@@ -118,7 +118,9 @@ def trajectories(compared: ComparedRuns, change: CaseChange) -> Trajectories:
     base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
     candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
     pairs = zip_longest(base.actual if base else (), candidate.actual if candidate else ())
-    turns = tuple(turn_of_both(before, after) for before, after in pairs)
+    runs = compared.base.summary, compared.candidate.summary
+    thoughts = any(_scores_thoughts(run, change.case.path) for run in runs)
+    turns = tuple(turn_of_both(before, after, thoughts=thoughts) for before, after in pairs)
     state: StateChanges = ()
     if base and candidate and base.final_state is not None and candidate.final_state is not None:
         state = state_changes(base.final_state, candidate.final_state)
@@ -131,9 +133,18 @@ def state_changes(base: Mapping[str, Any], candidate: Mapping[str, Any]) -> Stat
     return tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in changes)
 
 
-def turn_of_both(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
-    """A turn in two conversations; None where one lacks it."""
-    texts = [scored_text(turn.with_output, thoughts=False) if turn else None for turn in (before, after)]
+def _scores_thoughts(run: RunSummary, path: str) -> bool:
+    """Whether the thoughts of a response were scored in a run, as google-adk does."""
+    config = run.circumstances.configs.get(path) or {}
+    scores = (config.get("evaltui") or {}).get("thoughts") == "score"
+    return run.by_label or run.circumstances.adk_verdicts or scores
+
+
+def turn_of_both(
+    before: Invocation | None, after: Invocation | None, *, thoughts: bool = False
+) -> TurnOfBoth:
+    """A turn in two conversations; None where one lacks it. `thoughts` includes those of responses."""
+    texts = [scored_text(turn.with_output, thoughts=thoughts) if turn else None for turn in (before, after)]
     result = turn_result(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
     )

@@ -73,6 +73,8 @@ class ReceivedSessions:
         # As last read: the trajectories that cases expect, unsaved ones too, and the cases of the sessions.
         self._patterns: frozenset[Pattern] = frozenset()
         self._cases: Mapping[CaseId, CaseNow] = {}
+        # Number of readings that were started: of several at once, the last one has the newest cases.
+        self._readings = 0
         self._messages = messages
         self._by_id: dict[str, ScoredSession] = {}
         self._listening: asyncio.Task[None] | None = None
@@ -91,8 +93,12 @@ class ReceivedSessions:
     async def read_cases(self) -> None:
         """Reads the trajectories of cases again, and the cases that sessions were scored by."""
         case_ids = {session.case for session in self._by_id.values() if session.case is not None}
-        self._patterns, self._cases = await asyncio.to_thread(self._read, case_ids)
-        self._received()
+        self._readings += 1
+        number = self._readings
+        patterns, cases = await asyncio.to_thread(self._read, case_ids)
+        if number == self._readings:
+            self._patterns, self._cases = patterns, cases
+            self._received()
 
     def _read(self, case_ids: Collection[CaseId]) -> tuple[frozenset[Pattern], dict[CaseId, CaseNow]]:
         patterns: set[Pattern] = set()
@@ -159,7 +165,11 @@ class ReceivedSessions:
                     self._by_id[session.id] = session
                     while len(self._by_id) > _MAX_SESSIONS:
                         del self._by_id[next(iter(self._by_id))]
-                    self._received()
+                    if session.case is None or session.case in self._cases:
+                        self._received()
+                    else:
+                        # The listener has scored it by the files, without unsaved edits.
+                        await self.read_cases()
         except (SpoolInUseError, SpoolError, MissingExtraError) as error:
             self.problem = str(error)
         except OSError as error:

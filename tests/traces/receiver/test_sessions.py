@@ -88,3 +88,21 @@ def test_spans_that_nothing_can_be_made_of_are_no_session(tmp_path):
         assert complete(spool, 200.0) == []
         add(spool, [1], "a", 300.0)
         assert complete(spool, 400.0) == [("a", 1)]
+
+
+def test_a_session_that_goes_on_after_its_first_turns_were_deleted_is_not_judged_without_them(tmp_path):
+    with open_spool(tmp_path) as spool:
+        for number, now in enumerate((100.0, 1000.0)):
+            add(spool, [number], "a", now)
+            add(spool, [10], "b", 100.0)
+            complete(spool, now + 100)
+        spool.forget(500.0)
+        add(spool, [2], "a", 1200.0)
+        add(spool, [11], "b", 1200.0)
+        sessions = completed_sessions(spool, 1300.0)
+        assert [
+            (one.id, one.conversation and len(one.conversation.turns), one.problem) for one in sessions
+        ] == [
+            ("a", 3, ""),
+            ("b", None, "its first turns are no longer stored"),
+        ]
