@@ -247,7 +247,9 @@ def _write_turns(
     if both.turns and all(turn.is_equal for turn in both.turns) and not both.state:
         page.blank()
         both_sides = "Both runs" if both.repeats == ("", "") else "These repeats"
-        page.row(("= ", "muted"), (f"{both_sides} made the same calls and gave the same responses", "muted"))
+        limit = "" if all(turn.is_known for turn in both.turns) else ", as far as known"
+        text = f"{both_sides} made the same calls and gave the same responses{limit}"
+        page.row(("= ", "muted"), (text, "muted"))
 
 
 def write_turn(page: Page, turn: TurnOfBoth, number: int, folding: Folding) -> None:

@@ -88,6 +88,8 @@ class TurnOfBoth:
     """The base as expected side, the candidate as actual side."""
     user: str
     """The user's message."""
+    is_known: bool
+    """Whether the agents, or traces, report all of both."""
 
     @property
     def says_the_same(self) -> bool:
@@ -149,7 +151,8 @@ def turn_of_both(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
     )
     turn = after or before
-    return TurnOfBoth(result, user_text(turn.user_content) if turn else "")
+    is_known = not any(side.untold or side.intermediate_data is None for side in (before, after) if side)
+    return TurnOfBoth(result, user_text(turn.user_content) if turn else "", is_known)
 
 
 def _repeat(run: StoredRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
