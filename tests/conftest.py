@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     os.environ["UV_PROJECT_ENVIRONMENT"] = sys.prefix
     # Each client of google-genai would read the authorities of the world three times, which takes 60 ms.
-    os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
+    os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("unused_certificate.pem"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

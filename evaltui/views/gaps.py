@@ -36,11 +36,15 @@ class GapRow(NamedTuple):
     after: str
 
 
+def changed_part(gap: Gap) -> str:
+    """`turn 1`, or `final state`."""
+    return "final state" if gap.turn is None else f"turn {gap.turn}"
+
+
 def gap_row(gap: Gap, *, with_set: bool = True) -> GapRow:
     """The row of a change; without its set where all are of one."""
-    turn = "final state" if gap.turn is None else f"turn {gap.turn}"
     of_set = f"{gap.eval_set_id}:" if with_set else ""
-    place = visible(f"{of_set}{gap.eval_id} {turn}")
+    place = visible(f"{of_set}{gap.eval_id} {changed_part(gap)}")
     before, after = (text.replace("\n", " ") for text in (gap.before, gap.after))
     if gap.subject != "answers":
         return GapRow(place, (), before, _without_common_start(before, after))

@@ -182,7 +182,7 @@ WALKS: dict[str, Walk] = {
     "gaps": _walk(
         agents.sample("home_automation"),
         ("", "", "Python 3.xx"),
-        ("gaps-not-run", "M", "no result in the last 20 runs"),
+        ("gaps-not-run", "M", "evalset.json: not run"),
         ("", "r", "answer negated"),
         ("gaps", "G k k k k k right right", "set_temperature"),
         ("gaps-change", "home down", "You are not welcome"),

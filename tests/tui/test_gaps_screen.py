@@ -36,7 +36,7 @@ def current(app):
 
 async def open_gaps(app: WorkbenchApp, pilot, shows="answer negated"):
     await pilot.press("home", "M")
-    await until(pilot, lambda: "no result in the last 20 runs" in screen_text(app))
+    await until(pilot, lambda: "evalset.json: not run" in screen_text(app))
     await pilot.press("r")
     await until(pilot, lambda: shows in screen_text(app))
 

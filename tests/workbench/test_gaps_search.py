@@ -90,7 +90,7 @@ async def test_the_filter_knows_cells_after_a_search(bench, text, cases):
 async def test_without_a_run_the_remedy_is_told(desk, bench):
     await search(bench)
     assert bench.gaps.report is None
-    assert bench.gaps.problem == "orders.evalset.json: no result in the last 20 runs   r  Run"
+    assert bench.gaps.problem == "orders.evalset.json: not run   r  Run"
     await run(bench)
     await waiting.until(lambda: bench.gaps.report)
     assert not bench.gaps.problem

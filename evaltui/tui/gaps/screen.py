@@ -25,6 +25,7 @@ from evaltui.tui.gaps.page import Columns, headline_line, note_line, row_line, w
 from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.views.gaps import changed_part
 from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.gaps.rows import (
     CellRow,
@@ -234,9 +235,8 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
         row = self.rows.current
         if not isinstance(row, ChangeRow):
             return []
-        turn = "final state" if row.gap.turn is None else f"turn {row.gap.turn}"
-        name = visible(row.gap.eval_id)
-        return [(f"{visible(row.gap.eval_set_id)} › ", "muted"), (name, "bold"), (f"   {turn}", "muted")]
+        eval_set, name, part = visible(row.gap.eval_set_id), visible(row.gap.eval_id), changed_part(row.gap)
+        return [(f"{eval_set} › ", "muted"), (name, "bold"), (f"   {part}", "muted")]
 
     def _write_note(self, page: Page) -> None:
         page.text(note_line(self.gaps))

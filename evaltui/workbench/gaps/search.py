@@ -170,7 +170,8 @@ class Gaps:
 
     def _without_run(self) -> str:
         names = short_list([path.name for path in self.paths])
-        return f"{names}: no result in the last {counted(MAX_RUNS, 'run')}   {key_of('run')}  Run"
+        runs = f"no result in the last {counted(MAX_RUNS, 'run')}" if self._agent.store.files() else "not run"
+        return f"{names}: {runs}   {key_of('run')}  Run"
 
     def _compare(self, message: object) -> None:
         """Notes what has changed since the search began."""
