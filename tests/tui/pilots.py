@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.documents.editing.set import CaseEditor
+from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.case.rows import write_rows
 from evaltui.tui.widgets.writer import Page
@@ -27,13 +28,20 @@ from evaltui.workbench.workbench import Workbench
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     """Wait for a condition, and until the app has nothing to do; where it does not come, tell the screen."""
     await waiting.until(condition, lambda: screen_text(pilot.app))
-    await pilot.pause()
+    await _drawn(pilot)
 
 
 async def until_ran(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     """The same for a run or a turn of an agent, whose process may take longer on a busy machine."""
     seconds = waiting.PATIENCE_WITH_PROCESSES
     await waiting.until(condition, lambda: screen_text(pilot.app), seconds)
+    await _drawn(pilot)
+
+
+async def _drawn(pilot: Pilot[Any]) -> None:
+    """Draw what waits for the next frame: bars follow a change at once, panes with the frame."""
+    if pilot.app.screen_stack and isinstance(pilot.app.screen, ActionScreen):
+        pilot.app.screen.draw_now()
     await pilot.pause()
 
 

@@ -57,6 +57,7 @@ async def test_it_is_watched_from_the_start_where_that_is_asked_for(agent):
         await until(pilot, lambda: "● watch" in screen_lines(app)[0])
         (agent / "agent.py").write_text(AGENT.format("yes"))
         await until(pilot, lambda: "✓ agrees" in screen_text(app))
+        await app.workbench.runs.finished()
         path = app.workbench.sets.listed[0].path
         path.write_text(path.read_text().replace('"text": "yes"', '"text": "certainly not"'))
         await until(pilot, lambda: "talk.evalset.json saved   1 case rescored" in screen_text(app))
