@@ -401,6 +401,8 @@ def _excuse(case: CaseId, comparison: Comparison) -> str:
     """The reason why the failure of a case is no regression, a clause; "" for a failure that counts."""
     base = comparison.base.id
     change = next((change for change in comparison.cases if change.case == case), None)
+    if change is not None and change.lacks_verdict:
+        return ""
     if change is not None and not change.may_be_regression:
         return f"no regression from {base}"
     p = next((change.p for change in comparison.without_evidence if change.case == case), None)

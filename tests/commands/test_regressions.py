@@ -79,7 +79,6 @@ def agent(write_agent):
         ("p", "e", 1),
         # The same expectation was not met before.
         ("f", "f", 0),
-        ("ff", "fe", 0),
         ("pf", "ff", 0),
         # It failed by its policy before, and fails more often now: by chance or not.
         ("ppppf", "fffff", 1),
@@ -101,6 +100,12 @@ def agent(write_agent):
         ("n", "e", 3),
         ("ee", "en", 3),
         ("e", "p", 0),
+        # Failed repeats excuse no repeat without a verdict.
+        ("ff", "fe", 3),
+        ("ff", "fn", 3),
+        ("fe", "fe", 3),
+        ("pf", "fe", 3),
+        ("fe", "ff", 0),
     ],
 )
 def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, code):
@@ -118,6 +123,12 @@ def test_a_case_that_fails_more_often_is_named(agent, capsys):
     out = capsys.readouterr().out
     assert "  regression, failed before and passes less often: a\n" in out
     assert "p = 0.0" in out
+
+
+def test_a_case_without_a_verdict_in_each_repeat_is_named(agent, capsys):
+    base, now = store_run(agent, {"a": "ff", "b": "ff"}), store_run(agent, {"a": "fe", "b": "ff"})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 3
+    assert "  no verdict in each repeat: a\n" in capsys.readouterr().out
 
 
 def test_errors_before_hide_no_cases_that_fail_more_often_now(agent, capsys):

@@ -281,12 +281,12 @@ class CaseChange:
 
     @property
     def lacks_verdict(self) -> bool:
-        """Whether the candidate has no verdict, or another model excuses it where repeats have none."""
-        if self.candidate is None:
+        """Whether the candidate has no verdict, or does not pass and has repeats without a verdict, which
+        failed repeats of the base do not excuse."""
+        if self.candidate is None or self.candidate.passes:
             return False
         _, judged = self.candidate.judged_repeats
-        excused = self._is_worse and self._is_excused
-        return not self.candidate.is_judged or (excused and judged < self.candidate.runs)
+        return not self.candidate.is_judged or judged < self.candidate.runs
 
     @property
     def _is_excused(self) -> bool:
@@ -401,6 +401,12 @@ class Comparison:
     def broken_without_evidence(self) -> tuple[CaseChange, ...]:
         """Cases that broke, perhaps by chance."""
         return tuple(change for change in self.without_evidence if change.kind == "broken")
+
+    @property
+    def partly_judged(self) -> tuple[CaseChange, ...]:
+        """Cases that failed in some repeats and have no verdict in others."""
+        failed = (change for change in self.cases if change.candidate and change.candidate.failed)
+        return tuple(change for change in failed if change.lacks_verdict)
 
     @property
     def lacks_verdicts(self) -> bool:
