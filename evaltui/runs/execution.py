@@ -20,7 +20,7 @@ from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
-from evaltui.project.agent_files import is_source
+from evaltui.project.agent_files import function_digest, is_source, prints_of
 from evaltui.project.folders import agent_file, app_name, case_path
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
@@ -130,6 +130,7 @@ class LoggedRun:
             interpreter=None if agent.url or agent.in_process else interpreter,
             variant=agent.variant.shown if agent.variant else None,
             preflight=plan.checks,
+            functions=_metric_functions(plan),
         )
         if store is None:
             writer = RunWriter(None, header, secrets, _texts(plan))
@@ -299,6 +300,25 @@ def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
         None if config.passed_over is None else str(config.passed_over),
         tuple(fingerprint(secrets.mask_json(case.text, to_json_text)) for case in eval_set.others),
     )
+
+
+def _metric_functions(plan: RunPlan) -> dict[str, str]:
+    """Fingerprints of the code of custom metrics, by the paths of their functions, where it is found."""
+    metrics = {
+        metric.custom_function_path: metric.definition
+        for eval_set in plan.sets
+        for metric in eval_set.config.metrics()
+        if metric.custom_function_path is not None
+    }
+    digests = {}
+    for function, definition in metrics.items():
+        if definition is None:
+            name = ":".join(function.rpartition(".")[::2])
+            digests[function] = function_digest(name, plan.agent_dir, plan.agent.interpreter.executable)
+        elif not definition.source:
+            # Code in a config is part of that.
+            digests[function] = prints_of(plan.agent_dir, [definition.file]).get(definition.file, "")
+    return {function: digest for function, digest in digests.items() if digest}
 
 
 def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:

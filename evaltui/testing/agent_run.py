@@ -342,7 +342,8 @@ class AgentRun:
         shards = [summary_of(file) for file in files]
         cases = {case: summary for shard in shards for case, summary in shard.cases.items()}
         configs = {path: form for shard in shards for path, form in shard.circumstances.configs.items()}
-        circumstances = replace(shards[0].circumstances, configs=configs)
+        functions = {name: text for shard in shards for name, text in shard.circumstances.functions.items()}
+        circumstances = replace(shards[0].circumstances, configs=configs, functions=functions)
         whole = replace(shards[0], cases=cases, circumstances=circumstances)
         return compare(self._baseline, whole, alpha_of(self._options))
 

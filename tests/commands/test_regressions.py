@@ -494,3 +494,28 @@ def test_a_flaky_case_that_passes_by_its_policy_is_no_failed_case(agent, monkeyp
     capsys.readouterr()
     assert call("run", agent, "--failed", "--report", "json") == 1
     assert [case["eval_id"] for case in json.loads(capsys.readouterr().out)["cases"]] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"evaltui": {"criteria": {"own": {"threshold": 1.0, "function": "metrics.own"}}}},
+        {"criteria": {"own": 1.0}, "customMetrics": {"own": {"codeConfig": {"name": "metrics.own"}}}},
+    ],
+    ids=["of evaltui", "of google-adk"],
+)
+def test_a_failure_by_other_code_of_a_metric_excuses_none(agent, capsys, config):
+    """What the module of the metric imports counts as its code."""
+    (agent / "agent.py").write_text("root_agent = lambda message, session: message\n")
+    (agent / "test_config.json").write_text(json.dumps(config | {"criteria": config.get("criteria", {})}))
+    (agent / "metrics.py").write_text("from limits import MOST\n\ndef own(*_): return float(MOST > 3)\n")
+    write_eval_set(agent, "lights", make_case("a", turn("a")))
+    for most in (1, 1, 2):
+        (agent / "limits.py").write_text(f"MOST = {most}\n")
+        call("run", agent)
+    capsys.readouterr()
+    codes = [call("compare", agent, base, str(int(base) + 1), "--fail-on-regression") for base in "12"]
+    assert codes[1] == 1
+    assert "the code of metrics.own changed" in capsys.readouterr().out
+    # In ADK's form, the function above gives no verdict, as before.
+    assert codes[0] == (0 if "evaltui" in config else 3)

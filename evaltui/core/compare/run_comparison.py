@@ -43,9 +43,18 @@ def expectation_changes(
         yield f"policy {before.policy} → {after.policy}"
     if then.adk_verdicts != now.adk_verdicts:
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
+    yield from _function_changes(then, now, _config_of(now, after))
     changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
     # What the config says of judges need not be said twice.
     yield from changes or _judge_changes(before, after)
+
+
+def _function_changes(then: Circumstances, now: Circumstances, config: Json | None) -> Iterator[str]:
+    """The functions of custom metrics in a config whose code differs."""
+    in_use = {value for _, value in _leaves(config or {}) if isinstance(value, str)}
+    for function in then.functions.keys() & now.functions.keys() & in_use:
+        if then.functions[function] != now.functions[function]:
+            yield f"the code of {function} changed"
 
 
 def _judge_changes(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
