@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
+from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.case_id import CaseId, fingerprint
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import Status, worst_status
@@ -130,7 +131,7 @@ class LoggedRun:
             interpreter=None if agent.url or agent.in_process else interpreter,
             variant=agent.variant.shown if agent.variant else None,
             preflight=plan.checks,
-            functions=_metric_functions(plan),
+            functions=_functions(plan),
         )
         if store is None:
             writer = RunWriter(None, header, secrets, _texts(plan))
@@ -302,22 +303,20 @@ def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
     )
 
 
-def _metric_functions(plan: RunPlan) -> dict[str, str]:
-    """Fingerprints of the code of custom metrics, by the paths of their functions, where it is found."""
-    metrics = {
-        metric.custom_function_path: metric.definition
-        for eval_set in plan.sets
-        for metric in eval_set.config.metrics()
-        if metric.custom_function_path is not None
-    }
+def _functions(plan: RunPlan) -> dict[str, str]:
+    """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
+    functions, where it is found."""
     digests = {}
-    for function, definition in metrics.items():
-        if definition is None:
+    for config in (eval_set.config for eval_set in plan.sets):
+        for function in functions_of(config):
             name = ":".join(function.rpartition(".")[::2])
             digests[function] = function_digest(name, plan.agent_dir, plan.agent.interpreter.executable)
-        elif not definition.source:
-            # Code in a config is part of that.
-            digests[function] = prints_of(plan.agent_dir, [definition.file]).get(definition.file, "")
+        for definition in config.evaltui.metrics_to_run.values():
+            # Code in the config is a part of that.
+            if definition.is_function and not definition.source:
+                digests[definition.place] = prints_of(plan.agent_dir, [definition.file]).get(
+                    definition.file, ""
+                )
     return {function: digest for function, digest in digests.items() if digest}
 
 

@@ -103,7 +103,8 @@ class RunHeader:
     written: tuple[str, ...] = ()
     """Files of the project that its processes opened for writing."""
     functions: Mapping[str, str] = field(default_factory=dict)
-    """Fingerprints of the code of custom metrics, by the paths of their functions."""
+    """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
+    functions."""
     recordings: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of recordings before the run, by path of the set."""
     config: str = ""

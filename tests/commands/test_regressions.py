@@ -496,26 +496,47 @@ def test_a_flaky_case_that_passes_by_its_policy_is_no_failed_case(agent, monkeyp
     assert [case["eval_id"] for case in json.loads(capsys.readouterr().out)["cases"]] == ["b"]
 
 
+NEVER = {"is_the_agent_response_valid": "invalid", "reasoning": "no"}
+OPTIONS = {"judge_model": "metrics:own", "num_samples": 1}
+ADK_VERDICT = """
+from evaltui import EvaluationResult, PerInvocationResult, Status
+def own(metric, actual, *_):
+    failed = {"score": 0.0, "eval_status": Status.FAILED}
+    turns = [PerInvocationResult(actual_invocation=turn, **failed) for turn in actual]
+    return EvaluationResult(
+        overall_score=0.0, overall_eval_status=Status.FAILED, per_invocation_results=turns
+    )
+"""
+
+
 @pytest.mark.parametrize(
-    "config",
+    ("code", "config"),
     [
-        {"evaltui": {"criteria": {"own": {"threshold": 1.0, "function": "metrics.own"}}}},
-        {"criteria": {"own": 1.0}, "customMetrics": {"own": {"codeConfig": {"name": "metrics.own"}}}},
+        (
+            "def own(*_): return 0.0\n",
+            {"evaltui": {"criteria": {"own": {"threshold": 1.0, "function": "metrics.own"}}}, "criteria": {}},
+        ),
+        (
+            ADK_VERDICT,
+            {"criteria": {"own": 1.0}, "customMetrics": {"own": {"codeConfig": {"name": "metrics.own"}}}},
+        ),
+        (
+            f"def own(_): return {json.dumps(NEVER)!r}\n",
+            {"criteria": {"final_response_match_v2": {"threshold": 0.5, "judge_model_options": OPTIONS}}},
+        ),
     ],
-    ids=["of evaltui", "of google-adk"],
+    ids=["metric", "metric of google-adk", "judge"],
 )
-def test_a_failure_by_other_code_of_a_metric_excuses_none(agent, capsys, config):
-    """What the module of the metric imports counts as its code."""
+def test_a_failure_by_other_code_of_a_metric_excuses_none(agent, capsys, code, config):
+    """What the module of the function imports counts as its code."""
     (agent / "agent.py").write_text("root_agent = lambda message, session: message\n")
-    (agent / "test_config.json").write_text(json.dumps(config | {"criteria": config.get("criteria", {})}))
-    (agent / "metrics.py").write_text("from limits import MOST\n\ndef own(*_): return float(MOST > 3)\n")
+    (agent / "test_config.json").write_text(json.dumps(config))
+    (agent / "metrics.py").write_text(f"import limits\n{code}")
     write_eval_set(agent, "lights", make_case("a", turn("a")))
-    for most in (1, 1, 2):
-        (agent / "limits.py").write_text(f"MOST = {most}\n")
-        call("run", agent)
+    for limit in (1, 1, 2):
+        (agent / "limits.py").write_text(f"LIMIT = {limit}\n")
+        assert call("run", agent) == 1
     capsys.readouterr()
     codes = [call("compare", agent, base, str(int(base) + 1), "--fail-on-regression") for base in "12"]
-    assert codes[1] == 1
+    assert codes == [0, 1]
     assert "the code of metrics.own changed" in capsys.readouterr().out
-    # In ADK's form, the function above gives no verdict, as before.
-    assert codes[0] == (0 if "evaltui" in config else 3)

@@ -50,9 +50,9 @@ def expectation_changes(
 
 
 def _function_changes(then: Circumstances, now: Circumstances, config: Json | None) -> Iterator[str]:
-    """The functions of custom metrics in a config whose code differs."""
-    in_use = {value for _, value in _leaves(config or {}) if isinstance(value, str)}
-    for function in then.functions.keys() & now.functions.keys() & in_use:
+    """The functions of metrics, judges and simulated users in a config whose code differs."""
+    in_use = {value.replace(":", ".") for _, value in _leaves(config or {}) if isinstance(value, str)}
+    for function in sorted(then.functions.keys() & now.functions.keys() & in_use):
         if then.functions[function] != now.functions[function]:
             yield f"the code of {function} changed"
 
