@@ -6,7 +6,6 @@ from fake_runs import FakeRuns, as_expected, says
 from pilots import screen_text, until, until_ran, workbench_on
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 
@@ -46,7 +45,6 @@ async def test_groups_are_by_the_repeat_that_decides_and_stale_failures_are_name
         await until(pilot, lambda: bench.sets.is_read)
         await pilot.press("R")
         await until(pilot, lambda: bench.runs.has_run and not bench.is_running)
-        bench.navigation.select(Selection("s.evalset.json", "a"))
         await pilot.press("]", "1", "Q")
         await until(pilot, lambda: "2  response_match_score below threshold" in screen_text(app))
         assert "stale" not in screen_text(app)
