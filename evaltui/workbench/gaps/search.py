@@ -135,6 +135,8 @@ class Gaps:
             self.problem = error.problems[0].beside(self._agent.dir)
         except (OSError, ValueError) as error:
             self.problem = str(error)
+        except Exception as error:  # such as of a metric of the user's own
+            self.problem = f"{type(error).__name__}: {error}"
         else:
             self.report, self.seconds = report, time.monotonic() - began
             if report is None:

@@ -45,13 +45,13 @@ class AnswerChecking(RuleTrial):
         names = self._scope(scope)
         return {**names, **({"turn": self.turn} if "case" in names else {}), **check}
 
-    def _put(self, config: ConfigEditor, rule: Rule) -> None:
-        config.put_answer_rule(rule)
+    def _put(self, config: ConfigEditor, tried: Rule) -> None:
+        config.put_answer_rule(tried)
 
-    def _concerns(self, result: CaseResult, rule: Rule) -> bool:
+    def _concerns(self, result: CaseResult, tried: Rule) -> bool:
         return True
 
-    def _label(self, rule: Rule) -> str:
+    def _label(self, tried: Rule) -> str:
         return f"check response of turn {self.turn + 1}"
 
 
