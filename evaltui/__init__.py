@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 # Nothing is imported here, which is before the program can catch Ctrl-C; type checkers take this for true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,8 +167,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name == "__version__":
         return import_module("importlib.metadata").version("evaltui")
     if name not in _HOMES:

@@ -22,21 +22,21 @@ import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ..core.model.events import Json, Step
 from .adapters.base import AgentLoadError
+from .adapters.custom_metric import import_function, score
 from .case_run import Conversation, EventLine, LoadedAgent
 from .errors import describe_error
 from .loading import load_agent, make_adapter
+from .model_client import ask
+from .model_gate import ModelGate, gating
 from .opened_files import OpenedFiles
 from .own_code import own_modules
 from .preloading import Environment, Preloaded, PreloadStep
 from .protocol import Lines, Message, decode_message, encode, encode_event, places_of
 from .variants import AppliedChanges, apply_environment, sets_environment
-
-if TYPE_CHECKING:
-    from .model_gate import ModelGate
 
 # Out of the way of programs that close or count low descriptors.
 _CHANNEL_FD = 230
@@ -256,8 +256,6 @@ class _Host:
         task.add_done_callback(lambda _: self._remove(number))
 
     def _gate(self, request: Message) -> contextlib.AbstractContextManager[None]:
-        # Few runs are limited.
-        from .model_gate import ModelGate, gating
 
         message = {"op": "call", "id": request["id"]}
         gate = ModelGate(request["gated"], lambda call: self._channel.send({**message, "call": call}))
@@ -348,18 +346,12 @@ class _Host:
         return {}
 
     async def _import(self, request: Message) -> Message:
-        from .adapters.custom_metric import import_function
-
         return await import_function(request)
 
     async def _score(self, request: Message) -> Message:
-        from .adapters.custom_metric import score
-
         return await score(request)
 
     async def _ask(self, request: Message) -> Message:
-        from .model_client import ask
-
         folder = Path(request["agent_folder"])
         reply = await ask(request["judge"], request["prompt"], request["config"], folder)
         return reply._asdict()

@@ -15,6 +15,7 @@ from ..project.folders import agent_folder
 from ..project.packages import install_command
 from ..text.values import did_you_mean
 from .adapters.base import AgentAdapter, AgentLoadError
+from .adapters.function import FunctionAdapter
 from .own_modules import load_env_file, name_of, use_own_modules
 from .protocol import Message
 from .variants import AppliedChanges, VariantError, field_of, with_field
@@ -219,8 +220,6 @@ async def make_adapter(
     if framework is not None:
         return framework.adapter(agent)
     if callable(agent):
-        from .adapters.function import FunctionAdapter
-
         return FunctionAdapter(agent, getattr(agent, "__name__", type(agent).__name__))
     raise AgentLoadError(
         f"root_agent is a {type(agent).__name__}, which evaltui cannot drive: it takes a google-adk agent "

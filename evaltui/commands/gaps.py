@@ -26,6 +26,7 @@ from evaltui.project.workspace import open_workspace, select
 from evaltui.reports.gaps_report import gap_lines, gaps_json
 from evaltui.runner.interrupts import run_interruptible
 from evaltui.runs.gaps import MAX_RUNS, CasesInRuns, GapsOfRuns, cases_in_runs
+from evaltui.runs.judged_gaps import GapJudges
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, short_list, show_rate
 from evaltui.text.json_pieces import json_pieces
@@ -85,7 +86,6 @@ async def _report(options: argparse.Namespace, cases: CasesInRuns) -> GapReport:
     report = await searched.find()
     if not searched.search.unjudged:
         return report
-    from evaltui.runs.judged_gaps import GapJudges
 
     judges = GapJudges(searched, agent_of(options), settings_of(options), _note)
     to_judge = await judges.to_judge()

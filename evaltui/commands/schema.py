@@ -15,7 +15,10 @@ from evaltui.commands.output import (
     write_stderr,
     write_stdout,
 )
+from evaltui.core.model.events import Event
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
+from evaltui.core.schemas.eval_files import config_schema, eval_set_schema
+from evaltui.core.schemas.generating import schema_of
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import InterpreterError, find_interpreter
 from evaltui.project.run_settings import SettingsError
@@ -72,12 +75,8 @@ async def _loaded(agent: AgentAddress) -> dict[str, Any]:
 def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
     match kind:
         case "evalset":
-            from evaltui.core.schemas.eval_files import eval_set_schema
-
             return eval_set_schema(tools)
         case "config":
-            from evaltui.core.schemas.eval_files import config_schema
-
             return config_schema(tools)
         case "report":
             from evaltui.reports.json_report import report_schema
@@ -88,7 +87,4 @@ def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
 
             return matrix_schema()
         case _:
-            from evaltui.core.model.events import Event
-            from evaltui.core.schemas.generating import schema_of
-
             return schema_of(Event, "Event of an evaltui run", "event")
