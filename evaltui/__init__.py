@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from evaltui.agents.native.agent import Agent, ToolContext
-    from evaltui.agents.native.scripted import Rule, ScriptedModel
+    from evaltui.agents.native.models import Rule, ScriptedModel
     from evaltui.core.compare.run_result import CasesFailedError, RunResult
     from evaltui.core.conversation.invocations import invocations_from_events
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
@@ -93,9 +93,9 @@ _HOMES = {
     "RubricContent": ".core.model.eval_set",
     "RubricScore": ".core.model.eval_set",
     "RubricsBasedCriterion": ".core.model.criteria",
-    "Rule": ".agents.native.scripted",
+    "Rule": ".agents.native.models",
     "RunResult": ".core.compare.run_result",
-    "ScriptedModel": ".agents.native.scripted",
+    "ScriptedModel": ".agents.native.models",
     "SessionInput": ".core.model.eval_set",
     "Status": ".core.model.outcome",
     "ToolContext": ".agents.native.agent",
