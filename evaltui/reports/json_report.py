@@ -1,6 +1,6 @@
 """The JSON reports of a run and of a matrix, for other programs.
 
-Its keys are stable: further keys may be added, existing ones never change.
+Their keys are stable: further keys may be added, existing ones never change.
 """
 
 from __future__ import annotations
