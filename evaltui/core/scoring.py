@@ -262,7 +262,8 @@ async def metric_results(
         answers = list(_answers(expected, held))
         if differing:
             answers = [answer._replace(is_known=False) for answer in answers]
-        metrics.append(answer_rules_result(rules_of_answers, answers))
+        turns = len(expected.case.conversation or ())
+        metrics.append(answer_rules_result(rules_of_answers, answers, turns))
     if only is None:
         metrics += _reservations(expected)
     if differing:
@@ -406,7 +407,7 @@ def _answers(expected: Expected, actual: Sequence[Invocation]) -> Iterator[Answe
             scored_text(want, thoughts=thoughts) if want is not None and is_expected else None,
             "context turn, not scored" if number in context else "",
             not {TURN, ANSWERS} & {*turn.untold},
-            responding_agent(turn),
+            responding_agent(turn, thoughts=thoughts),
         )
 
 
