@@ -30,7 +30,7 @@ from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, short_list, show_rate
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import draw
-from evaltui.views.gaps import in_words
+from evaltui.views.gaps import in_words, no_changes
 
 
 def gaps(options: argparse.Namespace) -> int:
@@ -45,11 +45,7 @@ def gaps(options: argparse.Namespace) -> int:
     for target in targets:
         write_text(_rendered(report, cases, target), target)
     if not report.changes + report.not_judged:
-        _note(
-            "every change is left to judges: --judges asks them"
-            if report.to_judge
-            else "nothing to change: no passing case with calls, responses or state"
-        )
+        _note("every change is left to judges: --judges asks them" if report.to_judge else no_changes(report))
         return HAD_ERRORS
     return 0 if options.fail_under is None else _compared(report, options.fail_under)
 

@@ -373,11 +373,15 @@ async def test_a_mark_follows_its_case_and_ends_when_the_response_is_another(des
     async def meant_so():
         await asyncio.to_thread(call, "run", folder)
         await asyncio.to_thread(call, "gaps", folder, "--report", f"json={folder / 'gaps.json'}")
-        return json.loads((folder / "gaps.json").read_text())["meant_so"]
+        report = json.loads((folder / "gaps.json").read_text())
+        lost = [
+            (item["eval_id"], item["turn"]) for item in report["not_counted"] if "meant so" in item["reason"]
+        ]
+        return report["meant_so"], lost
 
-    assert await meant_so() == 1
+    assert await meant_so() == (1, [])
     path.write_text(text.replace("order 7", "order 8"))
-    assert await meant_so() == 0
+    assert await meant_so() == (0, [("soon", 1)])
     path.write_text(text.replace('"soon"', '"later"'))
     await asyncio.to_thread(call, "lint", folder)
     assert "no case 'soon' in orders" in capsys.readouterr().out
