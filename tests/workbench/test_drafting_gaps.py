@@ -352,6 +352,16 @@ async def test_a_change_that_is_meant_so_is_counted_apart(desk):
     assert (gaps.report.changes, gaps.report.meant_so) == (before, 0)
 
 
+async def test_no_mark_is_made_by_the_names_of_before(desk):
+    both, path = desk.gap("answer negated", "late"), desk.bench.sets.listed[0].path
+    for change in (lambda editor: editor.rename_case(0, "soon"), lambda editor: editor.rename("sales")):
+        desk.bench.editing.do("rename", path, change)
+        assert not desk.bench.gap_drafts.toggle_meant_so(*both)
+        assert desk.bench.messages.notice.text == "This change is no longer there; search again"
+        desk.bench.editing.undo()
+    assert desk.bench.gap_drafts.toggle_meant_so(*both)
+
+
 async def test_changes_with_one_content_are_marked_together(desk_of):
     desk = await desk_of({"late": ("find find|It is off.", [], "It is off.")}, ANSWER)
     gaps = desk.bench.gaps
