@@ -136,9 +136,11 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
                 [span for _, span in runs],
                 [span for span in turn.spans if span.span_id in inside],
                 turn.lost,
+                [span for span in turn.failed if span.span_id in inside],
             )
         )
     last = pieces[-1]
+    last.has_ended = turn.has_ended
     if turn.span.status == "error" and last.operation is None:
         last.span = replace(last.span, status="error", message=turn.span.message, events=turn.span.events)
     return pieces
@@ -441,6 +443,7 @@ def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
         if joined and _goes_on(joined[-1], turn):
             joined[-1].works += turn.works
             joined[-1].spans += turn.spans
+            joined[-1].has_ended = turn.has_ended
         else:
             joined.append(turn)
     return joined
