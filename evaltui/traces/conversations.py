@@ -270,7 +270,8 @@ class Conversations:
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
     """The conversations in what was read. Of `attributes`, values are kept with each."""
     scenarios: list[Json] = []
-    spans, logs, warnings, twins = _merged(_with_scenarios(recorded, scenarios))
+    incomplete: set[str] = set()
+    spans, logs, warnings, twins = _merged(_followed(recorded, scenarios, incomplete))
     lost = with_logs(spans, logs)
     traces: dict[str, list[OtelSpan]] = {}
     for span in spans:
@@ -295,7 +296,12 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
             session if owners[session] == 1 else f"{owner}/{session}", turns, values[session, owner]
         )
         for (session, owner), turns in groups.items()
+        if session not in incomplete
     ]
+    if gone := sum(session in incomplete for session, _ in groups):
+        warnings.append(
+            f"{counted(gone, 'conversation')} left out: the first turns are no longer stored by evaltui listen"
+        )
     if twins:
         warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
     if lost:
@@ -309,10 +315,13 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
     )
 
 
-def _with_scenarios(recorded: Iterable[Recorded], scenarios: list[Json]) -> Iterator[Recorded]:
-    """Adds the scenarios in what is read to `scenarios`."""
+def _followed(
+    recorded: Iterable[Recorded], scenarios: list[Json], incomplete: set[str]
+) -> Iterator[Recorded]:
+    """Adds the scenarios and the incomplete sessions in what is read to these."""
     for document in recorded:
         scenarios += document.scenarios
+        incomplete |= document.incomplete
         yield document
 
 

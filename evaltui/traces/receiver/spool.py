@@ -254,6 +254,10 @@ def is_spool(path: Path) -> bool:
 def read_spool(path: Path) -> Iterator[Recorded]:
     """All that a spool holds, part by part, also while a listener has it. Raises sqlite3.Error."""
     with _to_read(path) as database:
+        # A listener may delete sessions meanwhile.
+        database.execute("begin")
+        rows = database.execute("select session from member where trace = ?", [_DELETED]).fetchall()
+        yield Recorded(incomplete={session for (session,) in rows})
         for (data,) in database.execute("select data from part order by id"):
             yield read_otlp(json.loads(data))
 

@@ -106,3 +106,9 @@ def test_a_session_that_goes_on_after_its_first_turns_were_deleted_is_not_judged
             ("a", 3, ""),
             ("b", None, "its first turns are no longer stored"),
         ]
+        # Neither by other commands, which read the same spans.
+        stored = conversations_in(read_file(tmp_path / SPOOL))
+        assert [one.id for one in stored.conversations] == ["a"]
+        assert stored.warnings == (
+            "1 conversation left out: the first turns are no longer stored by evaltui listen",
+        )
