@@ -299,9 +299,8 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
         if session not in incomplete
     ]
     if gone := sum(session in incomplete for session, _ in groups):
-        warnings.append(
-            f"{counted(gone, 'conversation')} left out: the first turns are no longer stored by evaltui listen"
-        )
+        why = "the first turns are no longer stored by evaltui listen"
+        warnings.append(f"{counted(gone, 'conversation')} left out: {why}")
     if twins:
         warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
     if lost:
@@ -348,11 +347,14 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
                 existing.has_twin = (
                     existing.has_twin or span.has_twin or (is_twin and operation_of(span) is not None)
                 )
-        for number, log in enumerate(document.logs):
+        # A record may be sent twice, also beside other records, and equal ones may be logged at once.
+        equal = Counter[tuple[object, ...]]()
+        for log in document.logs:
             event = log.event
-            # A record may be sent twice, and others may be logged at the same time.
-            identity = event.time or number, event.name, repr(event.body), repr(event.attributes)
-            logs.setdefault((log.trace_id, log.span_id, *identity), log)
+            texts = event.name, repr(event.body), repr(event.attributes)
+            identity = log.trace_id, log.span_id, event.time, *texts
+            logs.setdefault((*identity, 0 if event.time else equal[identity]), log)
+            equal[identity] += 1
     return list(spans.values()), list(logs.values()), warnings, twins
 
 

@@ -492,17 +492,23 @@ def test_two_spans_of_one_id_are_one_and_that_is_said():
 
 
 def test_records_logged_at_once_are_all_there_and_those_sent_twice_are_not():
-    """A clock may not tell two records apart that follow each other."""
+    """A clock may not tell two records apart that follow each other, and some producers note no time."""
     agent, model = span(1, 0, AGENT, length=200), span(2, 1, dict(MODEL), begin=110)
+    for time in (150, 0):
+        assert called_by_logs(agent, model, time) == ["find", "delete"]
+
+
+def called_by_logs(agent, model, time):
     logs = []
     for name in ("find", "delete"):
         call = {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}
         choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}
-        logs.append(LogRecord(model.trace_id, model.span_id, SpanEvent("gen_ai.choice", {}, 150, choice)))
-    sent = [Recorded([agent, model]), *(Recorded([], [one]) for one in (*logs, *logs))]
+        logs.append(LogRecord(model.trace_id, model.span_id, SpanEvent("gen_ai.choice", {}, time, choice)))
+    documents = (logs, logs[1:], logs[:1])
+    sent = [Recorded([replace(agent), replace(model, events=[])]), *(Recorded([], one) for one in documents)]
     (turn,) = conversations_in(sent).conversations[0].turns
     (one,) = invocations_from_events(turn.events)
-    assert [call.name for call in tool_calls(one.intermediate_data)] == ["find", "delete"]
+    return [call.name for call in tool_calls(one.intermediate_data)]
 
 
 def logfire_function(number, parent, template, **attributes):
