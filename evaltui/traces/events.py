@@ -352,7 +352,9 @@ class TurnEvents:
             work.operation for work in models if work.operation.outputs is None and not work.operation.error
         ]
         # A framework that is instrumented tells of its tools; a model's client does not.
-        is_unsure = any(operation.calls_tools or operation.is_cut for operation in hidden)
+        # Where other responses are recorded, it is this record that was lost.
+        is_lost = any(work.operation.outputs is not None for work in models)
+        is_unsure = is_lost or any(operation.calls_tools or operation.is_cut for operation in hidden)
         if any(work.operation.is_unread and not (has_tools and work.operation in hidden) for work in models):
             self._untold.setdefault(CALLS, _UNREAD)
         if hidden and not has_tools and (is_unsure or not turn.agents):

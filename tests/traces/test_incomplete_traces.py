@@ -282,6 +282,16 @@ def test_calls_are_unknown_while_the_spans_around_them_are_missing(score):
     assert score(genai()[1:], config=config)[1] == "PASSED"
 
 
+def test_calls_are_unknown_where_the_record_of_a_response_was_lost(score):
+    """Content is recorded, as the other response shows; no span of a tool does."""
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
+    spans = [one for one in genai() if "weather" not in one.name]
+    spans[2].attributes["gen_ai.input.messages"] = spans[1].attributes["gen_ai.input.messages"]
+    assert score(spans, config=config)[1] == "PASSED"
+    del spans[1].attributes["gen_ai.output.messages"]
+    assert score(spans, called=(), config=config)[1] == "NOT_EVALUATED"
+
+
 def test_a_request_that_is_an_exception_only_is_unknown(score):
     """LangGraph interrupts a graph that asks a person by an exception, in spans without an error."""
     spans = genai()[:3]
