@@ -169,6 +169,9 @@ def test_an_answer_in_a_span_that_is_missing_is_unknown(score, lost):
     assert verdict == "NOT_EVALUATED"
     assert reason.startswith("the responses of turn 1 are unknown: the trace ends after a call of a tool")
     assert "flush" in reason
+    limit = {"criteria": {}, "evaltui": {"criteria": {"seconds": 1000}}}
+    assert score(genai(), config=limit)[2]["seconds"][0] == "PASSED"
+    assert score(spans, config=limit)[2]["seconds"] == ("NOT_EVALUATED", "the time of a turn is unknown")
 
 
 def test_an_agent_of_which_nothing_is_told_may_have_answered_last(score):
