@@ -116,6 +116,13 @@ def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, c
     assert case["regression"] is (code == 1)
 
 
+@pytest.mark.parametrize("before", ["ppp", "ppf"])
+def test_a_stricter_policy_makes_no_failure_a_chance(agent, capsys, before):
+    base, now = store_run(agent, {"a": before}, pass_if="0.5"), store_run(agent, {"a": "ppf"})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 1
+    assert "policy 0.5 → all" in capsys.readouterr().out
+
+
 def test_a_case_that_fails_more_often_is_named(agent, capsys):
     base = store_run(agent, {"a": "ppppf", "b": "ppppf"})
     now = store_run(agent, {"a": "fffff", "b": "ppppf"})

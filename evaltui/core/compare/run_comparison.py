@@ -38,8 +38,8 @@ def expectation_changes(
     """Reasons why the verdicts of a case cannot be compared: its expectation changed."""
     if before.expects and after.expects and before.expects != after.expects:
         yield "case changed"
-    # Where all runs agree, every policy says the same.
-    if before.policy != after.policy and before.status is after.status is Status.FLAKY:
+    # Where the repeats of both agree, every policy says the same.
+    if before.policy != after.policy and Status.FLAKY in (before.status, after.status):
         yield f"policy {before.policy} → {after.policy}"
     if then.adk_verdicts != now.adk_verdicts:
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
