@@ -449,6 +449,13 @@ def test_only_new_failures_refuses_what_has_no_such_exit_code(flag, agent, capsy
     assert capsys.readouterr().err == expected
 
 
+@pytest.mark.parametrize(("of_adk", "whose"), [((True, False), "baseline"), ((False, True), "candidate")])
+def test_a_failure_in_a_run_that_google_adk_stored_excuses_none(agent, capsys, of_adk, whose):
+    runs = [store_run(agent, {"a": "f"}, of_adk=is_of_adk) for is_of_adk in of_adk]
+    assert call("compare", agent, *runs, "--fail-on-regression") == 1
+    assert f"the {whose} does not say what was expected" in capsys.readouterr().out
+
+
 def test_a_candidate_without_a_case_of_the_baseline_is_no_pass(agent, capsys):
     base = store_run(agent, {"a": "p", "b": "p"})
     other = store_run(agent, {"c": "p"}, eval_ids="c")

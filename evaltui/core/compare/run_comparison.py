@@ -546,7 +546,7 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
     if not (reasons or before.passes or after.passes):
         # A failure excuses another one only of the same expectation.
         sides = (("baseline", base, before), ("candidate", candidate, after))
-        unknown = (name for name, run, summary in sides if run.by_label and not summary.expects)
+        unknown = (name for name, run, summary in sides if run.of_adk and not summary.expects)
         reasons = tuple(f"the {name} does not say what was expected" for name in unknown)[:1]
     kind = _kind(before, after, reasons)
     served = _served_changes(before, after, is_same_expectation=not reasons)
