@@ -20,6 +20,7 @@ from evaltui.testing.options import (
     OF_USER,
     RUN_OPTIONS,
     has_terminal,
+    marker_of,
     registered,
 )
 
@@ -167,7 +168,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "evaltui_case" not in metafunc.fixturenames:
         return
     from evaltui.testing.fixture import cases_of_marker
-    from evaltui.testing.options import marker_of
 
     cases = [
         pytest.param(

@@ -17,7 +17,7 @@ from command_line import call
 from variant_agents import write_cases
 from waiting import wait_until
 
-from evaltui.reports.matrix_json import matrix_schema
+from evaltui.reports.json_report import matrix_schema
 from evaltui.runs.run_file import RunFile
 from tests.stored_runs import count, interrupt
 
