@@ -7,7 +7,8 @@ from stored_matrix import BASE, PRO, write_matrix, write_variant
 
 from evaltui.core.compare.matrix import Row, matrix_of
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.variants import Change
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
@@ -62,6 +63,15 @@ def test_a_set_is_not_green_where_cases_did_not_run(tmp_path):
     line = title_line(view.opened.matrix, title, Columns(20, 30, (0, 1)))
     assert "2/2     ━━━━━━━━" in (text := draw(line, color=False))
     assert "1/1 ○1  ━━━━────" in text
+
+
+def test_repeats_that_fail_with_other_responses_have_only_their_calls_in_common(pair):
+    view = shown(pair)
+    turn = Invocation.model_validate({"user_content": {"parts": [{"text": "hi"}]}})
+    repeats = tuple(RepeatResult(Status.FAILED, actual=(turn,)) for _ in range(2))
+    failed = CellResult(CaseResult("a", Status.FAILED, repeats=repeats))
+    lines = [draw(line, color=False) for line in cell_lines(view, "base", "base", failed, 80)]
+    assert lines[1] == "✗ repeat 1 of 2   repeats 1, 2 fail, same calls"
 
 
 def test_rows_are_sorted_hidden_and_folded(pair):
