@@ -14,6 +14,7 @@ from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
 from evaltui.tui.matrix.page import Columns, cell_lines, title_line
+from evaltui.views.repeats import repeat_rows
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, cell_result, read_matrix, rows_of
 
 
@@ -65,13 +66,24 @@ def test_a_set_is_not_green_where_cases_did_not_run(tmp_path):
     assert "1/1 ○1  ━━━━────" in text
 
 
-def test_repeats_that_fail_with_other_responses_have_only_their_calls_in_common(pair):
+@pytest.mark.parametrize(
+    ("calls", "words", "row"),
+    [
+        ({"tool_uses": []}, "repeats 1, 2 fail, same calls", "the same in every repeat"),
+        (None, "calls unknown", "—"),
+    ],
+)
+def test_repeats_have_no_more_in_common_than_is_known(pair, calls, words, row):
+    """They may fail with other responses, and of some agents the calls are unknown."""
     view = shown(pair)
-    turn = Invocation.model_validate({"user_content": {"parts": [{"text": "hi"}]}})
+    turn = Invocation.model_validate(
+        {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": calls}
+    )
     repeats = tuple(RepeatResult(Status.FAILED, actual=(turn,)) for _ in range(2))
-    failed = CellResult(CaseResult("a", Status.FAILED, repeats=repeats))
-    lines = [draw(line, color=False) for line in cell_lines(view, "base", "base", failed, 80)]
-    assert lines[1] == "✗ repeat 1 of 2   repeats 1, 2 fail, same calls"
+    failed = CaseResult("a", Status.FAILED, repeats=repeats)
+    lines = [draw(line, color=False) for line in cell_lines(view, "base", "base", CellResult(failed), 80)]
+    assert lines[1] == f"✗ repeat 1 of 2   {words}"
+    assert [draw(of.line, color=False) for of in repeat_rows(failed) if of.label == "calls"] == [row]
 
 
 def test_rows_are_sorted_hidden_and_folded(pair):

@@ -478,6 +478,8 @@ def cell_lines(view: MatrixView, label: str, name: str, cell: CellResult | None,
 def _trajectories_text(result: CaseResult) -> str:
     """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail, same calls`."""
     groups = result.trajectories
+    if not groups:
+        return "calls unknown"
     failing = [group for group in groups if group.status in (Status.FAILED, Status.ERROR)]
     if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
         numbers = ", ".join(str(number + 1) for number in failing[0].repeats)
