@@ -98,6 +98,14 @@ def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click(
     assert page_of(BOTH, "same", 120)[-1] == "= Both runs made the same calls and gave the same responses"
 
 
+def test_unknown_calls_are_not_none():
+    silent = HELLO.model_copy(update={"intermediate_data": None})
+    runs = [kept(name, case("night", P, silent)) for name in ("15", "18")]
+    assert page_of(compared(*runs), "night", 120)[-1].endswith("the same responses, as far as known")
+    heads = [line for line in page_of(compared(*runs), "night", 120, height=2) if "Turn 1" in line]
+    assert heads[0].endswith("calls unknown")
+
+
 def test_responses_with_other_files_are_not_the_same():
     def picture(*files):
         made = invocation("hi", "Hello.").model_dump()
