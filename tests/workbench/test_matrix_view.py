@@ -13,7 +13,7 @@ from evaltui.core.model.variants import Change
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.matrix.page import Columns, cell_lines, title_line
+from evaltui.tui.matrix.page import Columns, best_of, cell_lines, title_line, write_heads
 from evaltui.views.repeats import repeat_rows
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, cell_result, read_matrix, rows_of
 
@@ -64,6 +64,12 @@ def test_a_set_is_not_green_where_cases_did_not_run(tmp_path):
     line = title_line(view.opened.matrix, title, Columns(20, 30, (0, 1)))
     assert "2/2     ━━━━━━━━" in (text := draw(line, color=False))
     assert "1/1 ○1  ━━━━────" in text
+    heads = [
+        draw(line, color=False) for line in write_heads(view.opened.matrix, Columns(20, 30, (0, 1)), 0, 9)
+    ]
+    assert "pts" not in heads[0]
+    assert "same rate" not in heads[0]
+    assert best_of(view.opened.matrix) is None
 
 
 @pytest.mark.parametrize(

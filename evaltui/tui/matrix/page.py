@@ -174,7 +174,10 @@ def room_for(matrix: Matrix, width: int, names: int) -> int:
 
 
 def best_of(matrix: Matrix) -> int | None:
-    """The variant with the best pass rate, the first of several; None where all are equal."""
+    """The variant with the best pass rate, the first of several; None where all are equal, and where cases
+    did not run, of which the rates are not."""
+    if any(totals.open_cases for totals in matrix.totals):
+        return None
     rates = [totals.rate.mean if totals.rate else -1.0 for totals in matrix.totals]
     return rates.index(max(rates)) if len(set(rates)) > 1 else None
 
@@ -243,8 +246,10 @@ def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
 
 def _points(matrix: Matrix, place: int) -> Line:
     """The difference to the base: `+12 pts`."""
-    mine, base = matrix.totals[place].rate, matrix.totals[matrix.base].rate
-    if mine is None or base is None:
+    sides = matrix.totals[place], matrix.totals[matrix.base]
+    mine, base = (totals.rate for totals in sides)
+    # Rates of other cases are not comparable.
+    if mine is None or base is None or any(totals.open_cases for totals in sides):
         return []
     points = round((mine.mean - base.mean) * 100)
     role = "success" if points > 0 else "error" if points < 0 else "muted"
