@@ -14,6 +14,8 @@ from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Stat
 from evaltui.runs.history import StoredRun
 from evaltui.text.lines import draw
 from evaltui.tui.compare.page import (
+    Columns,
+    change_line,
     spent_line,
     write_group,
     write_trajectories,
@@ -144,6 +146,8 @@ def test_a_side_without_a_trajectory_says_why():
     assert trajectories(both, change_of(both, "night")).problems == ("", "no result")
     assert page_of(both, "broken", 120)[0] == "run 18: no response within 30 s"
     assert "candidate: 1 case without a result" in draw(spent_line(both), color=False)
+    night = change_line(change_of(both, "night"), "night", "", Columns(8), 60)
+    assert "✓ → ○" in draw(night, color=False)
 
 
 def test_a_run_that_knows_set_ids_only_is_compared():
