@@ -190,20 +190,21 @@ class _Stamp(NamedTuple):
 
     case: str = ""
     entries: tuple[str, ...] = ()
-    """Those of the file."""
-    taken: tuple[str, ...] = ()
-    """Those that the config got: of an earlier import, where the case of the set was preferred since."""
+    """Digests of the entries in the file."""
+    applied: tuple[str, ...] = ()
+    """Digests of the entries that the config got: of an earlier import, where the set's case was preferred
+    since."""
 
     @classmethod
     def of(cls, text: str) -> _Stamp:
         """A stamp from its text in a config, such as `3f.a1-b2~a1`."""
         case, _, rest = text.partition(".")
-        entries, is_other, taken = rest.partition("~")
+        entries, is_other, applied = rest.partition("~")
         digests = tuple(filter(None, entries.split("-")))
-        return cls(case, digests, tuple(filter(None, taken.split("-"))) if is_other else digests)
+        return cls(case, digests, tuple(filter(None, applied.split("-"))) if is_other else digests)
 
     def __str__(self) -> str:
-        other = f"~{'-'.join(self.taken)}" if self.taken != self.entries else ""
+        other = f"~{'-'.join(self.applied)}" if self.applied != self.entries else ""
         return ".".join(filter(None, (self.case, "-".join(self.entries) + other)))
 
 
@@ -250,13 +251,13 @@ def _config(
     new, replaced = merged.ids("new"), merged.ids("new", "changed")
     for case in imported.cases:
         now, last = _entry_digests(case), before.get(case.eval_id, _Stamp())
-        taken, old = last.taken, last.taken if case.eval_id in replaced else last.entries
+        applied, old = last.applied, last.applied if case.eval_id in replaced else last.entries
         if case.eval_id in present and (now != old or case.eval_id in new):
             reference = target.set_id, case.eval_id
             _change_entries(editor, reference, case, old, is_new=case.eval_id in new)
             changed += [case.eval_id] if case.eval_id in before else []
-            taken = (*(entry for entry in taken if entry not in old), *now)
-        stamps[case.eval_id] = str(_Stamp(digest(case.case), now, taken))
+            applied = (*(entry for entry in applied if entry not in old), *now)
+        stamps[case.eval_id] = str(_Stamp(digest(case.case), now, applied))
     # Those of a case that the set has not, too: they would be for a later one with its id.
     gone = before.keys() - stamps.keys() - present
     editor.remove_cases(target.set_id, {*merged.ids("gone"), *gone})

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+import filelock
 import platformdirs
 
 # Seconds. A save holds the lock for some milliseconds.
@@ -26,8 +27,6 @@ def locked(paths: Sequence[Path]) -> Iterator[None]:
 
     The locks are in the user's cache, so that nothing is left beside the files.
     """
-    import filelock
-
     folder = _lock_folder()
     names = {hashlib.sha256(os.fsencode(target_of(path))).hexdigest()[:32]: path for path in paths}
     with ExitStack() as stack:

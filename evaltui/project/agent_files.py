@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from evaltui.core.model.case_id import fingerprint
 from evaltui.documents.files import Stamp, stamp_in
 from evaltui.documents.own_folder import OWN_FOLDER
+from evaltui.project.configs import is_config
 from evaltui.project.eval_sets import set_kind
 from evaltui.project.folders import (
     CONFIG_NAME,
@@ -201,7 +202,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _counts(path: Path) -> bool:
     # It reads JSON as documents; no host that is started waits for that to be imported.
-    from evaltui.project.configs import is_config
 
     is_recording = path.suffix in (".json", ".jsonl") and RECORDINGS in path.parts[-3:-1]
     is_log = path.suffix == ".log"
