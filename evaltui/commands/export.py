@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import UsageError, complain, refused, settings_of, write_stderr
 from evaltui.commands.target_set import existing_set
+from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, SelectionError, errors_in
@@ -159,7 +160,10 @@ def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:
         of_case = tags.get(str(field_of(case, "eval_id")), ())
         return cells_of_case(case, of_case) if is_csv else row_of_case(case, of_case)
 
-    settings = []
+    names = {*config.config.criteria, *block.criteria} - {*DEFAULT_CRITERIA}
+    settings = (
+        [f"criteria {', '.join(sorted(names))}: left out: rows have no place for them"] if names else []
+    )
     for name, entries in (("rules", block.rules), ("answers", block.answers), ("turns", block.turns)):
         if count := sum(entry.set in (None, set_id) for entry in entries):
             number = counted(count, "entry", "entries")
