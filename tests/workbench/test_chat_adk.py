@@ -105,3 +105,18 @@ async def test_an_output_is_expected_where_the_config_in_use_scores_it(
     result = workbench.outcomes.get(workbench.navigation.selection.case).result
     assert (str(result.status), result.turns[0].response.expected) == ("PASSED", '{"value":1}')
     await workbench.close()
+
+
+async def test_a_repeated_turn_with_another_text_beside_its_output_differs(write_agent, until):
+    folder = write_agent(OUTPUT_BESIDE_A_TEXT)
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.chat.new(SessionStart())
+    workbench.chat.send({"role": "user", "parts": [{"text": "go"}]})
+    await until(lambda: not workbench.chat.busy)
+    path = folder / "agent.py"
+    path.write_text(path.read_text().replace("shown", "another"))
+    workbench.chat.replay()
+    await until(lambda: not workbench.chat.busy)
+    assert workbench.chat.transcript.turns[0].difference.sentence == "response differs"
+    await workbench.close()

@@ -21,7 +21,7 @@ from evaltui.core.compare.run_comparison import (
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import Invocation, scored_text, user_text
+from evaltui.core.model.eval_set import Invocation, text_and_output, user_text
 from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
 from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.values import show_value
@@ -146,7 +146,7 @@ def turn_of_both(
     before: Invocation | None, after: Invocation | None, *, thoughts: bool = False
 ) -> TurnOfBoth:
     """A turn in two conversations; None where one lacks it. `thoughts` includes those of responses."""
-    texts = [scored_text(turn.with_output, thoughts=thoughts) if turn else None for turn in (before, after)]
+    texts = [text_and_output(turn, thoughts=thoughts) if turn else None for turn in (before, after)]
     result = turn_result(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
     )
