@@ -213,6 +213,7 @@ def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
     assert "  tokens      12,431" in side(BASE, ())
     assert side(LAST, None)[0] == "Reading the run…"
     assert side(adding_up(GOING, counts={}), ())[0] == "No result yet"
+    assert side(adding_up(CUT, counts={"PASSED": 9}), ())[0] == "9 cases passed, 7 without a result"
     broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
     assert side(broken, None) == ["  log         b", "  problem     b.sqlite is damaged"]
 
@@ -244,7 +245,7 @@ def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
 
 
 def test_a_run_has_the_pass_rate_of_its_reports_where_a_flaky_case_passes_by_its_policy():
-    met = adding_up(run(19, timedelta(seconds=12), 8, flaky=2), flaky_passed=2)
+    met = replace(adding_up(run(19, timedelta(seconds=12), 8, flaky=2), flaky_passed=2), selected=10)
     page = Page(100)
     write_run_preview(page, met, RunDetails(), NOW, 20)
     shown = "\n".join(draw(line, color=False) for line in page.lines)

@@ -81,10 +81,16 @@ def _write_failures(page: Page, row: RunRow, details: RunDetails | None, height:
     if details is None:
         page.row(("Reading the run…", "muted"))
         return
-    count = row.totals.cases - row.totals.passed
+    count, remaining = row.totals.cases - row.totals.passed, row.selected - row.totals.cases
+    if not row.totals.cases:
+        page.row(("No result yet", "muted"))
+        return
+    if not count and remaining > 0:
+        passed = counted(row.totals.cases, "case")
+        page.row((f"{passed} passed, {show_number(remaining)} without a result", "warning"))
+        return
     if not count:
-        passed = [glyph(Status.PASSED), (" All cases passed", "")]
-        page.row(*(passed if row.totals.cases else [("No result yet", "muted")]))
+        page.row(glyph(Status.PASSED), (" All cases passed", ""))
         return
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0
