@@ -15,9 +15,10 @@ from ..project.folders import agent_folder
 from ..project.packages import install_command
 from ..text.values import did_you_mean
 from .adapters.base import AgentAdapter, AgentLoadError
+from .adapters.function import FunctionAdapter
 from .own_modules import load_env_file, name_of, use_own_modules
 from .protocol import Message
-from .variants import AppliedChanges, VariantError, field_of, with_field
+from .variants import AppliedChanges, VariantError
 
 if TYPE_CHECKING:
     from .native.agent import Agent
@@ -219,8 +220,6 @@ async def make_adapter(
     if framework is not None:
         return framework.adapter(agent)
     if callable(agent):
-        from .adapters.function import FunctionAdapter
-
         return FunctionAdapter(agent, getattr(agent, "__name__", type(agent).__name__))
     raise AgentLoadError(
         f"root_agent is a {type(agent).__name__}, which evaltui cannot drive: it takes a google-adk agent "
@@ -312,6 +311,8 @@ def _change_native_agent(agent: Agent, changes: Sequence[Change], applied: Appli
                 if applied.set(f"{agent.name}.model", before, str(change.value)):
                     agent.model = str(change.value)
             case "config":
+                from .model_config import field_of, with_field
+
                 config = with_field(agent.config, change.name, change.value)
                 before, after = (field_of(side, change.name) for side in (agent.config, config))
                 if applied.set(f"{agent.name}.{change.key}", before, after):

@@ -88,6 +88,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     for what, changes in (
         ("regression, failed before and passes less often", rarer),
         (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
+        ("no verdict in each repeat", comparison.partly_judged),
     ):
         if changes:
             some = short_list([_name(change, comparison) for change in changes])
@@ -103,6 +104,18 @@ def unfinished_runs(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[s
     for run, name in ((base, "base"), (candidate, "candidate")):
         if missing := run.unfinished:
             yield f"{name}: {counted(len(missing), 'case')} without a result", missing
+
+
+def regressions_text(comparison: Comparison) -> str:
+    """The number of regressions, and of cases that may be one: `1 regression, 2 cases without a verdict`."""
+    if comparison.compares_nothing and not comparison.regressions:
+        return "nothing compared"
+    lacking = sum(change.lacks_verdict and not change.regression for change in comparison.cases)
+    missing = len(comparison.candidate.unfinished)
+    parts = [counted(len(comparison.regressions), "regression")]
+    parts += [f"{counted(lacking, 'case')} without a verdict"] if lacking else []
+    parts += [f"{counted(missing, 'case')} without a result"] if missing else []
+    return ", ".join(parts)
 
 
 def served_lines(comparison: Comparison) -> Iterator[str]:

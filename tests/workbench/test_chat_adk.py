@@ -1,8 +1,6 @@
 """Conversations with an ADK agent: going back keeps the agent that had taken over."""
 
-import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +8,6 @@ import pytest
 pytest.importorskip("google.adk")
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.documents.edits import Put
-from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import SessionStart
 from evaltui.workbench.chat.rows import ChatRows
 from evaltui.workbench.workbench import Workbench
@@ -76,35 +72,6 @@ OUTPUT_BESIDE_A_TEXT = """
 
     root_agent = Workflow(name="flow", edges=[("START", node)])
 """
-
-
-@pytest.mark.parametrize("config", ["of a new set", "for all sets", "unsaved"])
-async def test_an_output_is_expected_where_the_config_in_use_scores_it(
-    config, write_agent, write_set, tmp_path, until
-):
-    folder = write_agent(OUTPUT_BESIDE_A_TEXT)
-    write_set(folder, one=("hi", "something"))
-    scores = {"criteria": {"response_match_score": 0.8}, "evaltui": {"outputs": "score"}}
-    own, other = folder / "test_config.json", tmp_path / "all.json"
-    place = other if config == "for all sets" else own
-    place.write_text(json.dumps(scores if config != "unsaved" else {**scores, "evaltui": {}}))
-    workbench = Workbench(folder, config=other if config == "for all sets" else None)
-    await workbench.open()
-    if config == "unsaved":
-        workbench.editing.do_edits("score", {own: [Put(("evaltui", "outputs"), "score")]})
-    workbench.chat.new(SessionStart())
-    workbench.chat.send({"role": "user", "parts": [{"text": "go"}]})
-    await until(lambda: not workbench.chat.busy)
-    transcript = workbench.chat.transcript
-    choices = saving.propose_choices(workbench.editing, transcript)
-    target = None if config == "of a new set" else choices.target
-    assert saving.save(workbench.agent, workbench.editing, transcript, replace(choices, target=target))
-    await workbench.editing.save_all()
-    workbench.runs.run_case()
-    await workbench.runs.finished()
-    result = workbench.outcomes.get(workbench.navigation.selection.case).result
-    assert (str(result.status), result.turns[0].response.expected) == ("PASSED", '{"value":1}')
-    await workbench.close()
 
 
 async def test_a_repeated_turn_with_another_text_beside_its_output_differs(write_agent, until):

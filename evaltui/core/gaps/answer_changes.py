@@ -20,7 +20,6 @@ UNIT = "another unit"
 NAME = "another name"
 PROMISE = "an invented promise"
 
-ENGLISH = (NEGATED, NAME, PROMISE)
 """Kinds that are made of English words."""
 # Others that change no word change nothing but punctuation and white space.
 _OF_SYMBOLS = (EMPTIED, UNIT)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaltui.core.model.events import describe_response
 from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
@@ -85,7 +86,6 @@ def _texts(content: Any) -> list[str]:
     responses = [response for part in parts if (response := field_of(part, "function_response"))]
     if not responses:
         return texts
-    from evaltui.core.model.events import describe_response
 
     return [*texts, *map(describe_response, responses)]
 

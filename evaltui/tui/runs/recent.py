@@ -69,8 +69,8 @@ def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
     totals = newest.row.totals
     rate: Line = [(show_rate(pass_rate(newest.row) or 0.0), "bold accent")]
     passed: Line = [(f"{show_number(totals.passed)}/{show_number(totals.evaluated)} passed", "muted")]
-    if totals.cases < newest.row.selected:
-        # Of some of its cases nothing is known.
+    if newest.row.not_run:
+        # The rate is of the cases that ran, and would look like one of all.
         rate, passed = [], [(f"{_figures(newest.row)} passed", "muted")]
     if height < _MIN_PLOT_COLUMNS:
         rates = [pass_rate(run.row) for run in whole]
@@ -121,8 +121,9 @@ def _short_moment(at: datetime, now: datetime) -> str:
 
 def _figures(row: RunRow) -> str:
     """The counts: `7/16`, passed of all, or done of all while it is in progress."""
-    count = row.totals.cases if row.ending == "going on" else row.totals.passed
-    return f"{show_number(count)}/{show_number(row.selected)}"
+    if row.ending == "going on":
+        return f"{show_number(row.totals.cases)}/{show_number(row.selected)}"
+    return f"{show_number(row.totals.passed)}/{show_number(row.selected)}"
 
 
 _MAX_RUNS = 24

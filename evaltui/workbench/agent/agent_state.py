@@ -13,6 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dotenv import dotenv_values
+
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.project.agent_files import (
@@ -28,6 +30,7 @@ from evaltui.project.folders import agent_folder, env_file
 from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import secrets_of
 from evaltui.runner.python_check import check_python
+from evaltui.runner.starting import HostSettings, WarmHosts
 from evaltui.runs.store import RunStore
 from evaltui.workbench.messages import AgentChanged, FilesRead, Messages
 from evaltui.workbench.state import READ_ONLY
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from evaltui.project.interpreters import Interpreter
     from evaltui.project.watching import WatchedFiles
     from evaltui.runner.python_check import PythonCheck
-    from evaltui.runner.starting import StartedHost, WarmHosts
+    from evaltui.runner.starting import StartedHost
 
 
 PYTHON = "Python"
@@ -61,7 +64,6 @@ def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:
         return None
     if name := next((name for name in _KEYS if os.environ.get(name)), ""):
         return name, "environment"
-    from dotenv import dotenv_values
 
     path = env_file(agent_dir)
     own = dotenv_values(path) if path is not None else {}
@@ -165,7 +167,6 @@ class AgentState:
         """
         if self.read_only:
             raise PermissionError(READ_ONLY)
-        from evaltui.runner.starting import WarmHosts
 
         return WarmHosts(self.address)
 
@@ -290,8 +291,6 @@ class AgentState:
 
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
-        from evaltui.runner.starting import HostSettings
-
         self.update_python()
         timeout = self.settings.timeout
         return self.warm_hosts.start(HostSettings(self.address, timeout))

@@ -19,6 +19,7 @@ from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Lookups, Progress, run_in_thread
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.cases.validating_apart import return_memory
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
 from evaltui.workbench.result.results import Results, Verdicts
@@ -533,8 +534,6 @@ class Outcomes:
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)
         self._messages.publish(ResultsChanged())
         if len(self.results) >= _MANY_CASES:
-            from evaltui.workbench.cases.validating_apart import return_memory
-
             # What was read of logs.
             await asyncio.to_thread(return_memory)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from evaltui.runs.sessions import QUIET, QUIET_UNROOTED, completed_sessions
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.reading import read_file
 from evaltui.traces.receiver.parts import read_request
-from evaltui.traces.receiver.sessions import QUIET, QUIET_UNROOTED, completed_sessions
 from evaltui.traces.receiver.spool import SPOOL, open_spool
 from evaltui.traces.span import UnreadableTraceError
 from tests.traces.receiver.senders import body, spans
