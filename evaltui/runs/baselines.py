@@ -106,6 +106,7 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
         cases = short_list([f"{case.eval_id} (in {run_id(path)})" for case, path in broken.items()])
         number = counted(len(broken), "case")
         notes.append(f"{number} that earlier runs passed did not pass in {run_id(best)}: {cases}")
+    if always_failing or broken:
         notes.append("Name a run that passed to compare with it")
     return best, ". ".join(notes) if notes[1:] else ""
 
