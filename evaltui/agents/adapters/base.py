@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from ...core.conversation.waiting import CONFIRMATION, REQUESTS
-from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split_step
+from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split_step, with_own_id
 from ...core.model.problems import JsonPath, format_path
 from ..errors import message_of
 
@@ -147,6 +147,7 @@ class Reporter:
     def __init__(self, sink: Callable[[Event], None], *, sees_calls: bool = True) -> None:
         self._sink = sink
         self._sees_calls = sees_calls
+        self._step_ids: set[str] = set()
         self.turn: int | None = None
         self.seconds: dict[str, float] = {}
         """The duration of each call by its id, until its result is reported."""
@@ -200,7 +201,7 @@ class Reporter:
 
         The results of calls get their duration, and whether they were stubbed.
         """
-        for event in split_step(step):
+        for event in split_step(with_own_id(step, self._step_ids)):
             data, duration = event.data, None
             if event.kind == "tool_result":
                 duration = self.seconds.pop(event.parent, None)

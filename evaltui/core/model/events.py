@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from itertools import count
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...text.values import show_value, visible
@@ -306,6 +307,22 @@ def split_step(step: Step) -> list[Event]:
         )
         shared, usage = {}, None
     return events
+
+
+def with_own_id(step: Step, ids: set[str]) -> Step:
+    """The step, with another id if `ids` has its id already; adds the id to `ids`.
+
+    Frameworks may report several steps under one id, such as google-adk all responses of a model call.
+    """
+    step_id = next(
+        candidate for number in count(1) if (candidate := _numbered_id(step.id, number)) not in ids
+    )
+    ids.add(step_id)
+    return step if step_id == step.id else replace(step, id=step_id)
+
+
+def _numbered_id(step_id: str, number: int) -> str:
+    return step_id if number == 1 else f"{step_id}:{number}"
 
 
 def _fields_of(step: Step, defaults: Mapping[str, Any]) -> Json:
