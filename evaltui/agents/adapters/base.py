@@ -262,8 +262,8 @@ class Steps:
         self._current_state = state
         self._reported = state()
 
-    def report(self, agent: str, content: Json | None, **more: Any) -> None:
-        """Reports a step; `more` are further fields of `Step`."""
+    def report(self, agent: str, content: Json | None, **more: Any) -> str:
+        """Reports a step; `more` are further fields of `Step`. Returns the id of the step."""
         before = self._reported
         # Changes of state inside a call belong to that call.
         if nested_in.get() is None:
@@ -275,6 +275,7 @@ class Steps:
         step_id = f"step-{next(self._numbers)}"
         step = Step(author=agent, content=content, id=step_id, timestamp=time.time(), **changes | more)
         self.reporter.step(step)
+        return step_id
 
     def report_late_changes(self, agent: str) -> None:
         """Reports changes of state after the last step, such as of an instruction that is a function."""

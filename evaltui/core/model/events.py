@@ -178,6 +178,8 @@ class Step:
     """Parts of the turn that the agent does not report, such as CALLS: unknown, not empty."""
     remedies: Mapping[str, str] | None = None
     """The remedy for each unknown part, a sentence without its full stop; None where it is unknown."""
+    replaces: tuple[str, ...] = ()
+    """The ids of earlier steps of the turn whose content it takes the place of."""
 
     @property
     def parts(self) -> list[Json]:
@@ -199,7 +201,7 @@ class Step:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Step:
         """The step in JSON data. Raises TypeError for unknown fields."""
-        tuples = {name: tuple(data[name]) for name in ("removed", "long_running", "untold") if name in data}
+        tuples = {name: tuple(data[name]) for name in ("removed", *TUPLE_FIELDS) if name in data}
         return cls(**{**data, **tuples})
 
 
@@ -274,7 +276,10 @@ STEP_FIELDS = {
     "framework": None,
     "untold": (),
     "remedies": None,
+    "replaces": (),
 }
+TUPLE_FIELDS = ("long_running", "untold", "replaces")
+"""The fields of STEP_FIELDS that are tuples, in JSON lists."""
 OUTPUT_FIELDS = {"output": None, "node": "", "answers": False}
 _MADE_ID = re.compile(r"call-\d+(\.\d+)?")
 
