@@ -279,6 +279,8 @@ class CallRecorder:
 
     def _keep_tool(self, place: int, tool: str, args: Json, outcome: ToolOutcome) -> None:
         try:
+            if outcome.unrecordable:
+                raise ValueError(outcome.unrecordable)
             entry = ToolCall(
                 case=self._recorded.case,
                 repeat=self._recorded.repeat,
@@ -373,6 +375,8 @@ class ToolOutcome:
     removed: tuple[str, ...] = ()
     actions: Json = field(default_factory=dict)
     models: int = 0
+    unrecordable: str = ""
+    """Why it is not recorded, a clause; "" where it is."""
 
 
 @dataclass(frozen=True)
