@@ -106,7 +106,9 @@ def pytest_configure_node(node: Any) -> None:
     if not plugins.hasplugin(_CONTROLLER):
         from evaltui.testing.workers import Controller
 
-        controller = Controller(node.config, lambda folder: runs_of(node.config).merge(folder))
+        controller = Controller(
+            node.config, lambda session, folder: runs_of(node.config).merge(session, folder)
+        )
         plugins.register(controller, _CONTROLLER)
     node.workerinput |= plugins.get_plugin(_CONTROLLER).worker_input()
 

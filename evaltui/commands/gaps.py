@@ -423,7 +423,7 @@ def _cases(options: argparse.Namespace) -> CasesInRuns:
     if not store.files():
         require_one_agent(options)
     selections = select(open_workspace(options.agent_dir), options.selectors)
-    cases = cases_in_runs(options.agent_dir, store, selections, options.run or "")
+    cases = cases_in_runs(agent_of(options), store, selections, options.run or "")
     if not cases.in_runs:
         runs = f"run {options.run}" if options.run else f"last {counted(MAX_RUNS, 'run')}"
         sets = short_list([eval_set.case_path for eval_set, _ in selections])

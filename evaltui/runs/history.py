@@ -239,6 +239,7 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),
         configs={eval_set.path: form for eval_set in header.sets if (form := eval_set.scored_by) is not None},
+        functions=header.functions,
         adk_verdicts=header.settings.adk_verdicts,
         options=options_of_run(
             header.agent_name,

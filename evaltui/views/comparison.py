@@ -88,6 +88,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     for what, changes in (
         ("regression, failed before and passes less often", rarer),
         (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
+        ("no verdict in each repeat", comparison.partly_judged),
     ):
         if changes:
             some = short_list([_name(change, comparison) for change in changes])

@@ -210,6 +210,8 @@ class CaseOutcome:
     """Whether a judge, a custom metric or a secret decides the outcome, so that it needs another run."""
     of_traces: bool = False
     """Whether recorded traces were scored, so that the current agent needs a run."""
+    rescored_at: float = 0.0
+    """Time at which it was last scored again, in seconds since the epoch; 0.0 for never."""
 
     @property
     def status(self) -> Status:

@@ -405,6 +405,24 @@ def test_each_case_has_its_newest_run(desk, capsys):
     assert gaps(desk, "orders:finds,lamp", "--run", "1")[1]["runs"] == {"orders.evalset.json": [first]}
 
 
+def test_conversations_of_other_agents_and_variants_are_changed_only_by_name(desk, monkeypatch, capsys):
+    monkeypatch.chdir(desk.parent)
+    other = "\n\ndef other_agent(message, session):\n    return os.environ.get('SAID', 'no')\n"
+    (desk / "agent.py").write_text(f"import os\n{AGENT}{other}")
+    (desk.parent / "pyproject.toml").write_text(
+        f'[tool.evaltui.variants.said]\nenv = {{ SAID = "{GERMAN}" }}\n'
+    )
+    agent = ("-m", "desk.agent:other_agent")
+    call("run", "desk", "orders:finds")
+    call("run", *agent, "orders:lamp")
+    call("run", *agent, "orders:lamp", "--variant", "said")
+    assert skipped_in(gaps("desk")[1])["lamp", None] == "no result"
+    out = desk / "other.json"
+    assert call("gaps", *agent, "--report", f"json={out}") == 3
+    assert skipped_in(json.loads(out.read_text()))["lamp", None] == FAILS
+    assert set(gaps("desk", "orders:lamp", "--run", "3")[1]["runs"]) == {"orders.evalset.json"}
+
+
 def test_a_flaky_case_is_changed_in_a_run_that_passed(desk, capsys):
     flaky = 'yield message.replace("find", "Found") if "find" in message else'
     text = (desk / "agent.py").read_text()

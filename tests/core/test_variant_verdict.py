@@ -3,9 +3,10 @@
 import pytest
 
 from evaltui.core.compare.matrix import matrix_of
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.served import ServedModel
 from evaltui.text.lines import draw
 from evaltui.views.variant_verdict import verdict_lines
@@ -36,6 +37,9 @@ SERVED = {"served": (ServedModel("agent", "m", "m-001"),)}
 OTHER = {"served": (ServedModel("agent", "m", "n"),)}
 
 
+NOT_RUN = summarize(CaseResult.not_run(CaseId("s", "c"), "s"))
+
+
 @pytest.mark.parametrize(
     ("base", "variant", "answer"),
     [
@@ -49,6 +53,8 @@ OTHER = {"served": (ServedModel("agent", "m", "n"),)}
         (case("c", 12, 12, "passes"), case("c", 6, 9, "undecided"), "undecided"),
         (case("c", 1, **SERVED), case("c", 0, **OTHER), "undecided"),
         (case("c", 1, expects="1"), case("c", 0, expects="2"), "undecided"),
+        (case("c", 1), NOT_RUN, "undecided"),
+        (NOT_RUN, case("c", 1), "undecided"),
     ],
 )
 def test_of_a_case(base, variant, answer):
@@ -56,6 +62,19 @@ def test_of_a_case(base, variant, answer):
     cases = {"better": verdict.better, "worse": verdict.worse, "undecided": verdict.undecided}
     assert {name: ids for name, ids in cases.items() if ids} == ({} if answer == "same" else {answer: ("c",)})
     assert verdict.same == (answer == "same")
+
+
+def test_nothing_is_the_same_where_cases_did_not_run():
+    verdict, text = verdict_on([case("a", 1), case("c", 1)], [case("a", 1), NOT_RUN])
+    assert (verdict.answer, {metric.answer for metric in verdict.metrics}) == ("undecided", {"undecided"})
+    assert "0 better, 0 worse, 1 undecided (c), 1 the same" in text
+    assert verdict_on([case("a", 1)], [case("c", 1)])[0].answer == "undecided"
+
+
+def test_cases_of_several_sets_are_named_with_their_set():
+    base = [case("c", 1, path="a/s.json"), case("c", 0, path="b/s.json")]
+    verdict, _ = verdict_on(base, [case("c", 0, path="a/s.json"), case("c", 1, path="b/s.json")])
+    assert (verdict.better, verdict.worse) == (("b/s.json:c",), ("a/s.json:c",))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from evaltui.core.model.variants import Change
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.matrix.page import cell_lines
+from evaltui.tui.matrix.page import Columns, cell_lines, title_line
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, cell_result, read_matrix, rows_of
 
 
@@ -50,7 +50,18 @@ def test_runs_that_were_not_evaluated_lower_no_rate_of_a_set(pair):
     without = replace(run, cases={case: run.cases[case] for case in others})
     opened = matrix_of([replace(run, cases={**run.cases, first: open_case}), without])
     title, *_ = rows_of(opened, "set", 0, differing=False, folded=())
-    assert title.sums[0] == title.sums[1] != (0, 0)
+    assert title.sums[0] == title.sums[1] != (0, 0, 0)
+
+
+def test_a_set_is_not_green_where_cases_did_not_run(tmp_path):
+    for name, of_cases in (("base", {"a": "p", "b": "p"}), ("pro", {"a": "p", "b": ""})):
+        changes = () if name == "base" else (Change("model", "x"),)
+        write_variant(tmp_path, name, {"lights": of_cases}, *changes)
+    view = shown(read_matrix(RunStore(tmp_path), ROOT_AGENT, None, None)[0])
+    title, *_ = view.rows()
+    line = title_line(view.opened.matrix, title, Columns(20, 30, (0, 1)))
+    assert "2/2     ━━━━━━━━" in (text := draw(line, color=False))
+    assert "1/1 ○1  ━━━━────" in text
 
 
 def test_rows_are_sorted_hidden_and_folded(pair):

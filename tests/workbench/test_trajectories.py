@@ -1,5 +1,6 @@
 """What a case did in two runs, and the page about two compared runs."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -121,6 +122,34 @@ def test_a_run_that_knows_set_ids_only_is_compared():
     both = compared(kept("adk", case("night", P, BEFORE), by_label=True), kept("18", case("night", F, AFTER)))
     assert change_of(both, "night").kind == "broken"
     assert trajectories(both, change_of(both, "night")).problems == ("", "")
+
+
+async def test_each_run_of_a_case_whose_file_is_unknown_has_its_own_reason(until):
+    """Results of google-adk beside those of two sets with the same id, of which one is no file."""
+
+    def failed(message):
+        error = ErrorInfo("Error", message, "", kind=None)
+        return replace(case("night", Status.ERROR, error=error), path="", error=error)
+
+    def cases(*results):
+        by_id = {result.id: result for result in results}
+        summaries = {key: summarize(result) for key, result in by_id.items()}
+        return {"cases": summaries}, by_id.__getitem__
+
+    runs = []
+    for run, results in (
+        (kept("adk", by_label=True), [failed("too late")]),
+        (kept("18"), [failed("too early"), case("night", P, HELLO)]),
+    ):
+        summaries, read = cases(*results)
+        runs.append(replace(run, summary=replace(run.summary, **summaries), case=read))
+    both = compared(*runs)
+    reasons = Reasons(both, Messages())
+    changes = [change for change in both.comparison.cases if change.reasons]
+    assert [reasons.of(change) for change in changes] == [None, None]
+    await until(lambda: all(reasons.of(change) is not None for change in changes))
+    assert [reasons.of(change) for change in changes] == ["Error: too early", "was: Error: too late"]
+    await reasons.close()
 
 
 def text(line):

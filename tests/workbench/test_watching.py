@@ -333,6 +333,21 @@ async def test_what_is_expected_is_scored_again_without_the_agent(greeter, until
         assert statuses(workbench)["other"] == "PASSED"
 
 
+async def test_what_was_scored_again_before_the_save_is_heard_of_is_counted(greeter, until):
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        path = workbench.sets.listed[0].path
+        for answer, status in (("hello dear us", "PASSED"), ("no", "FAILED")):
+            workbench.watch.last = None
+            edit(path, third=expect(answer))
+            # As at the end of a run in this moment.
+            await workbench.open()
+            await workbench.outcomes.rescored([])
+            assert statuses(workbench)["third"] == status
+            await until(lambda: done(workbench, path.name))
+            assert workbench.watch.last.rescored == 1
+
+
 async def test_unsaved_edits_outlive_what_is_changed_outside(greeter, until):
     async with watched(greeter) as workbench:
         path = workbench.sets.listed[0].path

@@ -43,9 +43,18 @@ def expectation_changes(
         yield f"policy {before.policy} → {after.policy}"
     if then.adk_verdicts != now.adk_verdicts:
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
+    yield from _function_changes(then, now, _config_of(now, after))
     changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
     # What the config says of judges need not be said twice.
     yield from changes or _judge_changes(before, after)
+
+
+def _function_changes(then: Circumstances, now: Circumstances, config: Json | None) -> Iterator[str]:
+    """The functions of metrics, judges and simulated users in a config whose code differs."""
+    in_use = {value.replace(":", ".") for _, value in _leaves(config or {}) if isinstance(value, str)}
+    for function in sorted(then.functions.keys() & now.functions.keys() & in_use):
+        if then.functions[function] != now.functions[function]:
+            yield f"the code of {function} changed"
 
 
 def _judge_changes(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
@@ -281,12 +290,12 @@ class CaseChange:
 
     @property
     def lacks_verdict(self) -> bool:
-        """Whether the candidate has no verdict, or another model excuses it where repeats have none."""
-        if self.candidate is None:
+        """Whether the candidate has no verdict, or does not pass and has repeats without a verdict, which
+        failed repeats of the base do not excuse."""
+        if self.candidate is None or self.candidate.passes:
             return False
         _, judged = self.candidate.judged_repeats
-        excused = self._is_worse and self._is_excused
-        return not self.candidate.is_judged or (excused and judged < self.candidate.runs)
+        return not self.candidate.is_judged or judged < self.candidate.runs
 
     @property
     def _is_excused(self) -> bool:
@@ -401,6 +410,12 @@ class Comparison:
     def broken_without_evidence(self) -> tuple[CaseChange, ...]:
         """Cases that broke, perhaps by chance."""
         return tuple(change for change in self.without_evidence if change.kind == "broken")
+
+    @property
+    def partly_judged(self) -> tuple[CaseChange, ...]:
+        """Cases that failed in some repeats and have no verdict in others."""
+        failed = (change for change in self.cases if change.candidate and change.candidate.failed)
+        return tuple(change for change in failed if change.lacks_verdict)
 
     @property
     def lacks_verdicts(self) -> bool:

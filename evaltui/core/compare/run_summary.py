@@ -198,6 +198,9 @@ class Circumstances:
     agent: str = ""
     model: str = ""
     configs: Mapping[str, Json] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
+    functions."""
     adk_verdicts: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     """The options of agent and run, by label; "" for an unknown value."""

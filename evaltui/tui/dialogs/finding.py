@@ -310,11 +310,14 @@ class FailureGroupScreen(PreviewScreen[FailureGroup, FailureGroup]):
         ]
 
     def write_preview(self, page: Page, match: FailureGroup, height: int) -> None:
+        outcomes = self._workbench.outcomes
         for number, case in enumerate(match.cases):
-            outcome = self._workbench.outcomes.get(case)
+            outcome, (mark, role) = outcomes.get(case), glyph(outcomes.status(case))
             part = Page(page.width)
-            part.row(glyph(self._workbench.outcomes.status(case)), (f" {visible(case.eval_id)}", ""))
-            part.block([(visible(summary(outcome.shown)) if outcome else "", "muted")], 2)
+            name = (f" {visible(case.eval_id)}", "")
+            stale = outcomes.is_stale(case)
+            part.row((mark, "faint"), name, ("  stale", "faint")) if stale else part.row((mark, role), name)
+            part.block([(visible(summary(outcome.result)) if outcome else "", "muted")], 2)
             if len(page.lines) + len(part.lines) + 1 > height:
                 page.row((f"and {show_number(len(match.cases) - number)} more", "muted"))
                 return

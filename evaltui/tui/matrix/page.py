@@ -28,7 +28,7 @@ from evaltui.text.figures import (
 )
 from evaltui.text.glyphs import EMPTY_BAR, THRESHOLD
 from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad, with_role, wrap_behind
-from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
@@ -339,16 +339,17 @@ def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
 
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
-    """The title of a set: `▾ lights   22/25 ━━━━━━━━`."""
+    """The title of a set: `▾ lights   22/25 ━━━━━━━━`, `3/3 ○2 ━━━━━───` where two cases did not run."""
     fold = "▸ " if title.folded else "▾ "
     line: Line = [(fold, "faint"), (pad(visible(title.label), columns.names - 2), "bold")]
     best = best_of(matrix)
     for place in columns.places:
-        passed, runs = title.sums[place]
-        text: Line = [(UNKNOWN, "faint")]
+        passed, runs, not_run = title.sums[place]
+        text: Line = [(f"{GLYPHS[NOT_RUN]}{not_run}" if not_run else UNKNOWN, "faint")]
         if runs:
             parts = [(passed, "success"), (runs - passed, "error")]
-            text = [(pad(f"{passed}/{runs}", 8), "muted"), *stacked_bar(parts, runs, _BAR_WIDTH)]
+            label = f"{passed}/{runs}" + (f" {GLYPHS[NOT_RUN]}{not_run}" if not_run else "")
+            text = [(pad(label, 8), "muted"), *stacked_bar(parts, runs + not_run, _BAR_WIDTH)]
         line += _tint_line(text, columns.size, place == best)
     return line
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from evaltui.workbench.files.saves import (
 from evaltui.workbench.messages import AgentChanged, CodeSaved, FilesRead, Messages, WorkbenchMessage
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.runs.run_controller import RunController
-from evaltui.workbench.state import READ_ONLY, CaseOutcome, RepeatChoice, Run, Stage
+from evaltui.workbench.state import READ_ONLY, RepeatChoice, Run, Stage
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
@@ -324,8 +324,6 @@ class Watch:
     async def _take_over_sets(self, change: Changed) -> frozenset[CaseId]:
         """Takes over the changes that other programs have written, and scores the concerned results again;
         returns the cases to run."""
-        results = self._outcomes.results
-        before = {case: scored for path in results.paths() for case, scored in results.of(path)}
         changes = await self._saved_sets.take_over(change.sets)
         names = tuple(map(self._names.name, change.sets))
         if changes.due:
@@ -337,20 +335,16 @@ class Watch:
         for path in changes.paths:
             await asyncio.to_thread(self._sets.open, path)
         # It may take long, and later saves must be heard meanwhile.
-        self._scoring = asyncio.create_task(self._score(changes.paths, before, reaction, change.saved))
+        self._scoring = asyncio.create_task(self._score(changes.paths, reaction, change.saved))
         return changes.due
 
-    async def _score(
-        self,
-        paths: Sequence[Path],
-        before: Mapping[CaseId, CaseOutcome],
-        reaction: Reaction | None,
-        saved: float,
-    ) -> None:
+    async def _score(self, paths: Sequence[Path], reaction: Reaction | None, saved: float) -> None:
         """Scores results again and shows their number, unless another reaction is shown by then."""
         await self._outcomes.rescored(paths)
         if reaction is not None and self.last is reaction:
-            rescored = sum(_was_rescored(old, self._outcomes.get(case)) for case, old in before.items())
+            # The end of a run, or whatever else follows files, may have scored them before this was heard of.
+            results = map(self._outcomes.results.of, map(self._sets.case_path, paths))
+            rescored = sum(scored.rescored_at >= saved for of_set in results for _, scored in of_set)
             seconds = time.time() - saved
             self._show(
                 replace(reaction, step=ReactionStep.DONE, rescored=rescored, seconds=seconds, at=time.time())
@@ -490,7 +484,3 @@ class _OwnWrites:
             elif len(runs) == _MAX_OWN_WRITES:
                 self._messages.say(f"{name} changes in every run, so its saves start no run")
         return tuple(others)
-
-
-def _was_rescored(before: CaseOutcome, now: CaseOutcome | None) -> bool:
-    return now is not None and now is not before and now.run == before.run

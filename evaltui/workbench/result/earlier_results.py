@@ -72,6 +72,13 @@ class PastRun:
     def id(self) -> str:
         return run_id(self.path)
 
+    @property
+    def missing(self) -> str:
+        """A sentence about the cases that are not shown; "" where all are."""
+        if self.unclear:
+            return f"{counted(self.unclear, 'case')} not shown: several files have the same set id"
+        return f"{counted(self.gone, 'case')} no longer in the eval sets" if self.gone else ""
+
 
 def open_past_run(
     run: RunRef,

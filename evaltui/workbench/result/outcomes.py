@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.run_kind import RunKind
-from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent.agent_state import AgentState
@@ -204,6 +204,14 @@ class Outcomes:
             self._changed_recordings = changed
             self.rescorings += 1
             self._messages.publish(ResultsChanged())
+
+    def turn_statuses(self, case: CaseId, scored: CaseOutcome | None) -> Sequence[str | None]:
+        """The verdicts of a result on the turns that its case has now; none for other turns, while the case
+        is running, and where only another run can give them."""
+        if scored is None or case in self._running or self._freshness(case, scored).is_stale:
+            return ()
+        turns = () if self.has_other_input(case, scored) else scored.shown.turns
+        return [turn_status(scored.shown, number) for number in range(len(turns))]
 
     def is_stale(self, case: CaseId) -> bool:
         """Whether only another run can give the current outcome of the case, without its draft."""
@@ -566,13 +574,7 @@ class Outcomes:
         self.previous_run, self.results, self.traces = past, past.results, past.traces
         self.version += 1
         self._score_draft()
-        if past.unclear:
-            cases = counted(past.unclear, "case")
-            self._messages.say(f"{cases} not shown: several files have the same set id")
-        elif past.gone:
-            self._messages.say(f"{counted(past.gone, 'case')} no longer in the eval sets")
-        else:
-            self._messages.say("")
+        self._messages.say(past.missing)
         self._messages.publish(ResultsChanged())
         return True
 

@@ -185,19 +185,21 @@ class Reasons:
 
     def __init__(self, compared: ComparedRuns, messages: Messages) -> None:
         self._compared = compared
-        self._changes: dict[CaseId, CaseChange] = {}
+        # A case of which it is unknown which file has it is two changes, one of each run.
+        self._changes: dict[tuple[CaseId, bool], CaseChange] = {}
         self._reasons = Lookups(self._why, messages, RunsRead)
 
     def of(self, change: CaseChange) -> str | None:
         """A sentence, "" for a passed case; None while it is being read."""
         if not any(side and not side.passes for side in (change.base, change.candidate)):
             return ""
-        self._changes[change.case] = change
-        return self._reasons.get(change.case)
+        key = change.case, change.candidate is None
+        self._changes[key] = change
+        return self._reasons.get(key)
 
-    def _why(self, case: CaseId) -> str:
+    def _why(self, key: tuple[CaseId, bool]) -> str:
         """In a thread: the reason in the candidate, or in the base where the candidate passes."""
-        change = self._changes[case]
+        change = self._changes[key]
         fails = change.candidate is not None and not change.candidate.passes
         run, side = (
             (self._compared.candidate, change.candidate) if fails else (self._compared.base, change.base)
