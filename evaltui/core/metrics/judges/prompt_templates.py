@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from evaltui.core.conversation.instances import Json, instance_of
+from evaltui.core.conversation.instances import instance_of
 from evaltui.core.metrics.judges.answers import (
     NoVerdictError,
     contradiction_vote,
@@ -27,6 +27,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
+from evaltui.core.model.events import Json
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.core.prompts import Prompt
