@@ -69,6 +69,7 @@ from evaltui.views.gaps import (
     headline,
     in_words,
     judges_in_words,
+    no_changes,
     not_counted,
     not_judged,
     noticed_by,
@@ -358,11 +359,7 @@ def gaps(options: argparse.Namespace) -> int:
     for target in targets:
         write_text(_rendered(report, cases, target), target)
     if not report.changes + report.not_judged:
-        _note(
-            "every change is left to judges: --judges asks them"
-            if report.to_judge
-            else "nothing to change: no passing case with calls, responses or state"
-        )
+        _note("every change is left to judges: --judges asks them" if report.to_judge else no_changes(report))
         return HAD_ERRORS
     return 0 if options.fail_under is None else _compared(report, options.fail_under)
 

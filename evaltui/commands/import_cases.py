@@ -18,7 +18,7 @@ from evaltui.commands.output import UsageError, complain, write_lines, write_std
 from evaltui.commands.target_set import find_set, require_free
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import DEFAULT_CRITERIA
-from evaltui.core.model.datasets import without_original
+from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED, without_original
 from evaltui.core.model.eval_set import EvalCase, full_text, scored_text, tool_calls
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError, errors_in
@@ -29,7 +29,7 @@ from evaltui.documents.editing.references import BLOCK, BlockList, CaseRef, Refe
 from evaltui.documents.editing.set import new_set_text
 from evaltui.documents.merge import Clash
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
-from evaltui.documents.values import append, copy_of, edits_of
+from evaltui.documents.values import copy_of, edits_of
 from evaltui.exchange.imported import (
     ImportedCase,
     ImportedCases,
@@ -222,8 +222,6 @@ def _config(
         _put_criteria(editor, imported)
     else:
         not_taken = list(_refused_criteria(editor, imported, target.config_path))
-    if is_new:
-        _put_optional(editor, imported)
     present = {case.eval_id for case in merged.document.cases} - {*merged.preferred}
     stamps: dict[str, str] = {}
     changed: list[str] = []
@@ -269,13 +267,6 @@ def _put_criteria(editor: ConfigEditor, imported: ImportedCases) -> None:
         editor.add_metric(metric, criterion)
 
 
-def _put_optional(editor: ConfigEditor, imported: ImportedCases) -> None:
-    """Makes the criteria of a new config optional that some case states nothing for."""
-    for metric in editor.metrics:
-        if not all(_states(case.case, metric) for case in imported.cases):
-            append(editor.config, (*BLOCK, "optional"), metric)
-
-
 def _refused_criteria(editor: ConfigEditor, imported: ImportedCases, path: Path) -> Iterator[NotTaken]:
     for metric, criterion in imported.criteria.items():
         if editor.criterion(metric) != criterion:
@@ -301,7 +292,11 @@ def _never_evaluated(target: _Target, imported: ImportedCases) -> Iterator[str]:
     editor = ConfigEditor(target.config.value)
     optional = list_at(target.config.value, (*BLOCK, "optional"))
     for metric in editor.metrics if target.config_source else ():
-        cases = [case.eval_id for case in imported.cases if not _states(case.case, metric)]
+        cases = [
+            case.eval_id
+            for case in imported.cases
+            if case.case.get(OWN_KEY) != UNSPECIFIED and not _states(case.case, metric)
+        ]
         if cases and metric not in optional:
             yield (
                 f"{counted(len(cases), 'case')} ({short_list(cases)}) cannot pass: {metric} has nothing to "

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -62,6 +63,7 @@ _WRITTEN_BY_EVALTUI = re.compile(
     re.DOTALL,
 )
 _HEAD = 4096
+_QUOTED_FILE = re.compile(r"""["']([^"'\n]+\.\w+)["']""")
 
 _Name = TypeVar("_Name", bound=Hashable)
 
@@ -295,13 +297,30 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
 
 
 def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> str:
-    """Digest of the code of `module:function`: of its module, and of those of the project that it imports; ""
-    where the module is not found. `python` is the agent's, None for evaltui's."""
+    """Digest of the code of `module:function`: of its module, of those of the project that it imports, and of
+    prompts that they name; "" where the module is not found. `python` is the agent's, None for evaltui's."""
     if (module := function_module(name, agent_dir, python)) is None:
         return ""
-    files = [module, *ImportedFiles(agent_dir).reached([module], module)]
-    # Folders differ from machine to machine.
-    return fingerprint(" ".join(sorted(FileReader[Path]().read((file, file) for file in files).values())))
+    modules = [module, *ImportedFiles(agent_dir).reached([module], module)]
+    files = {*modules, *_named_prompts(modules, agent_dir)}
+    # Folders and times differ from machine to machine.
+    contents = FileReader[Path](_LARGE_IN_LOGS).read((file, file) for file in files)
+    return fingerprint(" ".join(sorted(contents.values())))
+
+
+def _named_prompts(modules: Iterable[Path], agent_dir: Path) -> Iterator[Path]:
+    """The prompts beside modules and in the agent's folder that a text in the modules names.
+
+    Other data, such as a database, may change with every run.
+    """
+    names: set[str] = set()
+    for module in modules:
+        with suppress(OSError):
+            texts = _QUOTED_FILE.findall(module.read_text(encoding="utf-8", errors="replace"))
+            of_module = {Path(text).name for text in texts if is_prompt(text)}
+            names |= of_module
+            yield from filter(_counts, (module.parent / name for name in of_module))
+    yield from (path for path in islice(_files(agent_folder(agent_dir)), _MAX_FILES) if path.name in names)
 
 
 class FilesNow:

@@ -17,7 +17,7 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.variants import Variant
 from evaltui.project.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
-from evaltui.reports.matrix_report import MatrixReport
+from evaltui.reports.matrix_report import MatrixReport, baseline_lines
 from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.columns import Column, Table
@@ -26,7 +26,7 @@ from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, WORDS, count_text, glyph
 from evaltui.text.values import cut as limited
 from evaltui.text.values import visible
-from evaltui.views.comparison import comparison_lines, served_lines
+from evaltui.views.comparison import comparison_lines
 from evaltui.views.matrix import cell_line, change_text, matrix_facts, sum_rows
 from evaltui.views.run import Fact, config_text, failure_lines, run_facts, tag_lines
 from evaltui.views.variant_verdict import verdict_lines
@@ -302,12 +302,8 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
         yield []
     if alike:
         yield [(f"{counted(alike, 'case')} alike in all variants not shown; csv and json have all", "muted")]
-    for place, comparison in enumerate(report.comparisons):
-        if comparison is not None:
-            broken = counted(len(comparison.regressions), "regression")
-            yield [(f"{visible(matrix.name(place))}: {broken} against {visible(comparison.base.title)}", "")]
-            for line in served_lines(comparison):
-                yield from wrap([(f"  {line}", "")], width)
+    for line in baseline_lines(report):
+        yield from wrap(line, width)
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     if "missing" in facts:
@@ -381,7 +377,7 @@ def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[Column[_Cells]
     for row in rows:
         if row.case.path != label:
             label = row.case.path
-            yield [(visible(row.eval_set_id), "bold")]
+            yield [(visible(matrix.set_names[label]), "bold")]
         title: Line = [(f"  {visible(row.case.eval_id)}", "")]
         yield table.line([title, *map(cell_line, row.cells)])
     yield [("─" * sum(column.min_width + column.gap for column in columns), "muted")]

@@ -255,7 +255,7 @@ class MatrixVariant:
     verdict: VariantVerdict | None
     """Better, worse or undecided against the base, by case and by metric; None for the base."""
     regressions: int | None
-    """Number of regressions from the run of `--baseline`; None without one."""
+    """Number of regressions from the run of `--baseline`; None without one, and if nothing was compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +356,14 @@ def _variant(report: MatrixReport, place: int) -> MatrixVariant:
         totals=matrix.totals[place],
         against_base=None if paired is None else AgainstBase.of(paired),
         verdict=matrix.verdicts[place],
-        regressions=None if comparison is None else len(comparison.regressions),
+        regressions=_regressions(comparison),
     )
+
+
+def _regressions(comparison: Comparison | None) -> int | None:
+    if comparison is None or (comparison.compares_nothing and not comparison.regressions):
+        return None
+    return comparison.regression_count
 
 
 def _row(matrix: Matrix, row: Row) -> MatrixCase:

@@ -49,9 +49,12 @@ def stored_run(store: RunStore, *logs: Path) -> LaterRun:
     """The data of a stored run, or of several runs to be merged. Raises OSError, ValueError."""
     headers = [RunFile(log).header for log in logs if not log.name.endswith(ADK_SUFFIX)]
     cases: dict[str, Collection[str] | None] = {}
-    for logged in (logged for header in headers for logged in header.sets):
-        others = cases.get(logged.path, ())
-        cases[logged.path] = None if logged.whole or others is None else {*others, *logged.eval_ids}
+    for header in headers:
+        # Each shard was compared as a part of the whole selection.
+        divided = header.shards.sets if header.shards else {logged.path: logged for logged in header.sets}
+        for path, selected in divided.items():
+            others = cases.get(path, ())
+            cases[path] = None if selected.whole or others is None else {*others, *selected.eval_ids}
     if not headers:
         return LaterRun(store, cases, RunKind(agent_file(store.agent_dir)), logs=logs)
     first = headers[0]

@@ -106,6 +106,18 @@ def unfinished_runs(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[s
             yield f"{name}: {counted(len(missing), 'case')} without a result", missing
 
 
+def regressions_text(comparison: Comparison) -> str:
+    """The number of regressions, and of cases that may be one: `1 regression, 2 cases without a verdict`."""
+    if comparison.compares_nothing and not comparison.regressions:
+        return "nothing compared"
+    lacking = sum(change.lacks_verdict and not change.regression for change in comparison.cases)
+    missing = len(comparison.candidate.unfinished)
+    parts = [counted(len(comparison.regressions), "regression")]
+    parts += [f"{counted(lacking, 'case')} without a verdict"] if lacking else []
+    parts += [f"{counted(missing, 'case')} without a result"] if missing else []
+    return ", ".join(parts)
+
+
 def served_lines(comparison: Comparison) -> Iterator[str]:
     """The cases that differ, and are not called regressions because another model answered than in the base,
     and a line for each of these models: `gemini-2.5-flash (agent): gemini-2.5-flash-001 → gemini-3.5-flash`.

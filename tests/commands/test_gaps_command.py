@@ -372,6 +372,22 @@ def test_exit_codes(desk, capsys, words, code, message):
     assert message in capsys.readouterr().err
 
 
+def test_where_all_changes_are_meant_so_there_is_a_passing_case(desk, capsys):
+    write_test_config(desk, response_match_score=0.0)
+    call("run", desk)
+    code, report = gaps(desk, "orders:finds")
+    marks = [
+        {"set": "orders", "case": "finds", "turn": 0, "kind": row["kind"], "digest": gap["digest"]}
+        for row in report["kinds"]
+        for gap in row["gaps"]
+    ]
+    assert code == 0
+    write_test_config(desk, criteria={"response_match_score": 0.0}, evaltui={"meant_so": marks})
+    capsys.readouterr()
+    assert call("gaps", desk, "orders:finds") == 3
+    assert f"nothing counted: {len(marks)} changes meant so" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -51,6 +51,7 @@ NOT_RUN = summarize(CaseResult.not_run(CaseId("s", "c"), "s"))
         (case("c", 1, 9), case("c", 9, 9), "better"),
         (case("c", 12, 12, "passes"), case("c", 0, 3, "does not pass"), "worse"),
         (case("c", 12, 12, "passes"), case("c", 6, 9, "undecided"), "undecided"),
+        (case("c", 12, 12, "passes"), case("c", 23, 31, "does not pass"), "undecided"),
         (case("c", 1, **SERVED), case("c", 0, **OTHER), "undecided"),
         (case("c", 1, expects="1"), case("c", 0, expects="2"), "undecided"),
         (case("c", 1), NOT_RUN, "undecided"),

@@ -352,6 +352,16 @@ async def test_a_change_that_is_meant_so_is_counted_apart(desk):
     assert (gaps.report.changes, gaps.report.meant_so) == (before, 0)
 
 
+async def test_no_mark_is_made_by_the_names_of_before(desk):
+    both, path = desk.gap("answer negated", "late"), desk.bench.sets.listed[0].path
+    for change in (lambda editor: editor.rename_case(0, "soon"), lambda editor: editor.rename("sales")):
+        desk.bench.editing.do("rename", path, change)
+        assert not desk.bench.gap_drafts.toggle_meant_so(*both)
+        assert desk.bench.messages.notice.text == "This change is no longer there; search again"
+        desk.bench.editing.undo()
+    assert desk.bench.gap_drafts.toggle_meant_so(*both)
+
+
 async def test_changes_with_one_content_are_marked_together(desk_of):
     desk = await desk_of({"late": ("find find|It is off.", [], "It is off.")}, ANSWER)
     gaps = desk.bench.gaps
@@ -373,11 +383,15 @@ async def test_a_mark_follows_its_case_and_ends_when_the_response_is_another(des
     async def meant_so():
         await asyncio.to_thread(call, "run", folder)
         await asyncio.to_thread(call, "gaps", folder, "--report", f"json={folder / 'gaps.json'}")
-        return json.loads((folder / "gaps.json").read_text())["meant_so"]
+        report = json.loads((folder / "gaps.json").read_text())
+        lost = [
+            (item["eval_id"], item["turn"]) for item in report["not_counted"] if "meant so" in item["reason"]
+        ]
+        return report["meant_so"], lost
 
-    assert await meant_so() == 1
+    assert await meant_so() == (1, [])
     path.write_text(text.replace("order 7", "order 8"))
-    assert await meant_so() == 0
+    assert await meant_so() == (0, [("soon", 1)])
     path.write_text(text.replace('"soon"', '"later"'))
     await asyncio.to_thread(call, "lint", folder)
     assert "no case 'soon' in orders" in capsys.readouterr().out

@@ -98,6 +98,26 @@ def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click(
     assert page_of(BOTH, "same", 120)[-1] == "= Both runs made the same calls and gave the same responses"
 
 
+def test_responses_with_other_files_are_not_the_same():
+    def picture(*files):
+        made = invocation("hi", "Hello.").model_dump()
+        blobs = [{"inline_data": {"mime_type": "image/png", "data": data}} for data in files]
+        made["final_response"]["parts"] = [{"text": "Hello."}, *blobs]
+        return Invocation.model_validate(made)
+
+    for other in ((), (b"other",), (b"data", b"more")):
+        both = compared(
+            kept("15", case("night", P, picture(b"data"))), kept("18", case("night", P, picture(*other)))
+        )
+        page = "\n".join(page_of(both, "night", 120))
+        assert "the same responses" not in page
+        assert "[image/png " in page
+    both = compared(
+        kept("15", case("night", P, picture(b"data"))), kept("18", case("night", P, picture(b"data")))
+    )
+    assert "the same responses" in page_of(both, "night", 120)[-1]
+
+
 def test_of_repeated_cases_it_is_said_which_repeats_are_compared():
     repeats = tuple(RepeatResult(status, actual=(HELLO,)) for status in (P, F, P))
     repeated = CaseResult("same", Status.FLAKY, eval_set_id="home", path=PATH, repeats=repeats)

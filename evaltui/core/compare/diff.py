@@ -18,7 +18,8 @@ from evaltui.core.matching.rules import (
     rule_in_words,
     same_args,
 )
-from evaltui.core.model.eval_set import Invocation, tool_calls
+from evaltui.core.model.case_id import fingerprint
+from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
 from evaltui.core.model.json_values import ABSENT, equal, hashable_value, side_by_side
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -51,6 +52,29 @@ def expectation_of(invocation: Invocation) -> Literal["these calls", "no calls",
     if invocation.intermediate_data is None:
         return "unspecified"
     return "these calls" if tool_calls(invocation.intermediate_data) else "no calls"
+
+
+def texts_of_both(
+    before: Invocation | None, after: Invocation | None, *, thoughts: bool = False
+) -> tuple[str | None, str | None]:
+    """The texts of the responses of two runs, None for a missing turn; where their files differ, with a line
+    for each: `[image/png 3fb2c1a0d9e8]`."""
+    files = [() if turn is None else _files(turn) for turn in (before, after)]
+    texts = [
+        None if turn is None else scored_text(turn.with_output, thoughts=thoughts) for turn in (before, after)
+    ]
+    if files[0] != files[1]:
+        texts = [
+            None if text is None else "\n".join(filter(None, (text, *own)))
+            for text, own in zip(texts, files, strict=True)
+        ]
+    return texts[0], texts[1]
+
+
+def _files(turn: Invocation) -> tuple[str, ...]:
+    parts = (turn.final_response.parts if turn.final_response else None) or ()
+    files = (file for part in parts if (file := part.inline_data or part.file_data))
+    return tuple(f"[{file.mime_type or 'file'} {fingerprint(file.model_dump_json())}]" for file in files)
 
 
 def turn_result(

@@ -544,9 +544,11 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
             kind = "gone"
         return CaseChange(kind, case, label, before, after)
     reasons = tuple(expectation_changes(before, after, base.circumstances, candidate.circumstances))
-    if base.by_label and not (reasons or before.passes or after.passes or before.expects):
+    if not (reasons or before.passes or after.passes):
         # A failure excuses another one only of the same expectation.
-        reasons = ("the baseline does not say what was expected",)
+        sides = (("baseline", base, before), ("candidate", candidate, after))
+        unknown = (name for name, run, summary in sides if run.by_label and not summary.expects)
+        reasons = tuple(f"the {name} does not say what was expected" for name in unknown)[:1]
     kind = _kind(before, after, reasons)
     served = _served_changes(before, after, is_same_expectation=not reasons)
     return CaseChange(kind, case, label, before, after, reasons, served=served)

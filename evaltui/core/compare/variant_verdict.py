@@ -112,8 +112,8 @@ def case_answer(change: CaseChange, alpha: float) -> Answer:
     if before.passes == after.passes:
         return "same"
     fall = change if before.passes else replace(change, kind="broken", base=after, candidate=before)
-    # A sequential test has its evidence.
-    if len(decisions) < 2 and fall.may_be_chance(alpha):
+    # Of a rate between those of a sequential test, either answer is right: two of them are no evidence.
+    if fall.may_be_chance(alpha):
         return "undecided"
     return "worse" if before.passes else "better"
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from evaltui.core.compare.diff import diff_state, turn_result
+from evaltui.core.compare.diff import diff_state, texts_of_both, turn_result
 from evaltui.core.compare.explain import MAX_REASONS, describe_call
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import events_of_invocation, expected_places
 from evaltui.core.conversation.waiting import CallPlace, responses_in
 from evaltui.core.matching.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import EvalCase, scored_text
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.model.outcome import StateDiff, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
@@ -199,12 +199,13 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
     if len(invocations) < 2:
         return None
     expected, actual = invocations
+    texts = texts_of_both(expected, actual)
     turn = turn_result(
         expected,
         actual,
         expectation="these calls",
-        expected_text=scored_text(expected.with_output, thoughts=False),
-        actual_text=scored_text(actual.with_output, thoughts=False),
+        expected_text=texts[0],
+        actual_text=texts[1],
         rules=rules_of_case(REQUEST_ID_RULES, "", ""),
     )
     state = _states(before.state_after, now.state_after)

@@ -33,6 +33,7 @@ from evaltui.workbench.state import Selection
 
 _MAX_CHANGES = 200
 """Changes of a kind in a set that a draft is tried on."""
+_IS_GONE = "This change is no longer there; search again"
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class GapDrafts:
         EvalSetError."""
         drafted = await run_in_thread(lambda: self._drafted(gap), Progress())
         if drafted is None:
-            raise EditError("This change is no longer there; search again")
+            raise EditError(_IS_GONE)
         return GapDrafting(self._agent, self._editing, self._gaps, kind, gap, drafted)
 
     def _drafted(self, gap: Gap) -> DraftedGap | None:
@@ -265,6 +266,12 @@ class GapDrafts:
 
         False, with a message, where that fails.
         """
+        eval_set = self._editing.sets.by_case_path(gap.path)
+        is_named = eval_set is not None and eval_set.eval_set_id == gap.eval_set_id
+        if eval_set is None or not is_named or eval_set.number(gap.eval_id) is None:
+            # Renamed since the search.
+            self._editing.say(_IS_GONE)
+            return False
         names = {"set": gap.eval_set_id, "case": gap.eval_id}
         turn = {} if gap.turn is None else {"turn": gap.turn - 1}
         entry = {**names, **turn, "kind": kind.kind, "digest": gap.digest}

@@ -65,7 +65,7 @@ def _rows_by_set(matrix: Matrix, *, differing: bool, folded: Collection[str]) ->
         if not is_first:
             yield None
         is_first = False
-        yield SetTitle(path, rows[0].eval_set_id, tuple(_sums(rows, len(matrix.columns))), path in folded)
+        yield SetTitle(path, matrix.set_names[path], tuple(_sums(rows, len(matrix.columns))), path in folded)
         if path not in folded:
             yield from shown
 

@@ -105,10 +105,15 @@ class Trial(ABC, Generic[Tried]):
 
     def _scope(self, scope: RuleScope) -> dict[str, str]:
         """The names of the set and the case that a rule is for."""
-        eval_set_id = self.scored.figures.eval_set_id
+        eval_set_id = self._set_id(self.case, self.scored)
         if scope == "case":
             return {"set": eval_set_id, "case": self.case.eval_id}
         return {"set": eval_set_id} if scope == "set" else {}
+
+    def _set_id(self, case: CaseId, scored: CaseOutcome) -> str:
+        """The id of the set of a case as it is now, by which rules name it; its run may have another."""
+        eval_set = self._sets.by_case_path(case.path)
+        return eval_set.eval_set_id if eval_set else scored.figures.eval_set_id
 
     # What it would do
 
@@ -158,7 +163,7 @@ class Trial(ABC, Generic[Tried]):
         for number, (case, scored) in enumerate(results):
             if number % _CASES_PER_SLICE == 0:
                 await asyncio.sleep(0)
-            if eval_set_id not in (None, scored.figures.eval_set_id) or case == self.case:
+            if eval_set_id not in (None, self._set_id(case, scored)) or case == self.case:
                 continue
             # Of an unreadable one nobody knows.
             if scored.problem or self._concerns(scored.result, tried):
@@ -180,6 +185,7 @@ class Trial(ABC, Generic[Tried]):
             stored,
             config,
             self._agent.secrets,
+            self._set_id(case, scored),
         )
 
     def apply(self, tried: Tried) -> bool:
@@ -255,7 +261,8 @@ class Relaxing(RuleTrial):
         Raises EditError where the config has errors.
         """
         config = self._config(self._after(lambda config: None)[0])
-        rules = rules_of_case(config.evaltui.rules, self.scored.figures.eval_set_id, self.case.eval_id)
+        set_id = self._set_id(self.case, self.scored)
+        rules = rules_of_case(config.evaltui.rules, set_id, self.case.eval_id)
         expected, actual = self._call.expected, self._call.actual
         if self.tool not in rules or expected is None or actual is None:
             return None

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.diff import diff_state, turn_result
+from evaltui.core.compare.diff import diff_state, texts_of_both, turn_result
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import (
     KINDS,
@@ -21,7 +21,7 @@ from evaltui.core.compare.run_comparison import (
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import Invocation, scored_text, user_text
+from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
 from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.values import show_value
@@ -146,7 +146,7 @@ def turn_of_both(
     before: Invocation | None, after: Invocation | None, *, thoughts: bool = False
 ) -> TurnOfBoth:
     """A turn in two conversations; None where one lacks it. `thoughts` includes those of responses."""
-    texts = [scored_text(turn.with_output, thoughts=thoughts) if turn else None for turn in (before, after)]
+    texts = texts_of_both(before, after, thoughts=thoughts)
     result = turn_result(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
     )
