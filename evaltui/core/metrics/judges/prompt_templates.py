@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.conversation.instances import Json, instance_of
+from evaltui.core.conversation.instances import instance_of
 from evaltui.core.metrics.judges.answers import (
     NoVerdictError,
     contradiction_vote,
@@ -29,6 +29,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.arg_rule import ANY_INDEX, parse_arg_path
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult
