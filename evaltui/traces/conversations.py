@@ -372,9 +372,8 @@ def _session(spans: Sequence[OtelSpan]) -> str:
 def _conversation(turn: TraceTurn) -> str:
     """The session of the outermost span that names one: an agent in a call of a tool has one of its own."""
     operations = [turn.operation, *turn.agents, *(work.operation for work in turn.works)]
-    return next(
-        (operation.conversation for operation in operations if operation and operation.conversation), ""
-    )
+    named = (operation.conversation for operation in operations if operation and operation.conversation)
+    return turn.conversation or next(named, "")
 
 
 def _keep(values: dict[str, Any], names: Sequence[str], spans: Sequence[OtelSpan]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, groupby
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts import adk, genai, langfuse, openinference, openllmetry
@@ -23,6 +24,10 @@ _KINDS = frozenset(layout.kind for layout in _LAYOUTS if layout.kind)
 _CONTENT = ("evaltui.", *(prefix for layout in _LAYOUTS for prefix in layout.content))
 _SESSIONS = tuple(layout.session for layout in _LAYOUTS if layout.session)
 _TWIN = "two spans of the trace have the same id; give each its own where the agent runs"
+_CONVERSATIONS = (
+    "calls below one span are of several conversations: record the same gen_ai.conversation.id or session.id "
+    "on all spans of one, or begin a trace for each"
+)
 
 
 def operation_of(span: OtelSpan) -> Operation | None:
@@ -39,8 +44,7 @@ def operation_of(span: OtelSpan) -> Operation | None:
             merged = prefer(merged, operation)
             merged.conversation = conversation
     if merged is not None:
-        session = next((span.attributes[name] for name in _SESSIONS if span.attributes.get(name)), "")
-        merged.conversation = merged.conversation or str(session)
+        merged.conversation = merged.conversation or _session(span)
         if span.status == "error" and not merged.error:
             merged.error = str(span.attributes.get("error.type") or "Error")
         if not _has_content(merged) and (limit := limit_of(span)):
@@ -49,6 +53,10 @@ def operation_of(span: OtelSpan) -> Operation | None:
         merged.outputs = without_attachments(outputs)
         merged.lacks_attachment = merged.outputs != outputs
     return merged
+
+
+def _session(span: OtelSpan) -> str:
+    return next((str(span.attributes[name]) for name in _SESSIONS if span.attributes.get(name)), "")
 
 
 def _is_in_another(span: OtelSpan, layout: Layout) -> bool:
@@ -107,6 +115,8 @@ class TraceTurn:
     calls of tools."""
     has_ended: bool = True
     """Whether a span around its calls has ended, or a further message of the user followed."""
+    conversation: str = ""
+    """Its id, where other conversations are below a span around the turn; else its spans name it."""
 
     @property
     def start(self) -> int:
@@ -140,9 +150,11 @@ def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
     for root in roots:
         anchors = _anchors(root)
         for anchor in anchors or [root]:
-            turn = _turn(anchor)
-            if turn.works or (turn.operation is not None and _is_turn(turn.operation)):
-                turns.append(turn)
+            turns += (
+                turn
+                for turn in _by_conversation(anchor)
+                if turn.works or (turn.operation is not None and _is_turn(turn.operation))
+            )
     return sorted(turns, key=lambda turn: (turn.start, turn.span.span_id))
 
 
@@ -236,6 +248,87 @@ def _does_something(anchor: _Node) -> bool:
     return False
 
 
+def _by_conversation(anchor: _Node) -> list[TraceTurn]:
+    """The turn that a span began; where the spans below it are of several conversations, one turn of each."""
+    ids = _conversations_below(anchor)
+    parts: list[tuple[str, _Node]] = []
+    around: list[_Node] = []
+    waiting = [anchor]
+    while waiting:
+        node = waiting.pop()
+        if len(ids[node.span.span_id]) > 1 and _is_open(node):
+            around.append(node)
+            waiting += reversed(node.children)
+        else:
+            parts.append((next(iter(ids[node.span.span_id]), ""), node))
+    if not around:
+        return [_turn(anchor)]
+    groups, lost = _grouped(sorted(parts, key=lambda part: part[1].span.start))
+    turns: list[TraceTurn] = []
+    for conversation, nodes in groups.items():
+        first = replace(nodes[0].span, status="", message="", events=[])
+        turn = _turn(nodes[0] if len(nodes) == 1 else _Node(first, None, nodes, is_absent=True))
+        turn.conversation = conversation
+        turn.has_ended |= not anchor.is_absent
+        turn.lost = turn.lost or lost or next(filter(None, map(_loss, around)), "")
+        turns.append(turn)
+    last = max(turns, key=lambda turn: turn.end)
+    last.failed += [node.span for node in around if node.span.status == "error"]
+    return turns
+
+
+def _conversations_below(anchor: _Node) -> dict[str, dict[str, None]]:
+    """For the id of each span, the ids of the outermost conversations at it and below, in their order."""
+    nodes, waiting = [], [anchor]
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        waiting += node.children
+    ids: dict[str, dict[str, None]] = {}
+    for node in reversed(nodes):
+        operation = node.operation
+        own = operation.conversation if operation else "" if node is anchor else _session(node.span)
+        # What is in a call of a tool is none of the agent's own.
+        inner = (
+            () if _is_tool(node) else (name for child in node.children for name in ids[child.span.span_id])
+        )
+        ids[node.span.span_id] = dict.fromkeys([own] if own else inner)
+    return ids
+
+
+def _is_open(node: _Node) -> bool:
+    """Whether a span may be around several conversations: no work, and no run of an agent."""
+    operation = node.operation
+    return (
+        operation is None or operation.kind == "other" or (operation.kind == "agent" and not operation.is_run)
+    )
+
+
+def _grouped(parts: Sequence[tuple[str, _Node]]) -> tuple[dict[str, list[_Node]], str]:
+    """The nodes of each conversation, and the remedy where one without an id may be of another; else ""."""
+    names = [name for name, _ in parts]
+    before = list(accumulate(names, _latest))
+    after = list(accumulate(reversed(names), _latest))[::-1]
+    is_mixed = sum(1 for _ in groupby(filter(None, names))) > len({*names} - {""})
+    groups: dict[str, list[_Node]] = {}
+    lost = ""
+    for (name, node), last, following in zip(parts, before, after, strict=True):
+        # A tool is called by a model before it.
+        is_sure = last == following or not (last and following) or _is_tool(node)
+        if not name and _does_something(node) and (is_mixed or not is_sure):
+            lost = _CONVERSATIONS
+        groups.setdefault(last or following, []).append(node)
+    return groups, lost
+
+
+def _latest(last: str, name: str) -> str:
+    return name or last
+
+
+def _is_tool(node: _Node) -> bool:
+    return node.operation is not None and node.operation.kind == "tool"
+
+
 @dataclass(slots=True)
 class _Place:
     """Where in a turn a span stands."""
@@ -247,6 +340,8 @@ class _Place:
     tool: Work | None = None
     in_tool: bool = False
     run: str = ""
+    conversation: str = ""
+    """The id that the innermost run of an agent around it names; "" for none."""
 
 
 def _turn(anchor: _Node) -> TraceTurn:
@@ -254,6 +349,7 @@ def _turn(anchor: _Node) -> TraceTurn:
     is_call = anchor.operation is not None and anchor.operation.kind in ("model", "tool")
     turn.has_ended = not anchor.is_absent and not is_call
     waiting = [_Place(anchor, "", turn.works)]
+    conversations: set[str] = set()
     while waiting:
         place = waiting.pop()
         node, operation = place.node, place.node.operation
@@ -267,7 +363,9 @@ def _turn(anchor: _Node) -> TraceTurn:
         if operation is not None and operation.kind == "agent":
             inside.agent = operation.agent or operation.name or place.agent
             inside.model = inside.tool = None
-            inside.run = node.span.span_id if operation.is_run else place.run
+            if operation.is_run:
+                inside.run = node.span.span_id
+                inside.conversation = operation.conversation or place.conversation
             if not place.in_tool:
                 turn.agents.append(operation)
                 turn.agent_spans.append(node.span)
@@ -275,10 +373,14 @@ def _turn(anchor: _Node) -> TraceTurn:
             inside.model = Work(node.span, operation, operation.agent or place.agent, run=place.run)
             inside.tool = None
             (place.works if place.model is None else place.model.wrapped).append(inside.model)
+            if not place.in_tool:
+                conversations.add(place.conversation or operation.conversation)
         elif operation is not None and operation.kind == "tool":
             _enter_tool(place, inside, operation)
         waiting += [replace(inside, node=child) for child in reversed(node.children)]
     turn.works = _without_wrappers(turn.works)
+    if len(conversations - {""}) > 1:
+        turn.lost = turn.lost or _CONVERSATIONS
     return turn
 
 
@@ -298,7 +400,7 @@ def _below(node: _Node) -> Iterator[_Node]:
     while waiting:
         inner = waiting.pop()
         yield inner
-        if inner.operation is None or inner.operation.kind != "tool":
+        if not _is_tool(inner):
             waiting += inner.children
 
 

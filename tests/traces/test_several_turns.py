@@ -66,6 +66,7 @@ WRAPPERS = {
     "workflow of GenAI": {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "talk"},
     "function": {"http.method": "POST"},
 }
+GENAI_RUN = {"gen_ai.operation.name": "invoke_agent"}
 RUN = {"openinference.span.kind": "AGENT", "agent.name": "desk"}
 
 
@@ -156,3 +157,52 @@ def test_what_fails_in_the_end_is_of_the_last_turn():
     spans = under(WRAPPERS["function"], genai)
     spans[0].status, spans[0].message = "error", "not today"
     assert [turn.error.message if turn.error else "" for turn in turns(spans)] == ["", "not today"]
+
+
+IDS = ("c1", "c2")
+PAIRS = [([ASKED], PRICE), ([THANKS], WELCOME)]
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS.values(), ids=WRAPPERS)
+@pytest.mark.parametrize("named", ["models", "agents", "spans between"])
+def test_calls_of_two_conversations_below_one_span_are_two_conversations(wrapper, named):
+    spans = under(wrapper, genai, PAIRS)
+    for number, name in enumerate(IDS):
+        model = spans[1 + number]
+        if named == "models":
+            model.attributes["gen_ai.conversation.id"] = name
+            continue
+        own = GENAI_RUN if named == "agents" else {}
+        spans.append(span(10 + number, 1, own | {"session.id": name}, length=10))
+        spans[-1].start, model.parent_id = model.start, spans[-1].span_id
+    both = conversations_in([Recorded(spans)]).conversations
+    assert [conversation.id for conversation in both] == list(IDS)
+    assert [[facts(turn) for turn in one.turns] for one in both] == [
+        [(ASKED["content"], [], PRICE["content"])],
+        [TWO[1]],
+    ]
+    assert [dict(turn.untold) for one in both for turn in one.turns] == [{}, {}]
+
+
+def test_a_call_without_an_id_between_two_conversations_makes_both_unknown():
+    spans = under(WRAPPERS["function"], genai, [PAIRS[0], PAIRS[0], PAIRS[1]])
+    spans[1].attributes["session.id"], spans[3].attributes["session.id"] = IDS
+    both = conversations_in([Recorded(spans)]).conversations
+    assert [ANSWERS in turn.untold for one in both for turn in one.turns] == [True, True]
+
+
+def test_a_run_in_a_run_of_another_conversation_makes_the_turn_unknown():
+    spans = under(GENAI_RUN | {"session.id": "c1"}, genai, PAIRS)
+    spans.append(span(10, 1, GENAI_RUN | {"session.id": "c2"}, length=200))
+    spans[2].parent_id = spans[-1].span_id
+    (turn,) = turns(spans)
+    assert {CALLS, ANSWERS} <= set(turn.untold)
+    assert "gen_ai.conversation.id" in turn.untold[ANSWERS]
+
+
+def test_a_session_around_a_run_with_an_id_of_its_own_is_the_conversation():
+    spans = under(WRAPPERS["workflow"] | {"session.id": "c1"}, genai)
+    run = span(10, 1, GENAI_RUN | {"gen_ai.conversation.id": "of the provider"}, length=800)
+    run.start, spans[2].parent_id, spans[3].parent_id = spans[2].start, run.span_id, run.span_id
+    (conversation,) = conversations_in([Recorded([*spans, run])]).conversations
+    assert (conversation.id, [dict(turn.untold) for turn in conversation.turns]) == ("c1", [{}])
