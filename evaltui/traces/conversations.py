@@ -36,7 +36,7 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
         return [turn]
     starts: list[Work] = []
     before: list[Work] = []
-    for model in sorted(turn.models, key=lambda work: work.span.start):
+    for model in sorted((work for work in turn.works if work.operation.kind == "model"), key=_order):
         if before and not _is_same_run(turn, model, before):
             if model.operation.inputs is None:
                 turn.lost = turn.lost or _loss(model.operation, before[-1].operation)
@@ -111,17 +111,19 @@ def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:
 
 def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
     bounds = [turn.start, *(work.span.start for work in starts), max(turn.end, starts[-1].span.start) + 1]
-    # Calls may begin at the same moment.
-    places = [0, *(next(n for n, work in enumerate(turn.works) if work is start) for start in starts), None]
+    groups = _grouped(turn.works, starts)
+    own = {work.span.span_id for work in turn.works}
     pieces: list[TraceTurn] = []
-    for (start, end), (first_place, next_place) in zip(pairwise(bounds), pairwise(places), strict=True):
+    for (start, end), works in zip(pairwise(bounds), groups, strict=True):
         # Spans around several turns are of none.
-        inside = {
+        inside = {work.span.span_id for work in works} | {
             span.span_id
             for span in turn.spans
-            if span is not turn.span and start <= span.start < end and span.end <= end
+            if span is not turn.span
+            and span.span_id not in own
+            and start <= span.start < end
+            and span.end <= end
         }
-        works = turn.works[first_place:next_place]
         runs = [
             (operation, span)
             for operation, span in zip(turn.agents, turn.agent_spans, strict=True)
@@ -146,6 +148,37 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
     if turn.span.status == "error" and last.operation is None:
         last.span = replace(last.span, status="error", message=turn.span.message, events=turn.span.events)
     return pieces
+
+
+def _grouped(works: Sequence[Work], starts: Sequence[Work]) -> list[list[Work]]:
+    """The works of each turn. Of a tool that began with the model of a turn, its call says which turn has it:
+    calls may begin at the same moment."""
+    groups: list[list[Work]] = [[]]
+    for work in sorted(works, key=_order):
+        if any(work is start for start in starts):
+            groups.append([])
+        groups[-1].append(work)
+    moments = {start.span.start for start in starts}
+    for group in groups:
+        for tool in [work for work in group if work.operation.kind == "tool" and work.span.start in moments]:
+            callers = [other for other in groups if any(_calls(work, tool) for work in other)]
+            if callers and not any(other is group for other in callers):
+                group.remove(tool)
+                callers[-1].append(tool)
+    return groups
+
+
+def _order(work: Work) -> tuple[int, int]:
+    return work.span.start, work.span.end
+
+
+def _calls(model: Work, tool: Work) -> bool:
+    """Whether the response of a model has the call of a tool: its id, or where one has none, its name."""
+    name, call_id = tool.operation.name, tool.operation.call_id
+    return any(
+        call["id"] == call_id if call_id and call.get("id") else call.get("name") == name
+        for call in calls_in(model.operation.outputs or ())
+    )
 
 
 def _without_status(span: OtelSpan) -> OtelSpan:
@@ -387,7 +420,8 @@ def _keep(values: dict[str, Any], names: Sequence[str], spans: Sequence[OtelSpan
 def _conversation_of(
     key: str, turns: list[tuple[str, TraceTurn]], attributes: Mapping[str, Any]
 ) -> RecordedConversation:
-    ordered = sorted(turns, key=lambda entry: (entry[1].start, entry[1].span.span_id))
+    # Turns of one trace are in order, also where they began at the same moment.
+    ordered = sorted(turns, key=lambda entry: (entry[1].start, entry[0]))
     joined = _joined([turn for _, turn in ordered])
     zero = joined[0].start
     return RecordedConversation(

@@ -375,7 +375,7 @@ def _is_interrupt(event: SpanEvent) -> bool:
 def _ends_early(turn: TraceTurn) -> bool:
     """Whether a turn ends with the call of a tool, or with an agent that did nothing: its answer may be in
     a span that is missing."""
-    last = max(turn.works, key=lambda work: work.span.start, default=None)
+    last = max(turn.works, key=lambda work: (work.span.start, work.span.end), default=None)
     if last is None:
         return False
     # The span of a model may be around its calls.

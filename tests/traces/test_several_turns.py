@@ -105,11 +105,27 @@ def test_each_message_of_the_user_is_a_turn(wrapper, layout):
     assert [turn.seconds for turn in found] == [0.11, 0.01]
 
 
-def test_turns_whose_calls_began_at_the_same_moment_are_told_apart():
-    spans = under(WRAPPERS["function"], genai, [([ASKED], PRICE), ([ASKED, PRICE, THANKS], WELCOME)])
-    for one in spans:
-        one.start = spans[0].start
-    assert [turn.user for turn in turns(spans)] == [ASKED["content"], THANKS["content"]]
+@pytest.mark.parametrize("in_reverse", [False, True])
+@pytest.mark.parametrize("moment", ["all calls", "the tool and the next turn"])
+def test_turns_whose_calls_began_at_the_same_moment_are_told_apart(moment, in_reverse):
+    spans = under(WRAPPERS["function"], genai)
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "price"}
+    known = {
+        "gen_ai.tool.call.arguments": FUNCTION["arguments"],
+        "gen_ai.tool.call.result": '{"price": 12.5}',
+    }
+    spans.append(span(20, 1, tool | known, length=1))
+    for one in spans if moment == "all calls" else spans[-1:]:
+        one.start = spans[3].start
+    for one, length in zip((spans[1], spans[4], *spans[2:4]), range(1, 5), strict=True):
+        one.end = one.start + length
+    # Ids say nothing of the order.
+    for one, name in zip(spans[1:], "dcba", strict=True):
+        one.span_id = name * 16
+    found = turns(spans[::-1] if in_reverse else spans)
+    assert [facts(turn) for turn in found] == TWO
+    # An answer before the end of the tool may not be the last.
+    assert (ANSWERS in found[0].untold) == (moment != "all calls")
 
 
 @pytest.mark.parametrize("layout", [genai, logfire, openinference, langfuse], ids=lambda one: one.__name__)
