@@ -20,13 +20,18 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_text
-from evaltui.traces.events import TurnEvents, error_of
+from evaltui.traces.events import TurnEvents, error_of, is_sent_response
 from evaltui.traces.layouts.limits import limit_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in, texts
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
 from evaltui.traces.tree import TraceTurn, Work, operation_of, turns_of, user_parts
 from evaltui.traces.writing.turn import EVENTS, FINAL_STATE, OWNER, REMARKS, SESSION
+
+_WITHOUT_HISTORY = (
+    "requests below one span have several messages and not the history before them: record a span of the "
+    "agent for each message of the user (invoke_agent), or begin a trace for each"
+)
 
 
 def split_turn(turn: TraceTurn) -> list[TraceTurn]:
@@ -45,6 +50,8 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
                 before = []
             elif _lacks_next_message(model.operation, before[-1].operation):
                 turn.lost = turn.lost or model.operation.remedy
+            elif _may_have_next_message(turn, model, before):
+                turn.lost = turn.lost or _WITHOUT_HISTORY
         before.append(model)
     return _pieces(turn, starts) if starts else [turn]
 
@@ -87,6 +94,26 @@ def _lacks_next_message(operation: Operation, before: Operation) -> bool:
     last = next((content for content in reversed(operation.inputs or ()) if content["parts"]), None)
     answer = texts(before.outputs or ())
     return bool(answer) and last is not None and last["role"] == "model" and texts([last]) == answer
+
+
+def _may_have_next_message(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
+    """Whether a request outside of the runs before it ends in a message that none of those has, or repeats
+    one that was answered: the user may have said it, or a function."""
+    inputs, last = model.operation.inputs or [], before[-1]
+    is_in_run = model.outermost_run and any(work.outermost_run == model.outermost_run for work in before)
+    has_message = turn.operation is not None and turn.operation.inputs is not None
+    if turn.lost or is_in_run or has_message or is_sent_response(model, last):
+        return False
+    end = max((place for place, content in enumerate(inputs, 1) if content["role"] == "model"), default=0)
+    messages = texts([{"parts": user_parts(inputs[end:])}])
+    earlier = messages and [
+        text for work in before for text in texts([{"parts": user_parts(work.operation.inputs or ())}])
+    ]
+    if any(text not in earlier for text in messages):
+        return all(work.operation.inputs is not None for work in before)
+    is_repeated = (last.agent, last.operation.instruction) == (model.agent, model.operation.instruction)
+    answered = texts(last.operation.outputs or ()) and not calls_in(last.operation.outputs or ())
+    return bool(messages and answered and is_repeated)
 
 
 def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:

@@ -394,10 +394,11 @@ def _is_checked(models: Sequence[Work]) -> bool:
     if len(models) < 2:
         return False
     last = models[-1]
-    return any(_answers(model) and _is_sent_response(last, model) for model in models[:-1])
+    return any(_answers(model) and is_sent_response(last, model) for model in models[:-1])
 
 
-def _is_sent_response(later: Work, model: Work) -> bool:
+def is_sent_response(later: Work, model: Work) -> bool:
+    """Whether a model was sent the response of another one, in the same run and not as its history."""
     inputs, sent = later.operation.inputs or (), model.operation.inputs or ()
     if later.run != model.run or later.span.start < model.span.end or (sent and inputs[: len(sent)] == sent):
         return False

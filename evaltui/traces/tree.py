@@ -90,6 +90,8 @@ class Work:
     """Works inside a call of a tool: they are not the agent's own."""
     run: str = ""
     """The id of the span of the run of an agent in which it was; "" for none."""
+    outermost_run: str = ""
+    """The id of the outermost of such spans around it."""
     wrapped: list[Work] = field(default_factory=list)
     """Calls of a model that this one stands around."""
 
@@ -340,6 +342,7 @@ class _Place:
     tool: Work | None = None
     in_tool: bool = False
     run: str = ""
+    outermost_run: str = ""
     conversation: str = ""
     """The id that the innermost run of an agent around it names; "" for none."""
 
@@ -365,12 +368,14 @@ def _turn(anchor: _Node) -> TraceTurn:
             inside.model = inside.tool = None
             if operation.is_run:
                 inside.run = node.span.span_id
+                inside.outermost_run = place.outermost_run or inside.run
                 inside.conversation = operation.conversation or place.conversation
             if not place.in_tool:
                 turn.agents.append(operation)
                 turn.agent_spans.append(node.span)
         elif operation is not None and operation.kind == "model":
             inside.model = Work(node.span, operation, operation.agent or place.agent, run=place.run)
+            inside.model.outermost_run = place.outermost_run
             inside.tool = None
             (place.works if place.model is None else place.model.wrapped).append(inside.model)
             if not place.in_tool:

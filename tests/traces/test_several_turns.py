@@ -222,3 +222,43 @@ def test_a_session_around_a_run_with_an_id_of_its_own_is_the_conversation():
     run.start, spans[2].parent_id, spans[3].parent_id = spans[2].start, run.span_id, run.span_id
     (conversation,) = conversations_in([Recorded([*spans, run])]).conversations
     assert (conversation.id, [dict(turn.untold) for turn in conversation.turns]) == ("c1", [{}])
+
+
+STATELESS = [([ASKED], PRICE), ([THANKS], WELCOME)]
+REPEATED = [([THANKS], WELCOME), ([THANKS], WELCOME)]
+SUMMARY = [([ASKED], PRICE), ([{"role": "user", "content": "Asked for a price."}, THANKS], WELCOME)]
+INTERJECTED = [([ASKED], CALL), ([ASKED, CALL, RETURNED, THANKS], WELCOME)]
+
+
+@pytest.mark.parametrize("layout", [genai, openinference])
+@pytest.mark.parametrize("requests", [STATELESS, REPEATED, SUMMARY, INTERJECTED])
+def test_a_later_message_without_the_history_makes_the_turn_unknown(layout, requests):
+    (turn,) = turns(under(WRAPPERS["function"], layout, requests))
+    assert {CALLS, ANSWERS} <= set(turn.untold)
+    assert "invoke_agent" in turn.untold[ANSWERS]
+
+
+def test_runs_without_the_history_make_the_turn_unknown():
+    spans = under(WRAPPERS["workflow"], genai, STATELESS)
+    for number in (1, 2):
+        spans.append(span(10 + number, 1, GENAI_RUN))
+        spans[number].parent_id = spans[-1].span_id
+    assert {CALLS, ANSWERS} <= set(turns(spans)[0].untold)
+
+
+DRAFT = [([ASKED], CALL), ([ASKED, CALL, RETURNED], PRICE)]
+GUARD = ([{"role": "system", "content": "Is it safe?"}, ASKED], {"role": "assistant", "content": "yes"})
+
+
+@pytest.mark.parametrize("requests", [DRAFT, [GUARD, *DRAFT]], ids=["calls of a tool", "a guard before"])
+def test_requests_with_one_message_are_a_known_turn(requests):
+    (turn,) = turns(under(WRAPPERS["function"], genai, requests))
+    assert (facts(turn)[2], dict(turn.untold)) == (PRICE["content"], {})
+
+
+def test_an_agent_that_another_one_asks_in_its_run_is_of_the_turn():
+    spans = under(GENAI_RUN, genai, [([ASKED], PRICE), ([THANKS], WELCOME)])
+    spans.append(span(10, 1, GENAI_RUN, length=900))
+    spans[-1].start, spans[2].parent_id = spans[2].start, spans[-1].span_id
+    (turn,) = turns(spans)
+    assert (facts(turn)[2], dict(turn.untold)) == (WELCOME["content"], {})
