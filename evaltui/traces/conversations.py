@@ -57,10 +57,14 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
 
 
 def _is_same_run(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
-    """Whether a model was called in the same run of an agent, or of a function with one message."""
-    if model.run:
-        return any(work.run == model.run for work in before)
-    return turn.operation is not None and turn.operation.inputs is not None
+    """Whether a model was called in the same run of an agent, or below a span that records one message."""
+    if model.run and any(work.run == model.run for work in before):
+        return True
+    inputs = turn.operation.inputs if turn.operation else None
+    if inputs is None or not model.run:
+        return inputs is not None
+    # Around several runs, a function's arguments may be no message.
+    return user_parts(inputs)[-1:] == user_parts(before[0].operation.inputs or ())[-1:]
 
 
 def _loss(operation: Operation, before: Operation) -> str:

@@ -262,3 +262,24 @@ def test_an_agent_that_another_one_asks_in_its_run_is_of_the_turn():
     spans[-1].start, spans[2].parent_id = spans[2].start, spans[-1].span_id
     (turn,) = turns(spans)
     assert (facts(turn)[2], dict(turn.untold)) == (WELCOME["content"], {})
+
+
+@pytest.mark.parametrize("root", [GENAI_RUN, {"gen_ai.operation.name": "invoke_workflow"}])
+def test_agents_below_a_span_with_the_message_are_of_its_turn(root):
+    review = {"role": "user", "content": "Review the answer."}
+    spans = under(
+        root | genai([ASKED], WELCOME) | root, genai, [([ASKED], PRICE), ([ASKED, PRICE, review], WELCOME)]
+    )
+    for number in (1, 2):
+        spans.append(span(10 + number, 1, GENAI_RUN | {"gen_ai.agent.name": f"agent {number}"}, length=50))
+        spans[-1].start, spans[number].parent_id = spans[number].start, spans[-1].span_id
+    (turn,) = turns(spans)
+    assert (turn.user, facts(turn)[2], dict(turn.untold)) == (ASKED["content"], WELCOME["content"], {})
+
+
+def test_runs_of_turns_below_a_function_with_an_argument_are_turns():
+    root = {"openinference.span.kind": "CHAIN", "input.value": "questions.txt"}
+    spans = [span(1, 0, root, length=900), span(2, 1, RUN, length=280), span(5, 1, RUN, length=200)]
+    for number, parent in ((3, 2), (4, 2), (6, 5)):
+        spans.append(span(number, parent, openinference(*REQUESTS[len(spans) - 3])))
+    assert [facts(turn) for turn in turns(spans)] == TWO
