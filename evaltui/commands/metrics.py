@@ -73,7 +73,9 @@ def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, lis
         above = (folder for folder in place.resolve().parents if is_agent(folder))
         return next(above, place.parent), [sets.open(place)]
     require_one_agent(options)
-    return place, [sets.open(eval_set.path) for eval_set in open_workspace(place).sets]
+    return place, [
+        sets.open(eval_set.path) for eval_set in open_workspace(place, in_project=not options.url).sets
+    ]
 
 
 def _python(agent: AgentAddress) -> Iterator[Line]:

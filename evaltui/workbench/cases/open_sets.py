@@ -57,6 +57,7 @@ class OpenSets:
         messages: Messages,
         *,
         read_only: bool = False,
+        in_project: bool = True,
     ) -> None:
         self.read_only = read_only
         """Whether sets and configs cannot be edited."""
@@ -67,7 +68,8 @@ class OpenSets:
         self.files = OpenFiles(agent_dir, self._text)
         """The files that have been edited in this session."""
         self.agent_dir = agent_dir
-        """The agent's folder."""
+        """The agent's folder, for an agent with a URL its home."""
+        self._in_project = in_project
         self._paths = paths
         self._messages = messages
         self._opened: dict[Path, _OpenedSet] = {}
@@ -336,7 +338,12 @@ class OpenSets:
     async def read(self) -> None:
         """Lists the sets in a thread; edited sets keep their unsaved edits."""
         self.workspace = await asyncio.to_thread(
-            open_workspace, self.agent_dir, self._paths, self.workspace, self.config
+            open_workspace,
+            self.agent_dir,
+            self._paths,
+            self.workspace,
+            self.config,
+            in_project=self._in_project,
         )
         self.follow([file.path for file in self.files])
         self._note_files()
