@@ -21,7 +21,7 @@ from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import UsageError, complain, refused, settings_of, write_stderr
 from evaltui.commands.target_set import existing_set
 from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
-from evaltui.core.model.config import BaseCriterion, EvalConfig
+from evaltui.core.model.config import DEFAULT_CRITERIA, BaseCriterion, EvalConfig
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import ABSENT, field_of, side_by_side, spelling_in
@@ -331,7 +331,10 @@ def _export_rows(options: argparse.Namespace, path: Path, read: SetData) -> int:
         of_case = tags.get(str(field_of(case, "eval_id")), ())
         return cells_of_case(case, of_case) if is_csv else row_of_case(case, of_case)
 
-    settings = []
+    names = {*config.config.criteria, *block.criteria} - {*DEFAULT_CRITERIA}
+    settings = (
+        [f"criteria {', '.join(sorted(names))}: left out: rows have no place for them"] if names else []
+    )
     for name, entries in (("rules", block.rules), ("answers", block.answers), ("turns", block.turns)):
         if count := sum(entry.set in (None, set_id) for entry in entries):
             number = counted(count, "entry", "entries")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from evaltui.commands.exit_codes import NOT_WRITTEN
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
@@ -95,7 +95,7 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         imported = _read(path, _mapping(options.map), last)
         before = _digests(last)
         merged = merge_import(
-            target.document, imported.cases, {key: old[0] for key, old in before.items()}, options.conflicts
+            target.document, imported.cases, {key: old.case for key, old in before.items()}, options.conflicts
         )
         config, refused_criteria, changed = _config(target, imported, merged, before, name)
         notes = list(not_taken_lines([*imported.not_taken, *refused_criteria]))
@@ -188,11 +188,34 @@ def _target(path: Path) -> _Target:
 # The entry in the config
 
 
-def _digests(last: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Digests of the last import by case: of the case, and of its entries, with `-` between them."""
+class _Stamp(NamedTuple):
+    """Digests of a case as it was last imported, and of its tags, rules and checks."""
+
+    case: str = ""
+    entries: tuple[str, ...] = ()
+    """Digests of the entries in the file."""
+    applied: tuple[str, ...] = ()
+    """Digests of the entries that the config got: of an earlier import, where the set's case was preferred
+    since."""
+
+    @classmethod
+    def of(cls, text: str) -> _Stamp:
+        """A stamp from its text in a config, such as `3f.a1-b2~a1`."""
+        case, _, rest = text.partition(".")
+        entries, is_other, applied = rest.partition("~")
+        digests = tuple(filter(None, entries.split("-")))
+        return cls(case, digests, tuple(filter(None, applied.split("-"))) if is_other else digests)
+
+    def __str__(self) -> str:
+        other = f"~{'-'.join(self.applied)}" if self.applied != self.entries else ""
+        return ".".join(filter(None, (self.case, "-".join(self.entries) + other)))
+
+
+def _digests(last: Mapping[str, Any]) -> dict[str, _Stamp]:
+    """Stamps of the last import by case."""
     stored = last.get("cases")
     items = stored.items() if isinstance(stored, dict) else ()
-    return {eval_id: (text.partition(".")[0], text.partition(".")[2]) for eval_id, text in items}
+    return {eval_id: _Stamp.of(text) for eval_id, text in items}
 
 
 def _entry_digest(entry: Any) -> str:
@@ -201,16 +224,16 @@ def _entry_digest(entry: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _entry_digests(case: ImportedCase) -> list[str]:
+def _entry_digests(case: ImportedCase) -> tuple[str, ...]:
     """Digests of the tags, and of each rule and check of a case."""
-    return [_entry_digest(entry) for entry in ([*case.tags], *case.rules, *case.answers) if entry]
+    return tuple(_entry_digest(entry) for entry in ([*case.tags], *case.rules, *case.answers) if entry)
 
 
 def _config(
     target: _Target,
     imported: ImportedCases,
     merged: MergedImport,
-    before: Mapping[str, tuple[str, str]],
+    before: Mapping[str, _Stamp],
     name: str,
 ) -> tuple[JsonDocument, list[NotTaken], list[str]]:
     """The config with the mapping, digests, tags, rules and checks of an import, and criteria if it is new.
@@ -228,31 +251,36 @@ def _config(
     present = {case.eval_id for case in merged.document.cases} - {*merged.preferred}
     stamps: dict[str, str] = {}
     changed: list[str] = []
+    new, replaced = merged.ids("new"), merged.ids("new", "changed")
     for case in imported.cases:
-        now = _entry_digests(case)
-        stamps[case.eval_id] = ".".join(filter(None, (digest(case.case), "-".join(now))))
-        last = [*filter(None, before.get(case.eval_id, ("", ""))[1].split("-"))]
-        if case.eval_id in present and now != last:
-            _change_entries(editor, (target.set_id, case.eval_id), case, set(last))
+        now, last = _entry_digests(case), before.get(case.eval_id, _Stamp())
+        applied, old = last.applied, last.applied if case.eval_id in replaced else last.entries
+        if case.eval_id in present and (now != old or case.eval_id in new):
+            reference = target.set_id, case.eval_id
+            _change_entries(editor, reference, case, old, is_new=case.eval_id in new)
             changed += [case.eval_id] if case.eval_id in before else []
-    editor.remove_cases(target.set_id, merged.ids("gone"))
+            applied = (*(entry for entry in applied if entry not in old), *now)
+        stamps[case.eval_id] = str(_Stamp(digest(case.case), now, applied))
+    # Those of a case that the set has not, too: they would be for a later one with its id.
+    gone = before.keys() - stamps.keys() - present
+    editor.remove_cases(target.set_id, {*merged.ids("gone"), *gone})
     entry = {"source": name, "set": target.set_id, "map": dict(imported.mapping), "cases": stamps}
     editor.put_import({key: value for key, value in entry.items() if value != {}})
     return target.config.edited(edits_of(editor.config)), not_taken, changed
 
 
 def _change_entries(
-    editor: ConfigEditor, reference: CaseRef, case: ImportedCase, last: Collection[str]
+    editor: ConfigEditor, reference: CaseRef, case: ImportedCase, last: Collection[str], *, is_new: bool
 ) -> None:
     """Takes over the changes of a file since its `last` import, of whose entries these are the digests.
 
-    Entries that the user has changed or removed stay so.
+    Entries that the user has changed or removed stay so, but in a case that `is_new` in the set.
     """
     editor.change_tags([reference], case.tags, ())
     gone = {*last} - {*_entry_digests(case)}
     lists: tuple[tuple[BlockList, Sequence[Json]], ...] = (("rules", case.rules), ("answers", case.answers))
     for name, entries in lists:
-        new = [entry for entry in entries if _entry_digest(entry) not in last]
+        new = [entry for entry in entries if is_new or _entry_digest(entry) not in last]
         editor.replace_entries(name, reference, lambda entry: _entry_digest(entry) in gone, new)
 
 

@@ -240,6 +240,8 @@ class RunSummary:
     whole: frozenset[str] = field(default=frozenset(), metadata=NOT_REPORTED)
     circumstances: Circumstances = field(default=Circumstances(), metadata=NOT_REPORTED)
     by_label: bool = field(default=False, metadata=NOT_REPORTED)
+    of_adk: bool = field(default=False, metadata=NOT_REPORTED)
+    """Whether google-adk ran the cases, so that their expectations are unknown."""
     ambiguous: frozenset[CaseId] = field(default=frozenset(), metadata=NOT_REPORTED)
     matrix: str = field(default="", metadata=NOT_REPORTED)
     """The id of its matrix; "" for none."""
