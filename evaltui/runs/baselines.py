@@ -99,8 +99,8 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
     notes = [f"--baseline last is {run_id(best)}"]
     notes += [f"Skipped: {reasons}"] if reasons else []
     # A run that is skipped for a regression may have mended another case.
-    others = [*files[: files.index(best)], *list(takewhile(lambda path: path != best, skipped))[::-1]]
-    broken, always_failing = _broken_in(best, others, later, alpha)
+    newest_first = [*takewhile(lambda path: path != best, skipped), *files[: files.index(best)][::-1]]
+    broken, always_failing = _broken_in(best, newest_first, later, alpha)
     if always_failing:
         number, compared = counted(always_failing, "case"), counted(_MAX_OTHERS, "other run")
         notes.append(f"{number} did not pass in {run_id(best)}, nor in {compared}")
@@ -118,7 +118,7 @@ _MAX_OTHERS = 10
 
 
 def _broken_in(
-    path: Path, others: Sequence[Path], later: LaterRun, alpha: float
+    path: Path, newest_first: Sequence[Path], later: LaterRun, alpha: float
 ) -> tuple[dict[CaseId, Path], int]:
     """The cases that do not pass in a run and passed in another one, each with the newest such run; and the
     number of those that passed in none of the runs that are compared, where there are more runs."""
@@ -126,16 +126,16 @@ def _broken_in(
     failing = [case for case, summary in run.cases.items() if case.path in later.cases and not summary.passes]
     passed: dict[CaseId, Path] = {}
     compared = 0
-    for before in reversed(others):
+    for other in newest_first:
         if compared == _MAX_OTHERS or passed.keys() >= {*failing}:
             break
         with suppress(OSError, ValueError):
-            if _is_comparable(RunFile(before).header, later):
+            if _is_comparable(RunFile(other).header, later):
                 compared += 1
                 unresolved = [case for case in failing if case not in passed]
-                sides = (_only(open_run(before).summary, unresolved), _only(run, unresolved))
+                sides = (_only(open_run(other).summary, unresolved), _only(run, unresolved))
                 changes = compare(*sides, alpha).cases
-                passed = {change.case: before for change in changes if change.kind == "broken"} | passed
+                passed = {change.case: other for change in changes if change.kind == "broken"} | passed
     broken = {case: passed[case] for case in failing if case in passed}
     return broken, len(failing) - len(broken) if compared == _MAX_OTHERS else 0
 
