@@ -19,9 +19,10 @@ from evaltui.core.compare.evidence import (
     pair_cases,
     passes_less_often,
 )
-from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.served import ServedChange, served_changes
 from evaltui.core.model.variants import BASE, Variant
