@@ -19,7 +19,7 @@ from evaltui.core.matching.rules import (
     same_args,
 )
 from evaltui.core.model.case_id import fingerprint
-from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
+from evaltui.core.model.eval_set import Invocation, text_and_output, tool_calls
 from evaltui.core.model.json_values import ABSENT, equal, hashable_value, side_by_side
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -60,9 +60,7 @@ def texts_of_both(
     """The texts of the responses of two runs, None for a missing turn; where their files differ, with a line
     for each: `[image/png 3fb2c1a0d9e8]`."""
     files = [() if turn is None else _files(turn) for turn in (before, after)]
-    texts = [
-        None if turn is None else scored_text(turn.with_output, thoughts=thoughts) for turn in (before, after)
-    ]
+    texts = [None if turn is None else text_and_output(turn, thoughts=thoughts) for turn in (before, after)]
     if files[0] != files[1]:
         texts = [
             None if text is None else "\n".join(filter(None, (text, *own)))

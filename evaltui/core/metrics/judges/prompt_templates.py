@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from evaltui.core.conversation.instances import Json, instance_of
+from evaltui.core.conversation.instances import instance_of
 from evaltui.core.metrics.judges.answers import (
     NoVerdictError,
     contradiction_vote,
@@ -29,6 +29,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.arg_rule import ANY_INDEX, parse_arg_path
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult
@@ -114,7 +115,8 @@ def _vote(text: str) -> Vote:
     except NoVerdictError as error:
         return error.vote
     entries = [value for value in answer.values if isinstance(value, dict) and "score" in value]
-    if not entries:
+    # Any other value may be a correction, or a quotation.
+    if not entries or len(entries) < len(answer.values):
         return unreadable_vote(text)
     if not is_preamble(answer.prose):
         return Vote(None, problem=f"text beside the score, which must be JSON alone: {quote(answer.prose)}")
