@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -67,6 +68,16 @@ def stamp_in(status: os.stat_result) -> Stamp:
     """A value that changes when a file is written or replaced, even by one of its size and time; the third
     number is its size."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+# Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
+# written again and look the same.
+_JUST_NOW = 100_000_000
+
+
+def is_settled(stamp: Stamp) -> bool:
+    """Whether a file that changes after this moment will have another stamp."""
+    return time.time_ns() - max(stamp[:2]) > _JUST_NOW
 
 
 def read_regular(path: Path, size: int = -1) -> bytes:

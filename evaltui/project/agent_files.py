@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -15,7 +14,7 @@ from stat import S_ISREG
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
-from evaltui.documents.files import Stamp, stamp_in
+from evaltui.documents.files import Stamp, is_settled, stamp_in
 from evaltui.documents.own_folder import OWN_FOLDER
 from evaltui.project.configs import is_config
 from evaltui.project.eval_sets import set_kind
@@ -37,9 +36,6 @@ from evaltui.project.modules import ImportedFiles, function_module
 _LARGE = 1_000_000
 # The same of fingerprints that logs hold: size and time differ from machine to machine.
 _LARGE_IN_LOGS = 64_000_000
-# Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
-# written again and look the same.
-_JUST_NOW = 100_000_000
 # How a file that evaltui wrote begins, also where it lies among the files of an agent.
 _WRITTEN_BY_EVALTUI = re.compile(
     b"|".join(
@@ -93,8 +89,7 @@ class FileReader(Generic[_Name]):
             except OSError:
                 # It is being replaced, or nobody may read it.
                 continue
-            settled = time.time_ns() - max(stamp[:2]) > _JUST_NOW
-            seen[name] = stamp if settled else None, content
+            seen[name] = stamp if is_settled(stamp) else None, content
         self._cache |= seen
         return {name: content for name, (_, content) in seen.items() if content}
 

@@ -187,11 +187,12 @@ def is_called_set(path: Path) -> bool:
     return not path.name.startswith(".") and _LIKE_SETS.search(path.name) is not None
 
 
-def json_files(folder: Path) -> list[Path]:
+def json_files(folder: Path, *, keeps_sets: bool = False) -> list[Path]:
     """The JSON files directly in a folder, and all else that is called an eval set, sorted.
 
     With them comes, where eval sets are kept, what has the name of JSON and is no file, and links to nowhere:
-    reading them says what is wrong. Of a folder that cannot be read, and of a link to nowhere, itself.
+    reading them says what is wrong. `keeps_sets` says so of a folder whose own name does not. Of a folder
+    that cannot be read, and of a link to nowhere, itself.
     """
     if is_lost_folder(folder):
         return [folder]
@@ -200,7 +201,7 @@ def json_files(folder: Path) -> list[Path]:
         if not os.access(folder, os.X_OK):
             # Nothing is known of its entries but their names: there may be folders among them.
             return [folder] if entries else []
-        keeps_sets = is_of_tests(folder)
+        keeps_sets = keeps_sets or is_of_tests(folder)
         files = [file for file in entries if is_json(file) or is_called_set(file)]
         # `Path.is_file` would raise for a link into a folder that may not be entered.
         readable = [
@@ -223,15 +224,16 @@ def json_files_below(
     folders: Iterable[Path], leave_out: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[Path]:
     """`json_files` of folders and all folders below; a folder that links to an earlier one is left out."""
-    waiting = list(folders)[::-1]
+    waiting = [(folder, is_of_tests(folder)) for folder in folders][::-1]
     seen: set[str] = set()
     while waiting:
-        folder = waiting.pop()
+        folder, keeps_sets = waiting.pop()
         if (real := os.path.realpath(folder)) in seen:
             continue
         seen.add(real)
-        yield from json_files(folder)
-        waiting += [child for child in _entered(folder)[::-1] if not leave_out(child)]
+        yield from json_files(folder, keeps_sets=keeps_sets)
+        children = (child for child in _entered(folder)[::-1] if not leave_out(child))
+        waiting += [(child, keeps_sets or is_of_tests(child)) for child in children]
 
 
 def is_entered(folder: Path) -> bool:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from evaltui.project.folders import (
     is_json,
     is_lost_folder,
     is_of_tests,
+    is_project,
     is_there,
     json_files,
     json_files_below,
@@ -248,11 +250,17 @@ def is_set(path: Path) -> bool:
     if path.name.lower().endswith(".evalset.json") or set_kind(path):
         return True
     if not has_set_name(path):
-        return is_of_tests(path.parent) and not is_readable(path)
+        return not is_readable(path) and _is_kept_as_set(path)
     data = read_data(path)
     if isinstance(data, dict):
         return bool(data.keys() & SET_KEYS)
     return isinstance(data, Problem) or kind_of(data) is not None
+
+
+def _is_kept_as_set(path: Path) -> bool:
+    """Whether a file is in or below a folder of eval sets of its agent or project."""
+    within = takewhile(lambda level: not (is_project(level) or has_agent_file(level)), path.parents)
+    return any(map(is_of_tests, within))
 
 
 def is_set_for_pytest(file: Path, root: Path) -> bool:

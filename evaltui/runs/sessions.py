@@ -92,8 +92,11 @@ def _waiting(spool: Spool) -> Iterator[CompletedSession]:
                 ),
                 None,
             )
-            problem = "" if mine else "its spans are of no agent"
-            yield CompletedSession(session.id, mine, problem, conversations.warnings)
+            others = [visible(conversation.id) for conversation in conversations.conversations]
+            problem = f"its spans are of session {others[0]}" if others else "its spans are of no agent"
+            yield CompletedSession(session.id, mine, "" if mine else problem, conversations.warnings)
+            if others and not mine:
+                spool.leave(session.id)
         spool.handed_on(session.id)
 
 

@@ -235,9 +235,8 @@ def changed_texts(turn: TurnResult) -> Iterator[Row]:
     """The texts before the response of a turn that differ, independent of metrics."""
     for diff in turn.intermediate:
         if diff.expected != diff.actual:
-            expected = ABSENT if diff.expected is None else diff.expected
-            actual = ABSENT if diff.actual is None else diff.actual
-            op = "missing" if actual is ABSENT else "extra" if expected is ABSENT else "changed"
+            expected, actual = (ABSENT if text is None else text for text in (diff.expected, diff.actual))
+            op = "missing" if diff.actual is None else "extra" if diff.expected is None else "changed"
             yield Row("text", op, visible(diff.author), expected, actual, differs=True)
 
 

@@ -100,6 +100,12 @@ def dangling_folder_beside(agent):
     return agent.parent / "tests", "link to nowhere, which does not exist"
 
 
+def dangling_link_further_below(agent):
+    (agent / "evals" / "smoke").mkdir(parents=True)
+    (agent / "evals" / "smoke" / "more.json").symlink_to("nowhere")
+    return agent / "evals" / "smoke" / "more.json", "link to nowhere, which does not exist"
+
+
 def pipe_of_any_name_below(agent):
     (agent / "evals").mkdir()
     os.mkfifo(agent / "evals" / "safety.json")
@@ -107,8 +113,8 @@ def pipe_of_any_name_below(agent):
 
 
 def pointer_of_git_lfs(agent):
-    path = agent / "evals" / "safety.json"
-    path.parent.mkdir()
+    path = agent / "evals" / "data" / "safety.json"
+    path.parent.mkdir(parents=True)
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n")
     reason = "not valid JSON: a pointer of Git LFS; `git lfs pull` fetches the file (column 1)"
     return path, reason
@@ -124,6 +130,7 @@ UNREACHABLE = [
     dangling_folder,
     dangling_folder_below,
     dangling_folder_beside,
+    dangling_link_further_below,
     pipe_of_any_name_below,
     pointer_of_git_lfs,
     utf_16,
