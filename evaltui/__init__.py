@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 # Nothing is imported here, which is before the program can catch Ctrl-C; type checkers take this for true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from evaltui.agents.native.agent import Agent, ToolContext
-    from evaltui.agents.native.scripted import Rule, ScriptedModel
+    from evaltui.agents.native.models import Rule, ScriptedModel
     from evaltui.core.compare.run_result import CasesFailedError, RunResult
     from evaltui.core.conversation.invocations import invocations_from_events
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
@@ -91,9 +93,9 @@ _HOMES = {
     "RubricContent": ".core.model.eval_set",
     "RubricScore": ".core.model.eval_set",
     "RubricsBasedCriterion": ".core.model.criteria",
-    "Rule": ".agents.native.scripted",
+    "Rule": ".agents.native.models",
     "RunResult": ".core.compare.run_result",
-    "ScriptedModel": ".agents.native.scripted",
+    "ScriptedModel": ".agents.native.models",
     "SessionInput": ".core.model.eval_set",
     "Status": ".core.model.outcome",
     "ToolContext": ".agents.native.agent",
@@ -165,8 +167,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name == "__version__":
         return import_module("importlib.metadata").version("evaltui")
     if name not in _HOMES:

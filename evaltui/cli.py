@@ -19,7 +19,7 @@ from evaltui.commands.parser import parser_of
 from evaltui.project.remote_address import is_url, url_hint
 from evaltui.runner.interrupts import INTERRUPTED, Interrupts
 from evaltui.text.figures import counted
-from evaltui.text.values import MAX_VALUE, cut
+from evaltui.text.values import MAX_VALUE, cut, did_you_mean
 
 # Bytes of a path that systems take.
 _LONGEST_PATH = 4096
@@ -93,8 +93,6 @@ def fail(message: str) -> int:
 
 
 def _unknown(word: str) -> int:
-    from evaltui.text.values import did_you_mean
-
     hint = url_hint(word) or did_you_mean(word, COMMAND_NAMES) or ". `evaltui --help` lists the commands"
     return fail(f"{word} is not a folder, a file or a command{hint}")
 

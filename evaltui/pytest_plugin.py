@@ -20,6 +20,7 @@ from evaltui.testing.options import (
     OF_USER,
     RUN_OPTIONS,
     has_terminal,
+    marker_of,
     registered,
 )
 
@@ -105,7 +106,9 @@ def pytest_configure_node(node: Any) -> None:
     if not plugins.hasplugin(_CONTROLLER):
         from evaltui.testing.workers import Controller
 
-        controller = Controller(node.config, lambda folder: runs_of(node.config).merge(folder))
+        controller = Controller(
+            node.config, lambda session, folder: runs_of(node.config).merge(session, folder)
+        )
         plugins.register(controller, _CONTROLLER)
     node.workerinput |= plugins.get_plugin(_CONTROLLER).worker_input()
 
@@ -165,7 +168,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "evaltui_case" not in metafunc.fixturenames:
         return
     from evaltui.testing.fixture import cases_of_marker
-    from evaltui.testing.options import marker_of
 
     cases = [
         pytest.param(

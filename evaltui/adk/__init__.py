@@ -3,6 +3,8 @@ lines."""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 # As in `evaltui`: each name is imported when it is first used.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ __all__ = ["AgentEvaluator", "EvalCaseResponses", "EvaltuiResultsManager", "Eval
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name not in _HOMES:
         raise AttributeError(f"module 'evaltui.adk' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name], __name__), name)

@@ -20,23 +20,108 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
+from importlib.util import source_from_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ..core.model.events import Json, Step
 from .adapters.base import AgentLoadError
+from .adapters.custom_metric import import_function, score
 from .case_run import Conversation, EventLine, LoadedAgent
 from .errors import describe_error
 from .loading import load_agent, make_adapter
-from .opened_files import OpenedFiles
-from .own_code import own_modules
+from .model_client import ask
+from .model_gate import ModelGate, gating
+from .own_code import own_files, own_modules
 from .preloading import Environment, Preloaded, PreloadStep
 from .protocol import Lines, Message, decode_message, encode, encode_event, places_of
 from .variants import AppliedChanges, apply_environment, sets_environment
 
-if TYPE_CHECKING:
-    from .model_gate import ModelGate
+_Stamp = tuple[int, ...]
+
+_CHANGES = {"os.rename", "os.remove", "os.truncate"}
+
+
+class OpenedFiles:
+    """The user's own files that Python code has opened in this process since this object was created."""
+
+    def __init__(self) -> None:
+        self._read: set[str] = set()
+        self._written: set[str] = set()
+        # Time and size of each database before it was opened: writes to it are not audited.
+        self._databases: dict[str, _Stamp] = {}
+        self._reported: dict[str, set[str]] = {"read": set(), "written": set()}
+        # The hook cannot be removed and is called for every audited event, so it must be fast.
+        sys.addaudithook(self._on_event)
+
+    def _on_event(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            access = args[2] & os.O_ACCMODE
+            if access != os.O_WRONLY:
+                self._add(self._read, args[0])
+            if access != os.O_RDONLY:
+                self._add(self._written, args[0])
+        elif event == "sqlite3.connect":
+            self._add(self._read, args[0])
+            if path := _absolute(args[0]):
+                self._databases.setdefault(path, _stamp(path))
+        elif event in _CHANGES:
+            for path in args[:2]:
+                self._add(self._written, path)
+
+    def _add(self, paths: set[str], path: object) -> None:
+        if absolute := _absolute(path):
+            paths.add(absolute)
+
+    def new_paths(self) -> Message:
+        """The paths that were not returned before, by `read` and `written`; a kind without new paths is left
+        out."""
+        self._written |= {path for path, before in self._databases.items() if _stamp(path) != before}
+        result: Message = {}
+        for use, paths in (("read", self._read), ("written", self._written)):
+            reported = self._reported[use]
+            new = paths - reported
+            reported |= new
+            paths -= new
+            if new and (own := sorted({os.path.normpath(_source(path)) for path in own_files(new)})):
+                result[use] = own
+        return result
+
+
+def _absolute(path: object) -> str:
+    """The absolute path; "" where the argument is no path of a file."""
+    # An exception here would be raised where the agent opens the file.
+    if isinstance(path, bytes | Path):
+        path = os.fsdecode(path)
+    if type(path) is str and "\0" not in path:
+        # The working folder may change later, or may not exist now.
+        with suppress(OSError):
+            return path if path[:1] == "/" else str(Path.cwd() / path)
+    return ""
+
+
+def _stamp(database: str) -> _Stamp:
+    """Time and size of a database and of its write-ahead log. Empty files do not count, since readers create
+    an empty log too."""
+    stamp = []
+    for path in (database, f"{database}-wal"):
+        with suppress(OSError):
+            stat = Path(path).stat()
+            stamp += [stat.st_mtime_ns, stat.st_size] if stat.st_size else []
+    return tuple(stamp)
+
+
+def _source(path: str) -> str:
+    """The source file of a compiled module; any other file itself."""
+    if "/__pycache__/" not in path:
+        return path
+    try:
+        return source_from_cache(path)
+    except ValueError:
+        return path
+
 
 # Out of the way of programs that close or count low descriptors.
 _CHANNEL_FD = 230
@@ -256,8 +341,6 @@ class _Host:
         task.add_done_callback(lambda _: self._remove(number))
 
     def _gate(self, request: Message) -> contextlib.AbstractContextManager[None]:
-        # Few runs are limited.
-        from .model_gate import ModelGate, gating
 
         message = {"op": "call", "id": request["id"]}
         gate = ModelGate(request["gated"], lambda call: self._channel.send({**message, "call": call}))
@@ -348,18 +431,12 @@ class _Host:
         return {}
 
     async def _import(self, request: Message) -> Message:
-        from .adapters.custom_metric import import_function
-
         return await import_function(request)
 
     async def _score(self, request: Message) -> Message:
-        from .adapters.custom_metric import score
-
         return await score(request)
 
     async def _ask(self, request: Message) -> Message:
-        from .model_client import ask
-
         folder = Path(request["agent_folder"])
         reply = await ask(request["judge"], request["prompt"], request["config"], folder)
         return reply._asdict()

@@ -6,20 +6,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any
 
 from ..core.model.variants import Change, Variant
 from ..core.secrets import is_secret
-from ..text.figures import short_list
-from ..text.values import did_you_mean, show_value
+from ..text.values import show_value
 from .adapters.base import AgentLoadError
 from .own_modules import load_env_file
 from .protocol import Message
-
-if TYPE_CHECKING:
-    from google.genai import types
-    from pydantic import BaseModel
-
 
 _LONGEST = 60
 
@@ -63,63 +57,6 @@ def _shown(value: Any) -> str:
 def _one_line(text: str) -> str:
     first, *others = text.strip().splitlines() or [""]
     return f"{first[:_LONGEST]}…" if others or len(first) > _LONGEST else first
-
-
-_MAX_NAMED = 8
-_OTHER_SETTINGS = {
-    "system_instruction": "instruction=FILE changes the instruction",
-    "tools": "tools are those of the agent",
-}
-
-
-def with_field(config: types.GenerateContentConfig | None, name: str, value: Any) -> Any:
-    """The config with a field such as `temperature` or `thinking_config.thinking_budget` set, from JSON.
-
-    Raises VariantError for an unknown field, and a value that it does not accept.
-    """
-    from google.genai import types
-    from pydantic.alias_generators import to_snake
-
-    if why := _OTHER_SETTINGS.get(to_snake(name.partition(".")[0])):
-        raise VariantError(f"config.{name}: {why}")
-    return _with(config or types.GenerateContentConfig(), name.split("."), value, name)
-
-
-def field_of(config: types.GenerateContentConfig | None, name: str) -> Any:
-    """The value of a field as JSON; None where it is not set."""
-    from pydantic.alias_generators import to_snake
-
-    value: Any = config
-    for part in name.split("."):
-        value = getattr(value, to_snake(part), None)
-    return value.model_dump(mode="json", exclude_none=True) if hasattr(value, "model_dump") else value
-
-
-def _with(config: BaseModel, path: list[str], value: Any, name: str) -> Any:
-    from pydantic import BaseModel, ValidationError
-    from pydantic.alias_generators import to_snake
-
-    first, *inner = map(to_snake, path)
-    fields = type(config).model_fields
-    if first not in fields:
-        hint = did_you_mean(first, fields) or f". Known: {short_list(sorted(fields), _MAX_NAMED)}"
-        raise VariantError(f"config.{name}: a {type(config).__name__} has no {first}{hint}")
-    if inner:
-        before = getattr(config, first)
-        kinds = [kind for kind in _kinds(fields[first].annotation) if issubclass(kind, BaseModel)]
-        if before is None and not kinds:
-            raise VariantError(f"config.{name}: {first} has no fields")
-        return config.model_copy(update={first: _with(before or kinds[0](), inner, value, name)})
-    try:
-        validated = type(config).model_validate({first: value})
-    except ValidationError as error:
-        why = error.errors()[0]["msg"]
-        raise VariantError(f"config.{name} is {show_value(value)}: {why}") from error
-    return config.model_copy(update={first: getattr(validated, first)})
-
-
-def _kinds(annotation: Any) -> list[type]:
-    return [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
 
 
 def apply_environment(load: Message) -> AppliedChanges | None:

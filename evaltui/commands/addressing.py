@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.project.agents import agents_in, agents_named
+from evaltui.project.interpreters import find_interpreter
+from evaltui.project.modules import ModuleNotThereError, find_module
 from evaltui.project.remote_address import checked_headers, checked_url
 from evaltui.text.values import did_you_mean
 
@@ -69,9 +71,6 @@ def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
 
     Raises ValueError.
     """
-    from evaltui.project.interpreters import find_interpreter
-    from evaltui.project.modules import ModuleNotThereError, find_module
-
     if word not in (None, Path()):
         if "selectors" not in options or isinstance(word, str):
             raise ValueError(f"-m names the agent; leave out {word}")

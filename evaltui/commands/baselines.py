@@ -109,12 +109,17 @@ def regression_exit_code(comparison: Comparison, command: str, *, is_shard: bool
     if comparison.regressions:
         return SOME_FAILED
     if comparison.compares_nothing and not is_shard:
-        write_stderr(
-            f"evaltui {command}: --fail-on-regression: no case has a result in both {comparison.base.title} "
-            f"and {comparison.candidate.title}, so no regression could be found. Name another base"
-        )
+        write_stderr(f"evaltui {command}: --fail-on-regression: {nothing_compared(comparison)}")
         return HAD_ERRORS
     return HAD_ERRORS if comparison.candidate.unfinished or comparison.lacks_verdicts else 0
+
+
+def nothing_compared(comparison: Comparison) -> str:
+    """Sentences on runs without a case in common."""
+    return (
+        f"no case has a result in both {comparison.base.title} and {comparison.candidate.title}, so no "
+        "regression could be found. Name another base"
+    )
 
 
 def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> None:
@@ -126,6 +131,7 @@ def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> Non
             case.eval_id,
             Status.FAILED,
             plan.repeat_rule(eval_set, case).most,
+            policy=str(plan.pass_if_of(eval_set)),
             path=case.path,
         )
         for eval_set in plan.sets

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import fsum
+from statistics import median
+from typing import NamedTuple
 
 from evaltui.commands.job import completed_request
 from evaltui.commands.output import (
@@ -19,10 +22,210 @@ from evaltui.commands.output import (
     write_text,
 )
 from evaltui.commands.variants import variants_of_options, with_variant
-from evaltui.runs.estimating import Estimate, estimate
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.limits import Limit
+from evaltui.core.model.spending import Spending
+from evaltui.runner.plan import RunPlan
+from evaltui.runs.history import StoredRun, open_run
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest, select
+from evaltui.runs.store import RunStore
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_money, show_number
 from evaltui.text.lines import Line, draw, wrap
+
+# Logs that are looked through for the last run of a case, the newest first.
+_MAX_LOGS = 50
+
+
+@dataclass(frozen=True)
+class CaseAverages:
+    """Averages over the runs of a case, in which replayed calls count as calls; None is unknown."""
+
+    calls: float | None
+    tokens: float | None
+    usd: float | None
+    seconds: float | None
+    models: Mapping[str, ModelRequests] = field(default_factory=dict)
+    """Requests by model name."""
+
+
+class ModelRequests(NamedTuple):
+    """Average requests to a model in a run of a case."""
+
+    calls: float
+    tokens: float
+
+
+@dataclass(frozen=True)
+class LimitTime:
+    """The time that a run needs because of a model limit."""
+
+    limit: str
+    """The limit, as on the command line."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimated cost of a run without replayed calls; None is unknown."""
+
+    cases: int
+    runs: int
+    """Number of repeats of all cases."""
+    unknown_cases: int
+    """Number of cases that were never run; they count as the median of the others."""
+    parallel: int
+    calls: float | None
+    tokens: float | None
+    usd: float | None
+    seconds: float | None
+    """Estimated seconds, at least those of `at_limit`."""
+    machines: int = 1
+    at_limit: LimitTime | None = None
+    """The limit that needs the most time; None for no limit, and where the requests are unknown."""
+    at_most: bool = False
+    """Whether cases may need fewer runs, so that each figure is an upper estimate."""
+
+
+# Seconds of this machine's processor that scoring, logging and reporting a run of a small case take.
+_EVALTUI_SECONDS = 0.004
+
+
+def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
+    """Estimates a run on a number of machines, each with `plan.settings.parallel` cases at once.
+
+    Reads the last run of each case. Raises OSError.
+    """
+    runs: dict[CaseId, int] = {}
+    for plan_of_set in plan.sets:
+        for case in plan_of_set.case_ids:
+            finished = plan.earlier.get(case, {})
+            rule = plan.repeat_rule(plan_of_set, case)
+            runs[case] = 0 if rule.is_over(finished) else rule.most - len(finished)
+    averages = _last_averages(store, runs, plan)
+    seconds = _sum(runs, averages, lambda plan_of_set: plan_of_set.seconds)
+    if seconds is not None:
+        longest = max(
+            (plan_of_set.seconds for plan_of_set in averages.values() if plan_of_set.seconds), default=0.0
+        )
+        own = sum(runs.values()) * _EVALTUI_SECONDS
+        seconds = max(seconds / (plan.settings.parallel * machines), longest, own)
+    slowest = max(
+        (_time_at_limit(limit, runs, averages) for limit in plan.settings.limits), key=_seconds, default=None
+    )
+    if slowest is not None and seconds is not None:
+        seconds = max(seconds, slowest.seconds)
+    return Estimate(
+        cases=len(runs),
+        runs=sum(runs.values()),
+        unknown_cases=sum(case not in averages for case in runs),
+        parallel=plan.settings.parallel * machines,
+        machines=machines,
+        calls=_sum(runs, averages, lambda plan_of_set: plan_of_set.calls),
+        tokens=_sum(runs, averages, lambda plan_of_set: plan_of_set.tokens),
+        usd=_sum(runs, averages, lambda plan_of_set: plan_of_set.usd),
+        seconds=seconds,
+        at_limit=slowest if slowest is not None and slowest.seconds else None,
+        at_most=plan.settings.confidence is not None,
+    )
+
+
+def _seconds(at_limit: LimitTime) -> float:
+    return at_limit.seconds
+
+
+def _time_at_limit(
+    limit: Limit, runs: Mapping[CaseId, int], averages: Mapping[CaseId, CaseAverages]
+) -> LimitTime:
+    """The time that a limit adds; requests and tokens of one minute may be spent at once, and cases that were
+    never run count as the others do."""
+    measured = sum(number for case, number in runs.items() if case in averages)
+    share = sum(runs.values()) / measured if measured else 0.0
+    amounts = [
+        (amounts.calls * runs[case], amounts.tokens * runs[case])
+        for case, average in averages.items()
+        for model, amounts in average.models.items()
+        if limit.matches(model)
+    ]
+    calls, tokens = (
+        (fsum(figures) * share for figures in zip(*amounts, strict=True)) if amounts else (0.0, 0.0)
+    )
+    minutes = [
+        figure / most - 1 for figure, most in ((calls, limit.rpm), (tokens, limit.tpm)) if most is not None
+    ]
+    return LimitTime(str(limit), max(0.0, *minutes) * 60 if minutes else 0.0)
+
+
+def _sum(
+    runs: Mapping[CaseId, int],
+    averages: Mapping[CaseId, CaseAverages],
+    figure: Callable[[CaseAverages], float | None],
+) -> float | None:
+    """The sum of a figure over all runs; None where a case that was run lacks it, and where all do."""
+    figures = {case: figure(average) for case, average in averages.items()}
+    values = [value for value in figures.values() if value is not None]
+    if not values or len(values) < len(figures):
+        return None
+    usual = median(values)
+    return sum(
+        (figures.get(case) or 0.0 if case in figures else usual) * number for case, number in runs.items()
+    )
+
+
+def _last_averages(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) -> dict[CaseId, CaseAverages]:
+    """The averages of each case that was run with the agent and variant of the plan; damaged logs are
+    skipped."""
+    kind = RunKind.of(plan.agent)
+    averages: dict[CaseId, CaseAverages] = {}
+    for path in list(reversed(store.files()))[:_MAX_LOGS]:
+        if len(averages) == len(cases):
+            break
+        try:
+            if RunFile(path).header.kind._replace(adk_verdicts=False) != kind:
+                continue
+            run = open_run(path)
+            for case in cases.keys() & run.summary.results.keys() - averages.keys():
+                averages[case] = _averages_in(run, case)
+        except ValueError:
+            continue
+    return averages
+
+
+def _averages_in(run: StoredRun, case: CaseId) -> CaseAverages:
+    summary, spent = run.summary.cases[case], run.case(case).spent
+    if spent is None or spent.unseen:
+        return CaseAverages(None, None, None, summary.seconds)
+    times = summary.runs
+    calls = spent.calls + spent.replayed
+    cost = spent.cost
+    is_priced = cost.is_exact and (cost.saved_usd is not None or not spent.replayed)
+    usd = _total((cost.usd, cost.saved_usd)) if is_priced else None
+    tokens = None if spent.unmetered else _total((spent.tokens.total, spent.saved_tokens.total))
+    if not calls:
+        usd, tokens = 0.0, 0.0
+    return CaseAverages(
+        calls / times,
+        None if tokens is None else tokens / times,
+        None if usd is None else usd / times,
+        summary.seconds,
+        _requests_of(spent, times),
+    )
+
+
+def _requests_of(spent: Spending, times: int) -> dict[str, ModelRequests]:
+    requests: dict[str, ModelRequests] = {}
+    for spending in spent.models:
+        before = requests.get(spending.model, ModelRequests(0.0, 0.0))
+        tokens = (spending.tokens + spending.saved_tokens).total or 0
+        calls = before.calls + (spending.calls + spending.replayed) / times
+        requests[spending.model] = ModelRequests(calls, before.tokens + tokens / times)
+    return requests
+
+
+def _total(parts: Sequence[float | None]) -> float | None:
+    numbers = [part for part in parts if part is not None]
+    return sum(numbers) if numbers else None
 
 
 def write_estimate(options: argparse.Namespace) -> int:

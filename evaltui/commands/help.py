@@ -12,6 +12,10 @@ from io import StringIO
 from pathlib import Path
 from typing import ClassVar
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Heading, Markdown
+from rich.theme import Theme
+
 from evaltui.commands.command_table import COMMAND_NAMES
 from evaltui.commands.output import UsageError, complain, write_stdout
 from evaltui.commands.parser import parser_of
@@ -97,25 +101,24 @@ def _write_pages(folder: Path) -> int:
     return 0
 
 
+class _LeftHeading(Heading):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Page(Markdown):
+    elements: ClassVar = {**Markdown.elements, "heading_open": _LeftHeading}
+
+
 def _drawn(text: str, width: int) -> str:
     """Markdown with styles, headings at the left."""
-    from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.markdown import Heading, Markdown
-    from rich.theme import Theme
-
-    class LeftHeading(Heading):
-        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-            self.text.justify = "left"
-            yield self.text
-
-    class Page(Markdown):
-        elements: ClassVar = {**Markdown.elements, "heading_open": LeftHeading}
 
     # The terminal's own background stays behind code, whether it is dark or light.
     theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold cyan"})
     out = StringIO()
     console = Console(file=out, force_terminal=True, width=width, theme=theme)
-    console.print(Page(text, code_theme="ansi_dark", hyperlinks=False))
+    console.print(_Page(text, code_theme="ansi_dark", hyperlinks=False))
     return out.getvalue()
 
 

@@ -21,7 +21,9 @@ from evaltui.project.run_settings import SettingsError
 from evaltui.project.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.metric_checks import checked, facts_of
+from evaltui.runner.plan import RunPlan
 from evaltui.runner.python_check import check_python, python_lines
+from evaltui.runs.sets import FileSets
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import did_you_mean, visible
 
@@ -54,7 +56,6 @@ def metrics(options: argparse.Namespace) -> int:
         agent = AgentAddress(agent_dir, None, find_interpreter(agent_dir), options.module, options.url)
     except (UsageError, EvalSetError, InterpreterError, SettingsError) as error:
         return complain("metrics", error)
-    from evaltui.runner.plan import RunPlan
 
     checks = checked(RunPlan(agent, tuple(sets))).checks
     table = _table(facts_of(agent_dir, python=agent.python), cells)
@@ -64,7 +65,6 @@ def metrics(options: argparse.Namespace) -> int:
 
 def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, list[SetPlan]]:
     # Eval sets are models, which the table alone does without.
-    from evaltui.runs.sets import FileSets
 
     sets = FileSets(place)
     if is_json(place):

@@ -15,19 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from evaltui.commands.exit_codes import NOT_WRITTEN, WRONG_USE
+from evaltui.documents.files import written_at_once
 from evaltui.documents.json_text import why_unreadable
+from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agents import agents_in
 from evaltui.project.folders import may_be_agent
+from evaltui.project.interpreters import InterpreterError, find_interpreter
 from evaltui.project.packages import extra_command
 from evaltui.project.remote_address import url_hint
 from evaltui.project.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.reports.writers import WRITERS, render_report
 from evaltui.text.figures import counted
+from evaltui.text.lines import draw
 from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
-    from evaltui.project.agent_address import AgentAddress
     from evaltui.runs.report import RunReport
     from evaltui.text.lines import Line
 
@@ -47,8 +50,6 @@ def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:
 
     Raises BrokenPipeError where nobody reads standard output any more.
     """
-    from evaltui.text.lines import draw
-
     stream = sys.stderr if to_stderr else sys.stdout
     color = colored(stream)
     text = "".join(f"{draw(line, color=color)}\n" for line in lines)
@@ -93,9 +94,6 @@ class UsageError(ValueError):
 
 def agent_of(options: argparse.Namespace) -> AgentAddress:
     """The agent that the options name, with its own Python, which is not started. Raises UsageError."""
-    from evaltui.project.agent_address import AgentAddress
-    from evaltui.project.interpreters import InterpreterError, find_interpreter
-
     try:
         interpreter = find_interpreter(options.agent_dir, options.python)
     except (InterpreterError, SettingsError) as error:
@@ -272,7 +270,6 @@ def write_text(text: str | Iterable[str], target: ReportTarget) -> None:
         for some in _joined(pieces):
             write_stdout(some)
         return
-    from evaltui.documents.files import written_at_once
 
     with written_at_once(target.path) as file:
         file.writelines(pieces)

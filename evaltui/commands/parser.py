@@ -13,6 +13,7 @@ from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.commands.option import Option
 from evaltui.commands.options import OPTIONS, WORKBENCH
 from evaltui.project.run_settings import SETTINGS
+from evaltui.text.values import did_you_mean
 
 _MAY_BE_BARE = ("--retry-errors",)
 _UNKNOWN = "unrecognized arguments"
@@ -62,7 +63,6 @@ class Parser(argparse.ArgumentParser):
         option = re.match(rf"{_UNKNOWN}: (--[\w-]+)", message)
         if option is None:
             return ""
-        from evaltui.text.values import did_you_mean
 
         return did_you_mean(option[1], self._option_string_actions)
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from evaltui.commands.options import MAX_RUNS
 from evaltui.commands.output import UsageError
-
-if TYPE_CHECKING:
-    from evaltui.core.model.confidence import Confidence
+from evaltui.core.model.confidence import Confidence
 
 
 def confidence_of(options: argparse.Namespace) -> Confidence | None:
@@ -20,6 +17,5 @@ def confidence_of(options: argparse.Namespace) -> Confidence | None:
         return None
     if options.runs is not None:
         raise UsageError("--runs: --confidence says how often a case is run; leave out one of them")
-    from evaltui.core.model.confidence import Confidence
 
     return Confidence(options.confidence, options.max_runs or MAX_RUNS)

@@ -23,6 +23,7 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import OFF, RunSettings
 from evaltui.runner.interrupts import run_interruptible
 from evaltui.runner.starting import HostSettings, spawn_host, start_host
+from evaltui.runs.store import RunStore
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job
@@ -86,7 +87,6 @@ async def _resume(
     from evaltui.commands.matrix_resume import resume_matrix
     from evaltui.commands.resumed import variant_of_resumed
     from evaltui.runs.matrices import find_matrix
-    from evaltui.runs.store import RunStore
 
     store = RunStore.of(agent.folder, settings, agent.module, agent.url)
     if (matrix := find_matrix(store, options.resume or "last")) is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from evaltui.commands.baselines import alpha_of, regression_exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
@@ -18,6 +19,7 @@ from evaltui.commands.output import (
     settings_of,
     width,
     write_lines,
+    write_stderr,
     write_text,
 )
 from evaltui.core.compare.run_comparison import Comparison, compare
@@ -30,7 +32,7 @@ from evaltui.runs.history import StoredRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local, show_number
+from evaltui.text.figures import UNKNOWN, counted, plural, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, cut, draw
 from evaltui.text.values import visible
@@ -121,8 +123,7 @@ def _ended(row: RunRow) -> str:
 
 def _counts(row: RunRow) -> Line:
     line = counts_text(row.totals.counts)
-    left = row.selected - row.totals.cases
-    if left:
+    if left := row.selected - row.totals.cases:
         line += [(", ", "")] if line else []
         line.append((f"{left} not finished", "warning"))
     return line
@@ -151,7 +152,15 @@ def compare_runs(options: argparse.Namespace) -> int:
     )
     for target in targets:
         write_text(_render(comparison, base, candidate, target), target)
-    return regression_exit_code(comparison, "compare") if options.fail_on_regression else 0
+    if not options.fail_on_regression:
+        return 0
+    code = regression_exit_code(comparison, "compare")
+    unpaired = candidate.file.header.unpaired if candidate.file else 0
+    if unpaired and not code:
+        what, match = counted(unpaired, "conversation"), plural(unpaired, "matches", "match")
+        title = candidate.summary.title
+        write_stderr(f"evaltui compare: --fail-on-regression: {what} of {title} {match} no case")
+    return code or (HAD_ERRORS if unpaired else 0)
 
 
 def _open(options: argparse.Namespace, store: RunStore, ref: str) -> StoredRun:

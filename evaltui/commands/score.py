@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.commands.job import prepare
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
@@ -17,12 +18,18 @@ from evaltui.commands.output import (
     run_targets,
     settings_of,
 )
+from evaltui.commands.recorded import conversations_of, require_some
+from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import OWN_FOLDER
 from evaltui.project.agents import is_agent
 from evaltui.project.folders import agent_file, is_there, project_root
 from evaltui.runner.interrupts import run_interruptible
+from evaltui.runs.resuming import resumable_header
+from evaltui.runs.scoring import TracesToScore, files_to_resume, trace_files
+from evaltui.runs.selection import RunRequest
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
+from evaltui.traces.reading import files_in, read_files
 
 if TYPE_CHECKING:
     from evaltui.project.run_settings import RunSettings
@@ -58,11 +65,6 @@ def score(options: argparse.Namespace) -> int:
 async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
-    from evaltui.commands.job import prepare
-    from evaltui.commands.recorded import conversations_of, require_some
-    from evaltui.runs.scoring import TracesToScore
-    from evaltui.runs.selection import RunRequest
-    from evaltui.traces.reading import read_files
 
     agent, settings = agent_of(options), settings_of(options)
     trace_options = _resumed(options, settings) if _resumes(options) else _named(options)
@@ -86,9 +88,6 @@ def _resumes(options: argparse.Namespace) -> bool:
 
 
 def _named(options: argparse.Namespace) -> _TraceOptions:
-    from evaltui.runs.scoring import trace_files
-    from evaltui.traces.reading import files_in
-
     files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
     # Before they are read: what is added to them meanwhile makes them others.
     digests = trace_files(options.agent_dir, files)
@@ -97,10 +96,6 @@ def _named(options: argparse.Namespace) -> _TraceOptions:
 
 def _resumed(options: argparse.Namespace, settings: RunSettings) -> _TraceOptions:
     """The files and options of the run to resume. Raises UsageError where its files have changed."""
-    from evaltui.commands.resumed import refusing, run_to_resume
-    from evaltui.runs.resuming import resumable_header
-    from evaltui.runs.scoring import files_to_resume
-
     path = run_to_resume(options, RunStore.of(options.agent_dir, settings), of_traces=True)
     with refusing(options, path):
         header = resumable_header(path, of_traces=True)

@@ -7,6 +7,7 @@ import asyncio
 import math
 import ssl
 import sys
+from urllib.parse import quote, urlsplit
 
 from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
@@ -67,8 +68,6 @@ def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
 
 
 async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContext | None) -> int:
-    from urllib.parse import quote, urlsplit
-
     from evaltui.serving.server import Limits, Served, serving
 
     folder = options.agent_dir.resolve()

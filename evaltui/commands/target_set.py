@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from evaltui.commands.output import UsageError, write_stderr
 from evaltui.core.conversation.drafting import CaseDraft
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase, tool_calls
 from evaltui.core.model.events import Json
+from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.old_formats import FORMATS
-from evaltui.core.model.problems import EvalSetError, errors_in
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, errors_in
+from evaltui.documents.case_file import CaseFile
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.adding import add_cases
 from evaltui.documents.editing.config import new_config_text
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor, new_set_text, set_id_problem
 from evaltui.documents.edits import EditError
 from evaltui.documents.formats import read_case_file
-from evaltui.documents.saving import ChangedOutsideError, Write, read_source, save, save_together
+from evaltui.documents.json_text import parse
+from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save, save_together
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.project.configs import config_file, find_config
 from evaltui.project.eval_set_file import read_eval_set_file
@@ -29,6 +33,59 @@ from evaltui.project.folders import SET_SUFFIXES, agent_folder
 from evaltui.project.workspace import open_workspace
 from evaltui.text.figures import plural, short_list
 from evaltui.text.values import did_you_mean, visible
+
+# A save by another program takes milliseconds; so many in a row do not happen.
+_MAX_TRIES = 50
+
+
+def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
+    """Add cases at the end of the file of an eval set or a dataset, all or none; of processes that do so at
+    once, none loses another's cases.
+
+    Raises OSError, EvalSetError where the file is no eval set or has a case of one of the ids, and EditError
+    where a case is not JSON data, or a dataset cannot hold it.
+    """
+    for _ in range(_MAX_TRIES):
+        source = read_source(path)
+        text = _with_cases(source, cases)
+        try:
+            return save(path, text, source.fingerprint)
+        except ChangedOutsideError:
+            continue
+    raise OSError(f"{path} keeps changing on disk")
+
+
+def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
+    document, cases_key = _set_of(source)
+    eval_set = SetEditor.copied(document.value)
+    ids: set[Any] = set(eval_set.eval_ids)
+    for case in added:
+        eval_id = case.get(spelling_in("eval_id", case))
+        if eval_id in ids:
+            message = f"already has a case {eval_id!r}; choose another id"
+            raise _unusable(source.path, (cases_key,), message)
+        ids.add(eval_id)
+        eval_set.insert_case(case)
+    return document.edited(edits_of(eval_set.data)).text
+
+
+def _set_of(source: Source) -> tuple[CaseFile, str]:
+    """An eval set file, or a dataset, as a document, and the key under which it has its cases."""
+    # For the sentence: a document only says that a text is not JSON.
+    data = parse(source.text)
+    if isinstance(data, Problem):
+        raise EvalSetError([replace(data, file=str(source.path))])
+    cases_key = spelling_in("eval_cases", data) if isinstance(data, dict) else "eval_cases"
+    if not isinstance(data, dict) or not isinstance(data.get(cases_key), list):
+        raise _unusable(
+            source.path, (cases_key,), "must be a list of cases; cases can be added to eval sets only"
+        )
+    return read_case_file(source.text), cases_key
+
+
+def _unusable(path: Path, where: JsonPath, message: str) -> EvalSetError:
+    return EvalSetError([Problem.error(where, message, file=str(path))])
+
 
 _NEW_SET = SET_SUFFIXES[0]
 

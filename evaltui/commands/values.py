@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.errors import TRANSIENT_KINDS, ErrorKind
+from evaltui.core.model.limits import parse_limit
 from evaltui.project.remote_address import is_url
 from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, refusal_of
 from evaltui.text.values import MAX_VALUE, cut
 from evaltui.traces.receiver.hosts import canonical
 
 if TYPE_CHECKING:
-    from evaltui.core.model.errors import ErrorKind
     from evaltui.core.model.limits import Limit
     from evaltui.runs.shards import Shard
 
@@ -63,8 +64,6 @@ def alpha(text: str) -> float:
 
 def error_kinds(text: str) -> frozenset[ErrorKind]:
     """`rate_limit,network`; "" for those that another try may do without, `all` for every kind."""
-    from evaltui.core.model.errors import TRANSIENT_KINDS, ErrorKind
-
     names = text.split(",") if text else sorted(TRANSIENT_KINDS)
     kinds = tuple(ErrorKind)
     if wrong := [name for name in names if name not in (*kinds, "all")]:
@@ -75,8 +74,6 @@ def error_kinds(text: str) -> frozenset[ErrorKind]:
 
 
 def limit(text: str) -> Limit:
-    from evaltui.core.model.limits import parse_limit
-
     try:
         return parse_limit(text)
     except ValueError as error:

@@ -20,10 +20,11 @@ from evaltui.core.metrics.answer_rules import ANSWER_RULES, Answer, answer_rules
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.judges.prompt_templates import judged_by_template
-from evaltui.core.metrics.metric import MetricInput, informational, unpaired_reason
+from evaltui.core.metrics.judges.rubrics import rubrics_of_conversation
+from evaltui.core.metrics.metric import CriterionError, MetricInput, informational, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
-from evaltui.core.metrics.trajectory import ignores_args
+from evaltui.core.metrics.trajectory import compares_order, ignores_args
 from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
 from evaltui.core.model.answer_rule import AnswerRule
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
@@ -96,6 +97,12 @@ class Expected:
         """Whether calls are compared without their arguments."""
         return any(ignores_args(metric) for metric in self.metrics)
 
+    @cached_property
+    def takes_any_order(self) -> bool:
+        """Whether calls are compared, and no metric compares their order."""
+        orders = [compares_order(metric) for metric in self.metrics]
+        return False in orders and True not in orders
+
     def of_case(self, case: EvalCase) -> Expected:
         """The expectation for another case of the set, with cached values of the config."""
         other = replace(self, case=case)
@@ -141,7 +148,7 @@ class Expected:
         )
 
 
-_CONFIG_PROPERTIES = ("effective_config", "metrics", "is_judged", "ignores_args")
+_CONFIG_PROPERTIES = ("effective_config", "metrics", "is_judged", "ignores_args", "takes_any_order")
 
 
 def _requests(case: EvalCase) -> bool:
@@ -241,14 +248,16 @@ async def metric_results(
         reason = _withheld(expected, metric)
         if reason is None and differing and _is_of_conversation(metric):
             reason = f"the conversation is another one: {differing}"
-        if reason is not None:
-            metrics.append(metric_not_evaluated(metric, reason))
-            continue
         inputs = metric_input(expected, metric, held, rules, spent)
+        if reason is not None:
+            result = metric_not_evaluated(metric, reason)
+            metrics.append(replace(result, is_optional=_leaves_unstated(inputs)))
+            continue
         unknown = None if is_all_known else unknown_result(inputs)
         result = unknown or await _metric_result(inputs, custom, judge, judged)
         result = informational(result) if metric.is_informational else result
-        metrics.append(replace(result, is_optional=True) if _checks_no_calls(inputs) else result)
+        is_unchecked = _checks_no_calls(inputs) or _leaves_unstated(inputs)
+        metrics.append(replace(result, is_optional=True) if is_unchecked else result)
     if expected.effective_config.evaltui.optional:
         metrics = [_mark_optional(metric, expected) for metric in metrics]
     if _compares_state(expected) and (only is None or FINAL_STATE in only):
@@ -262,7 +271,8 @@ async def metric_results(
         answers = list(_answers(expected, held))
         if differing:
             answers = [answer._replace(is_known=False) for answer in answers]
-        metrics.append(answer_rules_result(rules_of_answers, answers))
+        turns = len(expected.case.conversation or ())
+        metrics.append(answer_rules_result(rules_of_answers, answers, turns))
     if only is None:
         metrics += _reservations(expected)
     if differing:
@@ -323,6 +333,31 @@ def _checks_no_calls(inputs: MetricInput) -> bool:
         return False
     scored = set(range(len(inputs.expected or ()))) - inputs.context
     return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired_reason(inputs)
+
+
+_STATED_IN = {"calls": "intermediate_data", "response": "final_response"}
+
+
+def _leaves_unstated(inputs: MetricInput) -> bool:
+    """Whether a metric only compares or judges what a case leaves out that need not state everything.
+
+    Google's metrics of an `eval_config.yaml` judge more, such as rubrics that they write themselves.
+    """
+    metric = inputs.metric
+    info = METRICS.get(metric.metric_name)
+    is_other = metric.custom_function_path is not None or metric.definition is not None
+    if not inputs.unspecified or info is None or is_other:
+        return False
+    turns = inputs.expected or ()
+    if info.rubric_type:
+        try:
+            return not rubrics_of_conversation(inputs, range(len(turns)))
+        except CriterionError:
+            return False
+    name = _STATED_IN.get(info.compares)
+    return name is not None and all(
+        getattr(turn, name) is None for number, turn in enumerate(turns) if number not in inputs.context
+    )
 
 
 def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
@@ -406,7 +441,7 @@ def _answers(expected: Expected, actual: Sequence[Invocation]) -> Iterator[Answe
             scored_text(want, thoughts=thoughts) if want is not None and is_expected else None,
             "context turn, not scored" if number in context else "",
             not {TURN, ANSWERS} & {*turn.untold},
-            responding_agent(turn),
+            responding_agent(turn, thoughts=thoughts),
         )
 
 
@@ -498,6 +533,7 @@ def turn_results(
                 unscored=_unscored_texts(did, thoughts=thoughts) if did else (),
                 intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
+                any_order=expected.takes_any_order,
                 rules=rules,
                 leaves_response=expected.unspecified and want.final_response is None,
             )

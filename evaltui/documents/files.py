@@ -7,12 +7,14 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+import filelock
 import platformdirs
 
 # Seconds. A save holds the lock for some milliseconds.
@@ -26,8 +28,6 @@ def locked(paths: Sequence[Path]) -> Iterator[None]:
 
     The locks are in the user's cache, so that nothing is left beside the files.
     """
-    import filelock
-
     folder = _lock_folder()
     names = {hashlib.sha256(os.fsencode(target_of(path))).hexdigest()[:32]: path for path in paths}
     with ExitStack() as stack:
@@ -70,13 +70,24 @@ def stamp_in(status: os.stat_result) -> Stamp:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def read_regular(path: Path) -> bytes:
-    """The content of a file. Raises OSError, also for a folder, a pipe and a device, which would not end."""
+# Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
+# written again and look the same.
+_JUST_NOW = 100_000_000
+
+
+def is_settled(stamp: Stamp) -> bool:
+    """Whether a file that changes after this moment will have another stamp."""
+    return time.time_ns() - max(stamp[:2]) > _JUST_NOW
+
+
+def read_regular(path: Path, size: int = -1) -> bytes:
+    """The content of a file, or its first bytes. Raises OSError, also for a folder, a pipe and a device,
+    which would not end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _require_regular(os.fstat(descriptor).st_mode)
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
+            return file.read(size)
     finally:
         os.close(descriptor)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
+import filelock
 import platformdirs
 
 from evaltui.documents.case_file import CaseFile, Change
@@ -69,8 +70,6 @@ class RecoveryFile:
         `on_disk` is the fingerprint of the file if its text is the base, else None. Raises OSError where
         neither the agent's folder nor the user's state folder is writable.
         """
-        import filelock
-
         inside = path_inside(folder, path)
         own = _make_user_folder() if inside is None else make_own_folder(folder, UNSAVED)
         # The names begin with the time.
@@ -249,8 +248,6 @@ def _is_saved(recovered: Recovered, present: Fingerprint | None) -> bool:
 
 
 def _is_in_use(lock: Path) -> bool:
-    import filelock
-
     if not _is_own(lock):
         return True
     try:

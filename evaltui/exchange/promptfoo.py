@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from evaltui.core.conversation.drafting import propose_eval_id
+from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.file_kinds import is_promptfoo
 from evaltui.core.model.model_errors import validate_model
@@ -126,11 +127,15 @@ def cases_of_suite(path: Path) -> ImportedCases:
         reason = f": {suite.not_taken[-1].reason}" if suite.not_taken else ""
         raise UnusableSourceError(f"{path}: no test is a case{reason}")
     cases: dict[str, ImportedCase] = {}
-    for key, turns in groups.items():
-        case = _case(suite, key, turns, set(cases))
-        if case is not None:
-            cases[case.eval_id] = case
     turns = [turn for group in groups.values() for turn in group]
+    kinds = _kinds_of_rubrics(turns)
+    for key, group in groups.items():
+        case = _case(suite, key, group, set(cases))
+        if case is not None:
+            if kinds - _kinds_of_rubrics(group):
+                # A rubric of another case is judged in that case only.
+                case = replace(case, case=case.case | {OWN_KEY: UNSPECIFIED})
+            cases[case.eval_id] = case
     return ImportedCases(list(cases.values()), suite.not_taken, criteria=_criteria(suite, turns))
 
 
@@ -464,6 +469,10 @@ def _reporter(suite: _Suite, test: _Test) -> Report:
 
 
 # Cases
+
+
+def _kinds_of_rubrics(turns: Sequence[_Turn]) -> set[str]:
+    return {kind for turn in turns for kind, _ in turn.expectations.rubrics}
 
 
 def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -> ImportedCase | None:

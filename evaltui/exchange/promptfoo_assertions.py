@@ -178,6 +178,8 @@ def _is_json(turn: Expectations, assertion: _Assertion) -> None:
         check_schema(schema or {})
     except ValueError as error:
         raise _NotTakenError(f"the schema {error}") from error
+    if any(isinstance(part, dict) and isinstance(part.get("format"), str) for part in _inner(schema)):
+        turn.weaker.append(((*assertion.path, "value"), "format is not checked"))
     turn.answers.append({"json_schema": schema or {}})
 
 
@@ -223,7 +225,7 @@ def _sequence(turn: Expectations, assertion: _Assertion) -> None:
         if isinstance(value, dict)
         else (value, "in_order")
     )
-    if not isinstance(steps, list) or mode not in ("in_order", "exact"):
+    if not isinstance(steps, list) or not steps or mode not in ("in_order", "exact"):
         raise _NotTakenError("must be a list of tools, or an object with steps and mode in_order or exact")
     if turn.calls:
         raise _NotTakenError("the turn has another sequence of calls already")
@@ -301,9 +303,13 @@ def _used(turn: Expectations, assertion: _Assertion) -> None:
         if value.get("max") is not None:
             raise _NotTakenError("a greatest number of calls has no counterpart")
         minimum = value.get("min", 1)
-        tools = [_tool(value)] * (minimum if isinstance(minimum, int) else 1)
+        if not isinstance(minimum, int) or isinstance(minimum, bool) or minimum < 1:
+            raise _NotTakenError("min must be a number of calls, 1 or more")
+        tools = [_tool(value)] * minimum
     else:
         tools = [_tool(tool) for tool in (value if isinstance(value, list) else [value])]
+    if not tools:
+        raise _NotTakenError("must name a tool")
     missing = Counter(tools) - Counter(call["name"] for call in turn.calls)
     if missing:
         turn.calls += [{"name": tool} for tool in missing.elements()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -14,8 +14,9 @@ from stat import S_ISREG
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
-from evaltui.documents.files import Stamp, stamp_in
+from evaltui.documents.files import Stamp, is_settled, stamp_in
 from evaltui.documents.own_folder import OWN_FOLDER
+from evaltui.project.configs import is_config
 from evaltui.project.eval_sets import set_kind
 from evaltui.project.folders import (
     CONFIG_NAME,
@@ -35,9 +36,6 @@ from evaltui.project.modules import ImportedFiles, function_module
 _LARGE = 1_000_000
 # The same of fingerprints that logs hold: size and time differ from machine to machine.
 _LARGE_IN_LOGS = 64_000_000
-# Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
-# written again and look the same.
-_JUST_NOW = 100_000_000
 # How a file that evaltui wrote begins, also where it lies among the files of an agent.
 _WRITTEN_BY_EVALTUI = re.compile(
     b"|".join(
@@ -61,6 +59,7 @@ _WRITTEN_BY_EVALTUI = re.compile(
     re.DOTALL,
 )
 _HEAD = 4096
+_QUOTED_FILE = re.compile(r"""["']([^"'\n]+\.\w+)["']""")
 
 _Name = TypeVar("_Name", bound=Hashable)
 
@@ -90,8 +89,7 @@ class FileReader(Generic[_Name]):
             except OSError:
                 # It is being replaced, or nobody may read it.
                 continue
-            settled = time.time_ns() - max(stamp[:2]) > _JUST_NOW
-            seen[name] = stamp if settled else None, content
+            seen[name] = stamp if is_settled(stamp) else None, content
         self._cache |= seen
         return {name: content for name, (_, content) in seen.items() if content}
 
@@ -199,12 +197,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _counts(path: Path) -> bool:
     # It reads JSON as documents; no host that is started waits for that to be imported.
-    from evaltui.project.configs import is_config
 
     is_recording = path.suffix in (".json", ".jsonl") and RECORDINGS in path.parts[-3:-1]
     is_log = path.suffix == ".log"
     # Opening a pipe waits until another program writes to it.
-    is_other = is_recording or is_log or not path.is_file()
+    is_other = is_recording or is_log or not os.path.isfile(path)  # noqa: PTH113
     return not (is_other or is_config(path) or (is_json(path) and set_kind(path) is not None))
 
 
@@ -295,13 +292,30 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
 
 
 def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> str:
-    """Digest of the code of `module:function`: of its module, and of those of the project that it imports; ""
-    where the module is not found. `python` is the agent's, None for evaltui's."""
+    """Digest of the code of `module:function`: of its module, of those of the project that it imports, and of
+    prompts that they name; "" where the module is not found. `python` is the agent's, None for evaltui's."""
     if (module := function_module(name, agent_dir, python)) is None:
         return ""
-    files = [module, *ImportedFiles(agent_dir).reached([module], module)]
-    # Folders differ from machine to machine.
-    return fingerprint(" ".join(sorted(FileReader[Path]().read((file, file) for file in files).values())))
+    modules = [module, *ImportedFiles(agent_dir).reached([module], module)]
+    files = {*modules, *_named_prompts(modules, agent_dir)}
+    # Folders and times differ from machine to machine.
+    contents = FileReader[Path](_LARGE_IN_LOGS).read((file, file) for file in files)
+    return fingerprint(" ".join(sorted(contents.values())))
+
+
+def _named_prompts(modules: Iterable[Path], agent_dir: Path) -> Iterator[Path]:
+    """The prompts beside modules and in the agent's folder that a text in the modules names.
+
+    Other data, such as a database, may change with every run.
+    """
+    names: set[str] = set()
+    for module in modules:
+        with suppress(OSError):
+            texts = _QUOTED_FILE.findall(module.read_text(encoding="utf-8", errors="replace"))
+            of_module = {Path(text).name for text in texts if is_prompt(text)}
+            names |= of_module
+            yield from filter(_counts, (module.parent / name for name in of_module))
+    yield from (path for path in islice(_files(agent_folder(agent_dir)), _MAX_FILES) if path.name in names)
 
 
 class FilesNow:

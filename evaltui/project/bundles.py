@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from evaltui.project.folders import RECORDINGS, agent_folder, project_root
+from evaltui.project.agent_files import is_source, used_files
+from evaltui.project.folders import ENV_NAME, RECORDINGS, agent_folder, project_root
 from evaltui.project.import_names import import_name, import_root
 from evaltui.project.modules import ImportedFiles
 from evaltui.project.run_settings import PROJECT_FILE
@@ -55,17 +56,27 @@ class Bundle:
                 whole.rename(folder)
 
 
-def bundle_of(agent_dir: Path, imported: Collection[Path]) -> Bundle:
+def bundle_of(agent_dir: Path, imported: Collection[Path], opened: Collection[Path] = ()) -> Bundle:
     """The archive of an agent's folder or file, without hidden files, caches, recordings and virtual
-    environments; `imported` are the modules of the user's that a host has imported. Raises OSError."""
+    environments; `imported` are the modules of the user's that a host has imported, `opened` the files that
+    it has opened. Raises OSError."""
     path = agent_dir.resolve()
     root = project_root(agent_folder(path)) or import_root(path)
     files, elsewhere = files_to_send(path, root, [module.resolve() for module in sorted(imported)])
     sizes = {file.relative_to(root).as_posix(): file.stat().st_size for file in sorted(files)}
     small = {name: size for name, size in sizes.items() if size <= LARGE}
-    notes = _notes(root, small, sorted(sizes.keys() - small.keys()), sorted(map(str, elsewhere)))
+    notes = [*_notes(root, small, sorted(sizes.keys() - small.keys()), sorted(map(str, elsewhere)))]
+    notes += _notes_on_opened(path, files, opened)
     agent = path.relative_to(root).as_posix()
     return Bundle(_archive(root, small), agent, _current_folder(root, small), tuple(notes))
+
+
+def _notes_on_opened(path: Path, sent: Collection[Path], opened: Collection[Path]) -> Iterator[str]:
+    """A remark on files that the agent has opened here and that are not sent, such as hidden ones."""
+    there = {file.resolve() for file in sent}
+    names = [name for name, file in used_files(path, opened).items() if file.is_file() and file not in there]
+    if unsent := sorted(name for name in names if not is_source(name) and Path(name).name != ENV_NAME):
+        yield f"opened here, and not sent to workers: {short_list(unsent)}"
 
 
 def _current_folder(root: Path, names: Collection[str]) -> str | None:

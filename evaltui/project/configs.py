@@ -22,7 +22,7 @@ from evaltui.core.model.problems import (
     has_error,
     problems_of,
 )
-from evaltui.documents.files import Stamp, stamp_in
+from evaltui.documents.files import Stamp, is_settled, stamp_in
 from evaltui.documents.json_text import duplicate_keys, lines_of, locate, parse, read_text, text_or_problem
 from evaltui.documents.yaml_text import YAML_SUFFIXES, YamlText
 from evaltui.project.eval_sets import data_of, read_data, set_kind
@@ -126,10 +126,12 @@ def _folders_of(set_path: Path) -> Iterator[Path]:
 
 def _configs_in(folder: Path) -> list[Path]:
     try:
-        modified = folder.stat().st_mtime_ns
+        stamp = stamp_in(folder.stat())
     except OSError:
         return []
-    return [path for path in _candidates(folder, modified) if is_config(path)]
+    # A folder that changed just now may change again and look the same.
+    candidates = _candidates if is_settled(stamp) else _candidates.__wrapped__
+    return [path for path in candidates(folder, stamp) if is_config(path)]
 
 
 def _is_named_so(name: str) -> bool:
@@ -137,8 +139,8 @@ def _is_named_so(name: str) -> bool:
 
 
 @lru_cache(maxsize=1_000)
-def _candidates(folder: Path, modified: int) -> tuple[Path, ...]:
-    """The files of a folder that are named like configs. `modified` is when the folder was, so that many sets
+def _candidates(folder: Path, stamp: Stamp) -> tuple[Path, ...]:
+    """The files of a folder that are named like configs. `stamp` is that of the folder, so that many sets
     in it cost one look."""
     try:
         names = sorted(path.name for path in folder.iterdir() if is_json(path))

@@ -16,6 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.file_kinds import file_kind, is_eval_config
 from evaltui.core.model.json_values import spelling_in
@@ -243,7 +244,6 @@ def _shared_ids(set_ids: Sequence[tuple[Path, str]]) -> Iterator[Finding]:
 @NEVER_PASSES.checks("scored case")
 def _never_passes(case: EvalCase, set_id: str, used: ConfigInUse) -> Iterator[Finding]:
     # Models load slowly, and reading this module must not wait for them.
-    from evaltui.core.metrics.response_match import never_passes
 
     # Where there is no config, who expects no answer may mean to give one without that metric.
     unscored = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -126,7 +127,6 @@ def _table(folder: Path, *names: str) -> dict[str, Any]:
     """A table of a folder's pyproject.toml; an empty one where that does not have it, or cannot be read."""
     try:
         text = (folder / "pyproject.toml").read_text(encoding="utf-8")
-        import tomllib
 
         table: Any = tomllib.loads(text)
     except (OSError, ValueError):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from evaltui.core.secrets import Secrets
 from evaltui.project.settings import env_values, keep_secret
 
 _URL = re.compile(r"(a2a:)?https?://|a2a:", re.IGNORECASE)
@@ -99,7 +100,5 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _shown(variable: str) -> str:
-    from evaltui.core.secrets import Secrets
-
     # Somebody may have typed the value instead.
     return Secrets().mask_text(variable)

@@ -7,17 +7,16 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import platformdirs
+from dotenv import dotenv_values
 
 from evaltui.core.metrics.gemini_access import GeminiAccess, gemini_access
+from evaltui.core.secrets import Secrets
 from evaltui.documents.files import write_atomically, write_privately
 from evaltui.documents.own_folder import make_own_folder
 from evaltui.project.folders import agent_folder, env_file, loads_env_file, own_folder
-
-if TYPE_CHECKING:
-    from evaltui.core.secrets import Secrets
 
 
 def config_file(name: str) -> Path:
@@ -153,8 +152,6 @@ def _remember(agent_dir: Path, name: str, value: str | Mapping[str, Any] | None)
 
 def secrets_of(agent_dir: Path) -> Secrets:
     """The secrets of this process and of the agent's `.env`, which only hosts load."""
-    from evaltui.core.secrets import Secrets
-
     named_values = ({name: value} for name, value in _SECRET_VALUES)
     return Secrets(os.environ, env_values(agent_dir), *named_values, named=_SECRET_VARIABLES)
 
@@ -179,8 +176,6 @@ def keep_secret(variables: Iterable[str]) -> None:
 
 def env_values(agent_dir: Path) -> dict[str, str]:
     """The variables of the agent's `.env`; empty where it cannot be read."""
-    from dotenv import dotenv_values
-
     file = env_file(agent_dir)
     try:
         own = dotenv_values(file) if file else {}

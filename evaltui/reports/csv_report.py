@@ -23,7 +23,7 @@ from evaltui.core.model.outcome import (
     calls_of,
 )
 from evaltui.core.model.spending import Spending
-from evaltui.reports.matrix_console import variant_text
+from evaltui.reports.console import variant_text
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runs.report import RunReport
 from evaltui.text.values import guarded_cell, visible_block

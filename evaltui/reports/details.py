@@ -41,8 +41,8 @@ def wrap_indented(indent: int, spans: Sequence[Span], width: int, first: Sequenc
     return wrap_behind(first or [(" " * indent, "")], spans, width, least=20)
 
 
-def plain_spans(text: str, style: str = "") -> list[Span]:
-    return [(cut_long_text(text), style)]
+def plain_spans(text: str) -> list[Span]:
+    return [(cut_long_text(text), "")]
 
 
 def cut_long_text(text: str, limit: int = _MAX_TEXT) -> str:

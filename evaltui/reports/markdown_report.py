@@ -18,7 +18,7 @@ from evaltui.core.cost.cost_lines import cost_lines
 from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.console import counts_text
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.matrix_report import MatrixReport
+from evaltui.reports.matrix_report import MatrixReport, baseline_lines
 from evaltui.runs.report import RunReport
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
@@ -174,18 +174,20 @@ def _left_out_text(cases: int, rows: int, without_details: int) -> str:
 def markdown_matrix(report: MatrixReport) -> str:
     """The text of a matrix report: a table of totals and a table of differing cases. At most 64,000 bytes;
     the end tells what is omitted."""
-    matrix, verdicts = report.matrix, _verdicts(report.matrix)
+    matrix, verdicts = report.matrix, _verdicts(report)
     sums = _table(matrix, "", [_line(*row) for row in sum_rows(matrix).items()])
     text = f"{MARKER}\n{_matrix_head(report)}{sums}\n"
     rows = [row for row in matrix.rows if row.differs]
     if not rows:
         if not matrix.is_complete:
             return f"{text}No case differs so far.\n{verdicts}"
+        if any(verdict is not None and verdict.undecided for verdict in matrix.verdicts):
+            return f"{text}No case differs.\n{verdicts}"
         return f"{text}All cases came out the same in every variant.\n{verdicts}"
     shown: list[str] = []
     room = MAX_BYTES - _RESERVE - len(text.encode()) - len(verdicts.encode())
     for row in rows:
-        line = _case(row)
+        line = _case(matrix, row)
         room -= len(line.encode())
         if room < 0:
             break
@@ -196,8 +198,9 @@ def markdown_matrix(report: MatrixReport) -> str:
     return text + verdicts
 
 
-def _verdicts(matrix: Matrix) -> str:
-    lines = "\n".join(code(draw(line, color=False)) for line in verdict_lines(matrix))
+def _verdicts(report: MatrixReport) -> str:
+    all_lines = (*baseline_lines(report), *verdict_lines(report.matrix))
+    lines = "\n".join(code(draw(line, color=False)) for line in all_lines)
     return f"\n<pre>\n{lines}\n</pre>\n" if lines else ""
 
 
@@ -217,9 +220,9 @@ def _table(matrix: Matrix, first: str, rows: Sequence[str]) -> str:
     return f"| {first} |{names}\n|---|{'---|' * len(places)}\n{''.join(rows)}"
 
 
-def _case(row: Row) -> str:
+def _case(matrix: Matrix, row: Row) -> str:
     texts = [draw(cell_line(cell), color=False) for cell in row.cells]
-    return _line(code(f"{row.eval_set_id}:{row.case.eval_id}"), texts)
+    return _line(code(f"{matrix.set_names[row.case.path]}:{row.case.eval_id}"), texts)
 
 
 def _line(title: str, texts: Sequence[str]) -> str:

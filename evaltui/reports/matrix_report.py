@@ -12,6 +12,9 @@ from evaltui.core.secrets import Secrets
 from evaltui.runs.matrices import OpenMatrix
 from evaltui.runs.run_file import RunFile
 from evaltui.text.figures import plural, short_list
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+from evaltui.views.comparison import regressions_text, served_lines
 from evaltui.views.matrix import changed_files_text
 from evaltui.views.served import other_models
 
@@ -56,6 +59,15 @@ def stored_matrix_report(opened: OpenMatrix, secrets: Secrets) -> MatrixReport:
     )
     # Logs of earlier versions may hold secrets.
     return secrets.masked(report)
+
+
+def baseline_lines(report: MatrixReport) -> Iterator[Line]:
+    """The regressions of each variant from the run of `--baseline`, and what another model excuses."""
+    for place, comparison in enumerate(report.comparisons):
+        if comparison is not None:
+            what, base = regressions_text(comparison), visible(comparison.base.title)
+            yield [(f"{visible(report.matrix.name(place))}: {what} against {base}", "")]
+            yield from ([(f"  {line}", "")] for line in served_lines(comparison))
 
 
 def changes_in(file: RunFile | None) -> tuple[Mapping[str, str], ...]:

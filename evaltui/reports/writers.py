@@ -16,8 +16,8 @@ class Writer(NamedTuple):
 
 
 WRITERS: Mapping[str, Writer] = {
-    "console": Writer("console:render_console", "matrix_console:render_matrix"),
-    "json": Writer("json_report:json_report", "matrix_json:matrix_json"),
+    "console": Writer("console:render_console", "console:render_matrix"),
+    "json": Writer("json_report:json_report", "json_report:matrix_json"),
     "junit": Writer("junit:junit_report"),
     "csv": Writer("csv_report:csv_report", "csv_report:matrix_csv"),
     "markdown": Writer("markdown_report:markdown_report", "markdown_report:markdown_matrix"),

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
+from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.case_id import CaseId, fingerprint
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import Status, worst_status
@@ -20,7 +21,7 @@ from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
-from evaltui.project.agent_files import is_source
+from evaltui.project.agent_files import function_digest, is_source, prints_of
 from evaltui.project.folders import agent_file, app_name, case_path
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
@@ -130,6 +131,7 @@ class LoggedRun:
             interpreter=None if agent.url or agent.in_process else interpreter,
             variant=agent.variant.shown if agent.variant else None,
             preflight=plan.checks,
+            functions=_functions(plan),
         )
         if store is None:
             writer = RunWriter(None, header, secrets, _texts(plan))
@@ -299,6 +301,23 @@ def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
         None if config.passed_over is None else str(config.passed_over),
         tuple(fingerprint(secrets.mask_json(case.text, to_json_text)) for case in eval_set.others),
     )
+
+
+def _functions(plan: RunPlan) -> dict[str, str]:
+    """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
+    functions, where it is found."""
+    digests = {}
+    for config in (eval_set.config for eval_set in plan.sets):
+        for function in functions_of(config):
+            name = ":".join(function.rpartition(".")[::2])
+            digests[function] = function_digest(name, plan.agent_dir, plan.agent.interpreter.executable)
+        for definition in config.evaltui.metrics_to_run.values():
+            # Code in the config is a part of that.
+            if definition.is_function and not definition.source:
+                digests[definition.place] = prints_of(plan.agent_dir, [definition.file]).get(
+                    definition.file, ""
+                )
+    return {function: digest for function, digest in digests.items() if digest}
 
 
 def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:

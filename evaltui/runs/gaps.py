@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,21 @@ from evaltui.core.model.stored_cases import StoredCases
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import Expected, reads_app_details
+from evaltui.project.agent_address import AgentAddress
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Selection
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run
 from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import FileSets, SetSource
 from evaltui.runs.store import RunStore
 
 NOT_DECLARED = "tools not declared: coverage has those that were called or expected"
 _ADK_FRAMEWORKS = ("adk", "adk_api")
 MAX_RUNS = 20
-"""Runs that are searched for results."""
+"""Runs of the agent that are searched for results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +89,21 @@ class CasesInRuns:
         return list(dict.fromkeys(item.run for item in self.in_runs))
 
 
+def last_runs(store: RunStore, agent: RunKind) -> Iterator[Path]:
+    """The last runs of an agent, and of traces, the newest first. Raises what `RunFile` raises."""
+    runs = (path for path in reversed(store.files()) if RunFile(path).header.is_of(agent))
+    yield from islice(runs, MAX_RUNS)
+
+
 def cases_in_runs(
-    agent_dir: Path,
+    agent: AgentAddress,
     store: RunStore,
     selections: Iterable[Selection],
     ref: str = "",
     sets: SetSource | None = None,
 ) -> CasesInRuns:
-    """The selected cases in the run `ref`, without one each in the newest of the last runs that has it.
+    """The selected cases in the run `ref`, which may be of any agent; without one each in the newest of the
+    agent's last runs that has it.
 
     `sets` has them as they are now; without it they are read from files, by the settings of their run. Raises
     SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be read.
@@ -108,7 +118,7 @@ def cases_in_runs(
     }
     sources: dict[object, SetSource] = {}
     in_runs: list[CasesInRun] = []
-    for path in [named] if named else store.files()[: -MAX_RUNS - 1 : -1]:
+    for path in [named] if named else last_runs(store, RunKind.of(agent)):
         if not any(remaining.values()):
             break
         file = RunFile(path)
@@ -126,7 +136,7 @@ def cases_in_runs(
                 sources[key] = sets
             elif key not in sources:
                 config, session = (Path(text) if text else None for text in key[:2])
-                sources[key] = FileSets(agent_dir, config, session, header.settings.config_choice)
+                sources[key] = FileSets(agent.folder, config, session, header.settings.config_choice)
             plan = sources[key].open(files[case_path].path)
             in_runs.append(CasesInRun(file, plan.only(eval_ids)))
             selected = {*eval_ids}

@@ -254,6 +254,7 @@ class _Merge:
                 for merged in self.sets
             ),
             files=_merged_files([header.files for header in headers]),
+            functions={name: text for header in headers for name, text in header.functions.items()},
             read=tuple(sorted({name for header in headers for name in header.read})),
             written=tuple(sorted({name for header in headers for name in header.written})),
             started=min(header.started for header in headers),

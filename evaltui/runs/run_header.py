@@ -102,6 +102,9 @@ class RunHeader:
     """Files of the project that its processes opened for reading."""
     written: tuple[str, ...] = ()
     """Files of the project that its processes opened for writing."""
+    functions: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
+    functions."""
     recordings: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of recordings before the run, by path of the set."""
     config: str = ""

@@ -342,7 +342,8 @@ class AgentRun:
         shards = [summary_of(file) for file in files]
         cases = {case: summary for shard in shards for case, summary in shard.cases.items()}
         configs = {path: form for shard in shards for path, form in shard.circumstances.configs.items()}
-        circumstances = replace(shards[0].circumstances, configs=configs)
+        functions = {name: text for shard in shards for name, text in shard.circumstances.functions.items()}
+        circumstances = replace(shards[0].circumstances, configs=configs, functions=functions)
         whole = replace(shards[0], cases=cases, circumstances=circumstances)
         return compare(self._baseline, whole, alpha_of(self._options))
 
@@ -401,6 +402,8 @@ def _excuse(case: CaseId, comparison: Comparison) -> str:
     """The reason why the failure of a case is no regression, a clause; "" for a failure that counts."""
     base = comparison.base.id
     change = next((change for change in comparison.cases if change.case == case), None)
+    if change is not None and change.lacks_verdict:
+        return ""
     if change is not None and not change.may_be_regression:
         return f"no regression from {base}"
     p = next((change.p for change in comparison.without_evidence if change.case == case), None)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from evaltui.commands.baselines import nothing_compared
 from evaltui.commands.output import UsageError, require_one_agent, settings_of
 from evaltui.commands.parser import parser_of
 from evaltui.commands.repeat_arguments import confidence_of
@@ -32,7 +33,7 @@ from evaltui.project.settings import secrets_of
 from evaltui.runs.given import read_config_argument
 from evaltui.runs.sets import FileSets
 from evaltui.testing.agent_run import AgentRun, FinishedCase, FinishedRun, NoResultError, merged
-from evaltui.testing.options import FLAGS, RUN_OPTIONS
+from evaltui.testing.options import FLAGS, GATE, RUN_OPTIONS
 from evaltui.testing.workers import Shards
 from evaltui.text.figures import short_list
 from evaltui.text.values import without_commands
@@ -311,7 +312,7 @@ class CaseRuns:
         path = Path(text)
         return path.absolute() if path.exists() else self._config.rootpath / path
 
-    def end(self, *, is_interrupted: bool) -> None:
+    def end(self, session: pytest.Session, *, is_interrupted: bool) -> None:
         """Cancel what still runs, and wait until all processes are gone.
 
         Unless the session `is_interrupted`, what other workers of pytest-xdist wait for is run to its end.
@@ -322,12 +323,23 @@ class CaseRuns:
         self.finished += [run.wait() for run in runs]
         if self._loop is not None:
             self._loop.stop()
+        # A worker of pytest-xdist runs a part of the cases.
+        for finished in self.finished if self._worker is None else ():
+            self.require_compared(session, finished)
 
-    def merge(self, folder: Path) -> None:
+    def merge(self, session: pytest.Session, folder: Path) -> None:
         """Make one run of the shards that the workers of pytest-xdist have run."""
         finished = merged(folder, lambda agent_dir: options_of([*self._words(agent_dir)]))
         if finished is not None:
             self.finished.append(finished)
+            self.require_compared(session, finished)
+
+    def require_compared(self, session: pytest.Session, run: FinishedRun) -> None:
+        """Fails a session in which only regressions fail, if a run has no case in common with its
+        baseline."""
+        if self._is_set(GATE.dest) and run.comparison is not None and run.comparison.compares_nothing:
+            self.remarks.append(f"--evaltui-{GATE.name}: {nothing_compared(run.comparison)}")
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 def options_of(words: Sequence[str]) -> argparse.Namespace:

@@ -46,13 +46,14 @@ RUN_OPTIONS = (
     Option("baseline", "RUN", "Compare with this run, case by case"),
     Option("alpha", "A", "Highest p that makes a regression of a repeated case that broke (default: 0.05)"),
 )
+GATE = Option(
+    "fail-on-regression",
+    "",
+    "Cases that do not pass are expected failures (xfail) where the baseline failed the same "
+    "expectation, or repeats are no evidence",
+)
 FLAGS = (
-    Option(
-        "fail-on-regression",
-        "",
-        "Cases that do not pass are expected failures (xfail) where the baseline failed the same "
-        "expectation, or repeats are no evidence",
-    ),
+    GATE,
     Option("adk-verdicts", "", "Use ADK's verdicts unchanged"),
 )
 AGENT = Option("agent", "DIR", "Agent of the eval sets (default: the nearest at or above the file)")

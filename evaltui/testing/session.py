@@ -147,7 +147,7 @@ class EvaltuiSession:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         is_stopped = bool(session.shouldfail or session.shouldstop)
-        self.runs.end(is_interrupted=is_stopped or exitstatus == pytest.ExitCode.INTERRUPTED)
+        self.runs.end(session, is_interrupted=is_stopped or exitstatus == pytest.ExitCode.INTERRUPTED)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for remark in self.runs.remarks:

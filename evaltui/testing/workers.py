@@ -92,8 +92,8 @@ def run_files(folder: Path) -> list[Path]:
 class Controller:
     """The plugin of the process that controls the workers: puts their shards together in the end."""
 
-    def __init__(self, config: pytest.Config, merge: Callable[[Path], None]) -> None:
-        """`merge` makes one run of the shards in a folder."""
+    def __init__(self, config: pytest.Config, merge: Callable[[pytest.Session, Path], None]) -> None:
+        """`merge` makes one run of a session's shards in a folder."""
         self._config, self._merge = config, merge
         self._folder = Path(tempfile.mkdtemp(prefix="evaltui-"))
         self._workers = 0
@@ -112,12 +112,12 @@ class Controller:
         (self._folder / _SESSION_ENDED).touch()
 
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self) -> Generator[None, Any, Any]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, Any]:
         self._end_session()
         # The workers end meanwhile.
         result = yield
         for folder in sorted(self._folder.glob("[0-9]*"), key=lambda path: int(path.name)):
-            self._merge(folder)
+            self._merge(session, folder)
         return result
 
     def pytest_unconfigure(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -221,8 +222,6 @@ def value_in_words(value: Any) -> str:
 def nearest_word(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str | None:
     """The most similar of several words; None where none is similar. `likeness` is the required similarity
     from 0 to 1."""
-    import difflib
-
     hits = difflib.get_close_matches(word, list(words), n=1, cutoff=likeness)
     return hits[0] if hits else None
 

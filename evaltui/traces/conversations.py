@@ -136,9 +136,11 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
                 [span for _, span in runs],
                 [span for span in turn.spans if span.span_id in inside],
                 turn.lost,
+                [span for span in turn.failed if span.span_id in inside],
             )
         )
     last = pieces[-1]
+    last.has_ended = turn.has_ended
     if turn.span.status == "error" and last.operation is None:
         last.span = replace(last.span, status="error", message=turn.span.message, events=turn.span.events)
     return pieces
@@ -268,7 +270,8 @@ class Conversations:
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
     """The conversations in what was read. Of `attributes`, values are kept with each."""
     scenarios: list[Json] = []
-    spans, logs, warnings, twins = _merged(_with_scenarios(recorded, scenarios))
+    incomplete: set[str] = set()
+    spans, logs, warnings, twins = _merged(_followed(recorded, scenarios, incomplete))
     lost = with_logs(spans, logs)
     traces: dict[str, list[OtelSpan]] = {}
     for span in spans:
@@ -293,7 +296,11 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
             session if owners[session] == 1 else f"{owner}/{session}", turns, values[session, owner]
         )
         for (session, owner), turns in groups.items()
+        if session not in incomplete
     ]
+    if gone := sum(session in incomplete for session, _ in groups):
+        why = "the first turns are no longer stored by evaltui listen"
+        warnings.append(f"{counted(gone, 'conversation')} left out: {why}")
     if twins:
         warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
     if lost:
@@ -307,10 +314,13 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
     )
 
 
-def _with_scenarios(recorded: Iterable[Recorded], scenarios: list[Json]) -> Iterator[Recorded]:
-    """Adds the scenarios in what is read to `scenarios`."""
+def _followed(
+    recorded: Iterable[Recorded], scenarios: list[Json], incomplete: set[str]
+) -> Iterator[Recorded]:
+    """Adds the scenarios and the incomplete sessions in what is read to these."""
     for document in recorded:
         scenarios += document.scenarios
+        incomplete |= document.incomplete
         yield document
 
 
@@ -337,11 +347,14 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
                 existing.has_twin = (
                     existing.has_twin or span.has_twin or (is_twin and operation_of(span) is not None)
                 )
-        for number, log in enumerate(document.logs):
+        # A record may be sent twice, also beside other records, and equal ones may be logged at once.
+        equal = Counter[tuple[object, ...]]()
+        for log in document.logs:
             event = log.event
-            # A record may be sent twice, and others may be logged at the same time.
-            identity = event.time or number, event.name, repr(event.body), repr(event.attributes)
-            logs.setdefault((log.trace_id, log.span_id, *identity), log)
+            texts = event.name, repr(event.body), repr(event.attributes)
+            identity = log.trace_id, log.span_id, event.time, *texts
+            logs.setdefault((*identity, 0 if event.time else equal[identity]), log)
+            equal[identity] += 1
     return list(spans.values()), list(logs.values()), warnings, twins
 
 
@@ -441,6 +454,7 @@ def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
         if joined and _goes_on(joined[-1], turn):
             joined[-1].works += turn.works
             joined[-1].spans += turn.spans
+            joined[-1].has_ended = turn.has_ended
         else:
             joined.append(turn)
     return joined

@@ -32,7 +32,7 @@ from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
-from evaltui.traces.span import OtelSpan
+from evaltui.traces.span import OtelSpan, SpanEvent
 from evaltui.traces.tree import TraceTurn, Work, user_message, user_parts
 
 _SECOND = 1_000_000_000
@@ -54,6 +54,10 @@ _UNREAD = (
 _CHECKED = (
     "a model was sent the response of another one, and may have checked or replaced it: record the output of "
     "the agent in its span, or give each its own span of an agent"
+)
+_INTERRUPTED = (
+    "the agent waits for a person, and its request is recorded as an exception only (GraphInterrupt): run "
+    "the case instead"
 )
 _NO_BEGINS: Mapping[str, int] = {}
 
@@ -336,25 +340,36 @@ class TurnEvents:
             if not has_tools and not (turn.operation and turn.operation.is_adk):
                 self._untold.setdefault(CALLS, _UNWATCHED)
         last = models[-1].operation if models else None
-        is_failed = turn.span.status == "error"
+        is_failed = _failure_of(turn) is not None
         if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
         if not self._is_answer_told and not is_failed and _ends_early(turn):
             self._untold.setdefault(ANSWERS, _ENDS_EARLY)
             self._untold.setdefault(SOME_MODEL_CALLS, _ENDS_EARLY)
+            if not turn.has_ended:
+                self._untold.setdefault(CALLS, _ENDS_EARLY)
         hidden = [
             work.operation for work in models if work.operation.outputs is None and not work.operation.error
         ]
         # A framework that is instrumented tells of its tools; a model's client does not.
-        is_unsure = any(operation.calls_tools or operation.is_cut for operation in hidden)
+        # Where other responses are recorded, it is this record that was lost.
+        is_lost = any(work.operation.outputs is not None for work in models)
+        is_unsure = is_lost or any(operation.calls_tools or operation.is_cut for operation in hidden)
         if any(work.operation.is_unread and not (has_tools and work.operation in hidden) for work in models):
             self._untold.setdefault(CALLS, _UNREAD)
         if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
         if any(work.operation.outputs is None for work in models[:-1]):
             self._untold.setdefault(TEXTS, _remedy(turn))
+        if any(_is_interrupt(event) for span in turn.spans for event in span.events):
+            self._untold |= dict.fromkeys((CALLS, ANSWERS), _INTERRUPTED)
         for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
+
+
+def _is_interrupt(event: SpanEvent) -> bool:
+    """Whether an event is the exception by which LangGraph stops a graph that asks a person."""
+    return str(event.attributes.get("exception.type")).endswith("GraphInterrupt")
 
 
 def _ends_early(turn: TraceTurn) -> bool:
@@ -455,19 +470,41 @@ def _duration(span: OtelSpan) -> float | None:
 
 
 def _exception(span: OtelSpan, kind: str) -> Json:
-    """The exception of a span; google-adk records it twice."""
+    """The exception of a span, which google-adk records twice, and Logfire as JSON."""
     attributes = next((event.attributes for event in span.events if event.name == "exception"), {})
-    message = str(attributes.get("exception.message") or span.message or kind)
+    logged = json_attribute(span.attributes.get("error"))
+    own = logged.get("message") if isinstance(logged, dict) else ""
+    message = str(attributes.get("exception.message") or span.message or own or kind)
     data = {"type": str(attributes.get("exception.type") or kind), "message": message}
     trace = attributes.get("exception.stacktrace")
     return {**data, **({"traceback": str(trace)} if trace else {})}
 
 
 def error_of(turn: TraceTurn, number: int) -> ErrorInfo | None:
-    """The error that ended a turn: that of its first span; a tool that failed is none."""
-    if turn.span.status != "error":
+    """The error that ended a turn; a tool that failed is none."""
+    if (span := _failure_of(turn)) is None:
         return None
-    exception = _exception(turn.span, turn.operation.error if turn.operation else "Error")
+    operation = turn.operation if span is turn.span else None
+    exception = _exception(span, (operation and operation.error) or "Error")
     return ErrorInfo(
         exception["type"], exception["message"], exception.get("traceback", ""), turn=number, kind=None
     )
+
+
+def _failure_of(turn: TraceTurn) -> OtelSpan | None:
+    """The span with the error that ended a turn: its first span, else a run of an agent after which nothing
+    follows, and no output is known; None without such an error."""
+    if turn.span.status == "error":
+        return turn.span
+    outputs = [(turn.operation, turn.span), *zip(turn.agents, turn.agent_spans, strict=True)]
+
+    def is_last(failed: OtelSpan) -> bool:
+        is_followed = any(work.span.start >= failed.end and work.span is not failed for work in turn.works)
+        has_output = any(
+            operation is not None and operation.outputs is not None and span is not failed
+            for operation, span in outputs
+            if span.end >= failed.end
+        )
+        return not is_followed and not has_output
+
+    return next(filter(is_last, turn.failed), None)

@@ -89,6 +89,8 @@ class Recorded:
     """ADK's scenarios without a recorded conversation, as JSON."""
     sessions: int = 0
     """Number of ADK's sessions from which `spans` were made."""
+    incomplete: set[str] = field(default_factory=set)
+    """Ids of sessions of which some spans were deleted where they are stored."""
 
     def add(self, other: Recorded) -> None:
         self.formats |= other.formats
@@ -97,6 +99,7 @@ class Recorded:
         self.warnings += other.warnings
         self.scenarios += other.scenarios
         self.sessions += other.sessions
+        self.incomplete |= other.incomplete
 
 
 class UnreadableTraceError(ValueError):

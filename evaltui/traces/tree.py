@@ -7,7 +7,7 @@ it likes, and its parents may go round in circles.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from evaltui.core.model.json_values import ABSENT
@@ -102,6 +102,11 @@ class TraceTurn:
     spans: list[OtelSpan] = field(default_factory=list)
     lost: str = ""
     """Remedy for spans that cannot be read, which may be its calls and its answer; "" where none is lost."""
+    failed: list[OtelSpan] = field(default_factory=list)
+    """The spans with an error that are runs of agents, or around them and calls of models, but for those in
+    calls of tools."""
+    has_ended: bool = True
+    """Whether a span around its calls has ended, or a further message of the user followed."""
 
     @property
     def start(self) -> int:
@@ -246,6 +251,8 @@ class _Place:
 
 def _turn(anchor: _Node) -> TraceTurn:
     turn = TraceTurn(anchor.span, anchor.operation)
+    is_call = anchor.operation is not None and anchor.operation.kind in ("model", "tool")
+    turn.has_ended = not anchor.is_absent and not is_call
     waiting = [_Place(anchor, "", turn.works)]
     while waiting:
         place = waiting.pop()
@@ -254,6 +261,8 @@ def _turn(anchor: _Node) -> TraceTurn:
             turn.spans.append(node.span)
         if not place.in_tool:
             turn.lost = turn.lost or _loss(node)
+            if node.span.status == "error" and _is_around_agent(node):
+                turn.failed.append(node.span)
         inside = replace(place)
         if operation is not None and operation.kind == "agent":
             inside.agent = operation.agent or operation.name or place.agent
@@ -271,6 +280,26 @@ def _turn(anchor: _Node) -> TraceTurn:
         waiting += [replace(inside, node=child) for child in reversed(node.children)]
     turn.works = _without_wrappers(turn.works)
     return turn
+
+
+def _is_around_agent(node: _Node) -> bool:
+    """Whether a span is a run of an agent, or around one or a call of a model. Errors of other spans, such as
+    requests over HTTP, are handled by what they are in."""
+    if node.operation is not None and node.operation.kind != "other":
+        return node.operation.kind == "agent"
+    return any(
+        inner.operation is not None and inner.operation.kind in ("agent", "model") for inner in _below(node)
+    )
+
+
+def _below(node: _Node) -> Iterator[_Node]:
+    """The nodes below a node, but for those in calls of tools."""
+    waiting = [*node.children]
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        if inner.operation is None or inner.operation.kind != "tool":
+            waiting += inner.children
 
 
 def _loss(node: _Node) -> str:

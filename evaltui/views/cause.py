@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.core.compare.turn_verdicts import response_op
+from evaltui.core.compare.turn_verdicts import metric_info, response_op
 from evaltui.core.model.errors import ErrorKind
 from evaltui.text.figures import counted, show_number, show_score
 from evaltui.views.difference import DifferenceAt
@@ -46,11 +46,9 @@ def cause_text(result: CaseResult) -> str:
     if result.status == "NOT_EVALUATED":
         reasons = [metric.reason for metric in result.metrics if metric.status == result.status]
         return "no judge" if any(_JUDGE_PROBLEM.search(reason) for reason in reasons) else "not evaluated"
-    from evaltui.core.metrics.registry import info_of
-
     failed = [metric for metric in result.metrics if metric.status == result.status]
     ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
-    if ops and any(info_of(metric.name).call_differences for metric in failed):
+    if ops and any(metric_info(metric.name).call_differences for metric in failed):
         return _calls_summary(ops, sum(at.kind in ("argument", "call") for at in differences_of(result)))
     metric = next(iter(failed), None)
     if metric is None or metric.score is None:
@@ -119,13 +117,11 @@ def expected_call_index(result: CaseResult, case: EvalCase, at: DifferenceAt) ->
 
 def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[str | int, ...]:
     """The row of the case that a judgement is about: a rubric, an expected answer, else the turn."""
-    from evaltui.core.metrics.registry import info_of
-
     turn = at.turn or 0
     if at.finding is None:
         return ("turn", turn)
     name, number = at.finding
-    if info_of(name).judged_item == "answer":
+    if metric_info(name).judged_item == "answer":
         return ("turn", turn, "answer", 0)
     metric = next(metric for metric in result.metrics if metric.name == name)
     rubric_id = metric.per_invocation[turn].judgements[number].id
@@ -146,11 +142,9 @@ def judging_metric(result: CaseResult, at: DifferenceAt) -> str | None:
     state."""
     if at.finding is not None:
         return at.finding[0]
-    from evaltui.core.metrics.registry import METRICS
-
     names = [metric.name for metric in sorted(result.metrics, key=lambda metric: metric.status != "FAILED")]
     compared = {"call": "calls", "text": "texts", "answer": "response"}.get(at.kind)
-    return next((name for name in names if name in METRICS and METRICS[name].compares == compared), None)
+    return next((name for name in names if metric_info(name).compares == compared), None)
 
 
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:

@@ -88,6 +88,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
     for what, changes in (
         ("regression, failed before and passes less often", rarer),
         (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
+        ("no verdict in each repeat", comparison.partly_judged),
     ):
         if changes:
             some = short_list([_name(change, comparison) for change in changes])
@@ -103,6 +104,18 @@ def unfinished_runs(base: RunSummary, candidate: RunSummary) -> Iterator[tuple[s
     for run, name in ((base, "base"), (candidate, "candidate")):
         if missing := run.unfinished:
             yield f"{name}: {counted(len(missing), 'case')} without a result", missing
+
+
+def regressions_text(comparison: Comparison) -> str:
+    """The number of regressions, and of cases that may be one: `1 regression, 2 cases without a verdict`."""
+    if comparison.compares_nothing and not comparison.regressions:
+        return "nothing compared"
+    lacking = sum(change.lacks_verdict and not change.regression for change in comparison.cases)
+    missing = len(comparison.candidate.unfinished)
+    parts = [counted(len(comparison.regressions), "regression")]
+    parts += [f"{counted(lacking, 'case')} without a verdict"] if lacking else []
+    parts += [f"{counted(missing, 'case')} without a result"] if missing else []
+    return ", ".join(parts)
 
 
 def served_lines(comparison: Comparison) -> Iterator[str]:
@@ -230,9 +243,13 @@ def _case(change: CaseChange, name: str) -> Line:
 
 
 def verdicts_line(change: CaseChange) -> Line:
-    """The verdicts of a case in both runs: `✓ → ✗`, `≈ 3/5 → ✗ 0/5`; the outcome of a case that is in one run
-    only; `○` for a case without a result."""
+    """The verdicts of a case in both runs: `✓ → ✗`, `≈ 3/5 → ✗ 0/5`, `✓ → ○` if it did not run now; the
+    outcome of a case that is new or gone; `○` for a case without a result."""
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
+    if sides and change.kind == "not run":
+        sides = [
+            [glyph(NOT_RUN)] if side is None else side_line(side) for side in (change.base, change.candidate)
+        ]
     if not sides:
         return [glyph(NOT_RUN)]
     return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]

@@ -158,6 +158,13 @@ def headline(report: GapReport) -> str:
     return f"{show_number(report.noticed)} of {counted(report.changes, 'change')} noticed{not_judged}"
 
 
+def no_changes(report: GapReport) -> str:
+    """Why a report counts no changes, as a clause."""
+    if report.meant_so:
+        return f"nothing counted: {counted(report.meant_so, 'change')} meant so"
+    return "nothing to change: no passing case with calls, responses or state"
+
+
 def in_words(to_judge: ToJudge) -> str:
     """`14 changes: at most 70 model calls of gemini-2.5-flash, about $0.012`"""
     models = f" of {visible(short_list(to_judge.models))}" if to_judge.models else ""

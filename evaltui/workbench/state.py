@@ -210,6 +210,8 @@ class CaseOutcome:
     """Whether a judge, a custom metric or a secret decides the outcome, so that it needs another run."""
     of_traces: bool = False
     """Whether recorded traces were scored, so that the current agent needs a run."""
+    rescored_at: float = 0.0
+    """Time at which it was last scored again, in seconds since the epoch; 0.0 for never."""
 
     @property
     def status(self) -> Status:
@@ -297,14 +299,11 @@ class EarlierResult(NamedTuple):
 
     def differs(self, scored: CaseOutcome) -> bool:
         """Whether another result has another status by the same expectation."""
-        from evaltui.core.metrics.normal_config import score_alike
-
         if self.status == scored.status or self.stored is None or self.config is None:
             return False
         if self.stored is not scored.stored and not self.stored.says_the_same(scored.stored):
             return False
-
-        return score_alike(self.config, scored.config)
+        return SameConfig(self.config)(scored.config)
 
 
 class SameConfig:

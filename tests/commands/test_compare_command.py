@@ -81,6 +81,8 @@ def test_a_failure_in_a_result_file_of_google_adk_excuses_none(agent, capsys):
     keep(agent, a="FAILED")
     assert call("compare", agent, "my_agent_lights", "last", "--fail-on-regression") == 1
     assert "the baseline does not say what was expected" in capsys.readouterr().out
+    assert call("compare", agent, "last", "my_agent_lights", "--fail-on-regression") == 1
+    assert "the candidate does not say what was expected" in capsys.readouterr().out
 
 
 def write_adk_result(agent, entries):

@@ -372,6 +372,22 @@ def test_exit_codes(desk, capsys, words, code, message):
     assert message in capsys.readouterr().err
 
 
+def test_where_all_changes_are_meant_so_there_is_a_passing_case(desk, capsys):
+    write_test_config(desk, response_match_score=0.0)
+    call("run", desk)
+    code, report = gaps(desk, "orders:finds")
+    marks = [
+        {"set": "orders", "case": "finds", "turn": 0, "kind": row["kind"], "digest": gap["digest"]}
+        for row in report["kinds"]
+        for gap in row["gaps"]
+    ]
+    assert code == 0
+    write_test_config(desk, criteria={"response_match_score": 0.0}, evaltui={"meant_so": marks})
+    capsys.readouterr()
+    assert call("gaps", desk, "orders:finds") == 3
+    assert f"nothing counted: {len(marks)} changes meant so" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -403,6 +419,24 @@ def test_each_case_has_its_newest_run(desk, capsys):
     assert skipped_in(report)["fails", None] == FAILS
     assert skipped_in(report)["later", None] == "no result"
     assert gaps(desk, "orders:finds,lamp", "--run", "1")[1]["runs"] == {"orders.evalset.json": [first]}
+
+
+def test_conversations_of_other_agents_and_variants_are_changed_only_by_name(desk, monkeypatch, capsys):
+    monkeypatch.chdir(desk.parent)
+    other = "\n\ndef other_agent(message, session):\n    return os.environ.get('SAID', 'no')\n"
+    (desk / "agent.py").write_text(f"import os\n{AGENT}{other}")
+    (desk.parent / "pyproject.toml").write_text(
+        f'[tool.evaltui.variants.said]\nenv = {{ SAID = "{GERMAN}" }}\n'
+    )
+    agent = ("-m", "desk.agent:other_agent")
+    call("run", "desk", "orders:finds")
+    call("run", *agent, "orders:lamp")
+    call("run", *agent, "orders:lamp", "--variant", "said")
+    assert skipped_in(gaps("desk")[1])["lamp", None] == "no result"
+    out = desk / "other.json"
+    assert call("gaps", *agent, "--report", f"json={out}") == 3
+    assert skipped_in(json.loads(out.read_text()))["lamp", None] == FAILS
+    assert set(gaps("desk", "orders:lamp", "--run", "3")[1]["runs"]) == {"orders.evalset.json"}
 
 
 def test_a_flaky_case_is_changed_in_a_run_that_passed(desk, capsys):

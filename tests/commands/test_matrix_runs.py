@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from command_line import call
 from variant_agents import write_cases
 from waiting import wait_until
 
-from evaltui.reports.matrix_json import matrix_schema
+from evaltui.reports.json_report import matrix_schema
 from evaltui.runs.run_file import RunFile
 from tests.stored_runs import count, interrupt
 
@@ -82,6 +83,50 @@ def test_a_matrix_is_run_stored_reported_and_compared(agent, capsys):
     capsys.readouterr()
     assert call("run", agent, "--variant", "cold:env.TONE=cold", "--baseline", document["matrix"]) == 2
     assert f"--baseline: matrix {document['matrix']} has no variant cold" in capsys.readouterr().err
+
+
+def test_two_sets_of_one_id_are_in_each_report(agent, tmp_path, capsys):
+    """A page once had the cases of the last of them only."""
+    for name, answer in (("a", "{} good warm warm warm"), ("b", "{} good plain")):
+        (agent / "evals" / name).mkdir(parents=True)
+        write_cases(agent / "evals" / name, answer, ["c0"])
+    (agent / "greetings.evalset.json").unlink()
+    reports = [("--report", f"{name}={tmp_path / name}") for name in ("html", "markdown", "console")]
+    assert call("run", agent, *VARIANTS, *(word for words in reports for word in words)) == 1
+    for _, report in reports:
+        text = re.sub(r"&#(\d+);", lambda code: chr(int(code[1])), Path(report.partition("=")[2]).read_text())
+        for name in "ab":
+            assert f"greetings (evals/{name}/greetings.evalset.json)" in text
+            assert f"evals/{name}/greetings.evalset.json:c0" in text
+        assert "1 better" in text
+        assert "1 worse" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "eval_ids", "code", "regressions", "words"),
+    [
+        ("raise OSError", ["c0"], 3, 0, "0 regressions, 1 case without a verdict against run 1"),
+        ("pass", ["new"], 3, None, "nothing compared against run 1"),
+    ],
+    ids=["no verdict", "no case in both"],
+)
+def test_a_matrix_says_where_no_regression_could_be_found(
+    agent, tmp_path, capsys, error, eval_ids, code, regressions, words
+):
+    source = (agent / "agent.py").read_text()
+    (agent / "agent.py").write_text(source.replace("    while", f"    {error}\n    while"))
+    write_cases(agent, "{} good plain", ["c0"])
+    call("run", agent)
+    write_cases(agent, "{} good plain", eval_ids)
+    gate = ("--variant", "base", "--variant", "same:env.OTHER=1", "--baseline", "1", "--fail-on-regression")
+    files = {name: tmp_path / name for name in ("json", "html", "markdown", "console")}
+    reports = [word for name, file in files.items() for word in ("--report", f"{name}={file}")]
+    assert call("run", agent, *gate, *reports) == code
+    variants = json.loads(files.pop("json").read_text())["variants"]
+    assert [variant["regressions"] for variant in variants] == [regressions] * 2
+    assert [words in file.read_text() for file in files.values()] == [True] * 3
+    same = "All cases came out the same" in files["markdown"].read_text()
+    assert same is (regressions is None)
 
 
 def test_an_edit_between_the_variants_is_told(agent, capsys):

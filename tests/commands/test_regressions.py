@@ -79,7 +79,6 @@ def agent(write_agent):
         ("p", "e", 1),
         # The same expectation was not met before.
         ("f", "f", 0),
-        ("ff", "fe", 0),
         ("pf", "ff", 0),
         # It failed by its policy before, and fails more often now: by chance or not.
         ("ppppf", "fffff", 1),
@@ -101,6 +100,12 @@ def agent(write_agent):
         ("n", "e", 3),
         ("ee", "en", 3),
         ("e", "p", 0),
+        # Failed repeats excuse no repeat without a verdict.
+        ("ff", "fe", 3),
+        ("ff", "fn", 3),
+        ("fe", "fe", 3),
+        ("pf", "fe", 3),
+        ("fe", "ff", 0),
     ],
 )
 def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, code):
@@ -111,6 +116,13 @@ def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, c
     assert case["regression"] is (code == 1)
 
 
+@pytest.mark.parametrize("before", ["ppp", "ppf"])
+def test_a_stricter_policy_makes_no_failure_a_chance(agent, capsys, before):
+    base, now = store_run(agent, {"a": before}, pass_if="0.5"), store_run(agent, {"a": "ppf"})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 1
+    assert "policy 0.5 → all" in capsys.readouterr().out
+
+
 def test_a_case_that_fails_more_often_is_named(agent, capsys):
     base = store_run(agent, {"a": "ppppf", "b": "ppppf"})
     now = store_run(agent, {"a": "fffff", "b": "ppppf"})
@@ -118,6 +130,12 @@ def test_a_case_that_fails_more_often_is_named(agent, capsys):
     out = capsys.readouterr().out
     assert "  regression, failed before and passes less often: a\n" in out
     assert "p = 0.0" in out
+
+
+def test_a_case_without_a_verdict_in_each_repeat_is_named(agent, capsys):
+    base, now = store_run(agent, {"a": "ff", "b": "ff"}), store_run(agent, {"a": "fe", "b": "ff"})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 3
+    assert "  no verdict in each repeat: a\n" in capsys.readouterr().out
 
 
 def test_errors_before_hide_no_cases_that_fail_more_often_now(agent, capsys):
@@ -168,6 +186,7 @@ def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
         ),
         # A run that is the same hides nothing.
         (["pp", "pf", "pf"], "1 case that earlier runs passed did not pass in {2}: b (in {0})"),
+        (["pp", *["pf"] * 11], "1 case did not pass in {11}, nor in the 10 runs before it"),
         (["pf", "pp"], ""),
         (["pf", "pf"], ""),
     ],
@@ -431,6 +450,13 @@ def test_only_new_failures_refuses_what_has_no_such_exit_code(flag, agent, capsy
     assert capsys.readouterr().err == expected
 
 
+@pytest.mark.parametrize(("of_adk", "whose"), [((True, False), "baseline"), ((False, True), "candidate")])
+def test_a_failure_in_a_run_that_google_adk_stored_excuses_none(agent, capsys, of_adk, whose):
+    runs = [store_run(agent, {"a": "f"}, of_adk=is_of_adk) for is_of_adk in of_adk]
+    assert call("compare", agent, *runs, "--fail-on-regression") == 1
+    assert f"the {whose} does not say what was expected" in capsys.readouterr().out
+
+
 def test_a_candidate_without_a_case_of_the_baseline_is_no_pass(agent, capsys):
     base = store_run(agent, {"a": "p", "b": "p"})
     other = store_run(agent, {"c": "p"}, eval_ids="c")
@@ -483,3 +509,49 @@ def test_a_flaky_case_that_passes_by_its_policy_is_no_failed_case(agent, monkeyp
     capsys.readouterr()
     assert call("run", agent, "--failed", "--report", "json") == 1
     assert [case["eval_id"] for case in json.loads(capsys.readouterr().out)["cases"]] == ["b"]
+
+
+NEVER = {"is_the_agent_response_valid": "invalid", "reasoning": "no"}
+OPTIONS = {"judge_model": "metrics:own", "num_samples": 1}
+ADK_VERDICT = """
+from evaltui import EvaluationResult, PerInvocationResult, Status
+def own(metric, actual, *_):
+    failed = {"score": 0.0, "eval_status": Status.FAILED}
+    turns = [PerInvocationResult(actual_invocation=turn, **failed) for turn in actual]
+    return EvaluationResult(
+        overall_score=0.0, overall_eval_status=Status.FAILED, per_invocation_results=turns
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "config"),
+    [
+        (
+            "def own(*_): return 0.0\n",
+            {"evaltui": {"criteria": {"own": {"threshold": 1.0, "function": "metrics.own"}}}, "criteria": {}},
+        ),
+        (
+            ADK_VERDICT,
+            {"criteria": {"own": 1.0}, "customMetrics": {"own": {"codeConfig": {"name": "metrics.own"}}}},
+        ),
+        (
+            f"def own(_): return {json.dumps(NEVER)!r}\n",
+            {"criteria": {"final_response_match_v2": {"threshold": 0.5, "judge_model_options": OPTIONS}}},
+        ),
+    ],
+    ids=["metric", "metric of google-adk", "judge"],
+)
+def test_a_failure_by_other_code_of_a_metric_excuses_none(agent, capsys, code, config):
+    """What the module of the function imports counts as its code."""
+    (agent / "agent.py").write_text("root_agent = lambda message, session: message\n")
+    (agent / "test_config.json").write_text(json.dumps(config))
+    (agent / "metrics.py").write_text(f"import limits\n{code}")
+    write_eval_set(agent, "lights", make_case("a", turn("a")))
+    for limit in (1, 1, 2):
+        (agent / "limits.py").write_text(f"LIMIT = {limit}\n")
+        assert call("run", agent) == 1
+    capsys.readouterr()
+    codes = [call("compare", agent, base, str(int(base) + 1), "--fail-on-regression") for base in "12"]
+    assert codes == [0, 1]
+    assert "the code of metrics.own changed" in capsys.readouterr().out

@@ -412,6 +412,14 @@ def test_a_sound_config():
             "error evaltui.turns[0].turn: must be at least 0, is the number -1",
         ),
         (
+            {
+                "criteria": {"m": 1},
+                "evaltui": {"meant_so": [{"set": "a", "case": "b", "kind": "k", "digest": "XYZ"}]},
+            },
+            "error evaltui.meant_so[0].digest: must be a text that matches ^[0-9a-f]{12}$, "
+            'is the string "XYZ"',
+        ),
+        (
             {"criteria": {"safety_v1": 1}, "evaltiu": {}},
             "warning evaltiu: unknown key. Did you mean evaltui?",
         ),

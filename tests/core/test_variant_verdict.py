@@ -3,9 +3,10 @@
 import pytest
 
 from evaltui.core.compare.matrix import matrix_of
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.served import ServedModel
 from evaltui.text.lines import draw
 from evaltui.views.variant_verdict import verdict_lines
@@ -22,8 +23,12 @@ def case(name, passed, runs=1, decision=None, **more):
     return CaseSummary("s", name, status, runs, passed, statuses=differing, **more)
 
 
-def verdict_on(base, variant):
-    columns = [RunSummary(name, {one.id: one for one in cases}) for name, cases in base_and(base, variant)]
+def verdict_on(base, variant, config=None):
+    around = Circumstances(configs={"s": config or {}})
+    columns = [
+        RunSummary(name, {one.id: one for one in cases}, circumstances=around)
+        for name, cases in base_and(base, variant)
+    ]
     matrix = matrix_of(columns)
     return matrix.verdicts[1], "\n".join(draw(line, color=False) for line in verdict_lines(matrix))
 
@@ -34,6 +39,9 @@ def base_and(base, variant):
 
 SERVED = {"served": (ServedModel("agent", "m", "m-001"),)}
 OTHER = {"served": (ServedModel("agent", "m", "n"),)}
+
+
+NOT_RUN = summarize(CaseResult.not_run(CaseId("s", "c"), "s"))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +55,11 @@ OTHER = {"served": (ServedModel("agent", "m", "n"),)}
         (case("c", 1, 9), case("c", 9, 9), "better"),
         (case("c", 12, 12, "passes"), case("c", 0, 3, "does not pass"), "worse"),
         (case("c", 12, 12, "passes"), case("c", 6, 9, "undecided"), "undecided"),
+        (case("c", 12, 12, "passes"), case("c", 23, 31, "does not pass"), "undecided"),
         (case("c", 1, **SERVED), case("c", 0, **OTHER), "undecided"),
         (case("c", 1, expects="1"), case("c", 0, expects="2"), "undecided"),
+        (case("c", 1), NOT_RUN, "undecided"),
+        (NOT_RUN, case("c", 1), "undecided"),
     ],
 )
 def test_of_a_case(base, variant, answer):
@@ -56,6 +67,46 @@ def test_of_a_case(base, variant, answer):
     cases = {"better": verdict.better, "worse": verdict.worse, "undecided": verdict.undecided}
     assert {name: ids for name, ids in cases.items() if ids} == ({} if answer == "same" else {answer: ("c",)})
     assert verdict.same == (answer == "same")
+
+
+FUNCTION = {"threshold": 1.0, "function": "my.metric"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "config", "answer"),
+    [
+        ("seconds", {"evaltui": {"criteria": {"seconds": {"threshold": 9.0}}}}, "worse"),
+        ("seconds", {"evaltui": {"criteria": {"seconds": FUNCTION}}}, "better"),
+        (
+            "seconds",
+            {"criteria": {"seconds": {"threshold": 1.0}}, "custom_metrics": {"seconds": {"a": 1}}},
+            "better",
+        ),
+        ("response_match_score", {"evaltui": {"criteria": {"response_match_score": FUNCTION}}}, "better"),
+        (
+            "response_match_score",
+            {"evaltui": {"criteria": {"response_match_score": {**FUNCTION, "lower_is_better": True}}}},
+            "worse",
+        ),
+    ],
+)
+def test_a_metric_of_the_user_has_its_own_direction_under_any_name(metric, config, answer):
+    base, variant = ([case(f"c{n}", 1, scores={metric: score}) for n in range(9)] for score in (1.0, 2.0))
+    verdict, _ = verdict_on(base, variant, config)
+    assert [of_metric.answer for of_metric in verdict.metrics] == [answer]
+
+
+def test_nothing_is_the_same_where_cases_did_not_run():
+    verdict, text = verdict_on([case("a", 1), case("c", 1)], [case("a", 1), NOT_RUN])
+    assert (verdict.answer, {metric.answer for metric in verdict.metrics}) == ("undecided", {"undecided"})
+    assert "0 better, 0 worse, 1 undecided (c), 1 the same" in text
+    assert verdict_on([case("a", 1)], [case("c", 1)])[0].answer == "undecided"
+
+
+def test_cases_of_several_sets_are_named_with_their_set():
+    base = [case("c", 1, path="a/s.json"), case("c", 0, path="b/s.json")]
+    verdict, _ = verdict_on(base, [case("c", 0, path="a/s.json"), case("c", 1, path="b/s.json")])
+    assert (verdict.better, verdict.worse) == (("b/s.json:c",), ("a/s.json:c",))
 
 
 @pytest.mark.parametrize(

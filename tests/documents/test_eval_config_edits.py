@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.edits import EditError, same
-from evaltui.documents.eval_config import EvalConfigDocument
-from evaltui.documents.formats import read_case_file
+from evaltui.documents.formats import EvalConfigDocument, read_case_file
 from evaltui.documents.values import copy_of, edits_of
 
 NAMES = {

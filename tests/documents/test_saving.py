@@ -18,10 +18,10 @@ import platformdirs
 import pytest
 from processes_at_once import let_go
 
+from evaltui.commands.target_set import add_cases
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents import files
 from evaltui.documents.document import JsonDocument
-from evaltui.documents.editing.adding import add_cases
 from evaltui.documents.files import write_atomically
 from evaltui.documents.saving import (
     ChangedOutsideError,
@@ -169,7 +169,7 @@ def test_a_save_that_is_killed_leaves_the_old_text_or_the_new_one(tmp_path):
 ADDER = """
     import sys
     from pathlib import Path
-    from evaltui.documents.editing.adding import add_cases
+    from evaltui.commands.target_set import add_cases
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(25):

@@ -259,6 +259,25 @@ NOT_TAKEN = {
             "'object', 'boolean'"
         ],
     ),
+    "no tools": (
+        {
+            "assert": [
+                {"type": "trajectory:tool-sequence", "value": {"mode": "exact", "steps": []}},
+                {"type": "trajectory:tool-used", "value": []},
+                {"type": "trajectory:tool-used", "value": {"name": "find", "min": "2"}},
+            ]
+        },
+        [
+            f"{AT}.assert[0]: not taken: trajectory:tool-sequence: must be a list of tools, or an object "
+            "with steps and mode in_order or exact",
+            f"{AT}.assert[1]: not taken: trajectory:tool-used: must name a tool",
+            f"{AT}.assert[2]: not taken: trajectory:tool-used: min must be a number of calls, 1 or more",
+        ],
+    ),
+    "a format of texts": (
+        {"assert": [{"type": "is-json", "value": {"properties": {"day": {"format": "date"}}}}]},
+        [f"{AT}.assert[0].value: not taken: format is not checked"],
+    ),
     "a threshold of a rubric": (
         {"assert": [{"type": "llm-rubric", "value": "Polite", "threshold": 0.5}]},
         [f"{AT}.assert[0].threshold: not taken: a rubric is fulfilled or not"],
@@ -442,6 +461,20 @@ def test_tables_have_thresholds_and_short_forms_of_their_own():
     assert bring("q,__expected,__expected2\nHello,contains:hi,similar: Hi you\n", name="tests.csv") == 0
     assert config()["criteria"] == {"response_match_score": 0.8}
     assert config()["evaltui"]["answers"][0]["regex"] == "hi"
+
+
+def test_a_rubric_must_be_judged_in_its_case_and_only_there(monkeypatch, capsys):
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    text = {"type": "contains", "value": "Hello"}
+    tests = [
+        {"vars": {"q": "one"}, "assert": [text, {"type": "llm-rubric", "value": "Polite"}]},
+        {"vars": {"q": "two"}, "assert": [text]},
+    ]
+    assert bring({"tests": tests}) == 0
+    Path("agent.py").write_text("def root_agent(message, session):\n    return 'Hello'\n")
+    call("run", ".", "--report", "json=report.json")
+    report = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    assert [case["status"] for case in report["cases"]] == ["NOT_EVALUATED", "PASSED"]
 
 
 def test_criteria_of_the_config_stay_and_are_named(capsys):

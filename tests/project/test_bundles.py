@@ -131,6 +131,13 @@ def test_links_to_folders_are_followed(project, tmp_path):
     assert bundle.notes == ()
 
 
+def test_files_that_the_agent_opened_here_and_workers_do_not_get_are_named(project):
+    desk = project / "agents" / "desk"
+    write(desk / ".prompts" / "system.txt")
+    opened = [desk / ".prompts" / "system.txt", *desk.rglob("*.csv"), desk / "gone.txt", desk / "agent.py"]
+    assert bundle_of(desk, [], opened).notes == ("opened here, and not sent to workers: .prompts/system.txt",)
+
+
 def test_the_folder_with_most_of_much_is_named(project, monkeypatch):
     monkeypatch.setattr(bundles, "MUCH", 3000)
     desk = project / "agents" / "desk"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from evaltui.core.model.config import DEFAULT_CRITERIA
@@ -129,6 +131,17 @@ def test_it_is_found_and_lost_as_it_comes_and_goes(tmp_path):
         assert find_config(path).path == expected
     config.unlink()
     assert config_file(path) == path.parent / "test_config.json"
+
+
+def test_it_is_found_in_a_folder_whose_time_is_set_back(tmp_path):
+    """As rsync and tar do."""
+    path = only_set(uv_package(tmp_path))
+    config = path.parent / "eval_config.json"
+    os.utime(path.parent, (1, 1))
+    assert config_file(path) == path.parent / "test_config.json"
+    write(config, criteria(safety_v1=1))
+    os.utime(path.parent, (1, 1))
+    assert config_file(path) == config
 
 
 def test_a_test_config_above_is_named_but_not_used(tmp_path):

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.commands.lint import render_problems
 from evaltui.core.model.problems import DUPLICATE_ID, Problem
-from evaltui.reports.lint_report import render_problems
 
 PROBLEM = DUPLICATE_ID.at(("eval_cases", 1, "eval_id"), "duplicate id 'a'", "sets/a b.evalset.json", line=39)
 

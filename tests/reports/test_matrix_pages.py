@@ -7,9 +7,9 @@ from stored_matrix import write_matrix, write_variant
 
 from evaltui.core.model.variants import Change
 from evaltui.core.secrets import Secrets
+from evaltui.reports.console import render_matrix
 from evaltui.reports.html.matrix_page import html_matrix
 from evaltui.reports.markdown_report import markdown_matrix
-from evaltui.reports.matrix_console import render_matrix
 from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.store import RunStore

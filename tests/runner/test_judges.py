@@ -260,6 +260,19 @@ async def test_a_judge_whose_code_changed_is_asked_again(agent):
     assert "the code of the function changed" in ran.metric.reason
 
 
+async def test_a_judge_whose_data_changed_is_asked_again(agent):
+    code = JUDGE.replace(
+        "from .words import WORD", "from pathlib import Path\nFOLDER = Path(__file__).parent / 'prompts'"
+    )
+    (agent / "judges.py").write_text(code.replace("% WORD", "% (FOLDER / 'judge.md').read_text()"))
+    (agent / "prompts").mkdir()
+    path = write_set(agent, {"one": [turn("Do it", "It was done.")]})
+    for word, status, live in (("valid", "PASSED", 1), ("valid", "PASSED", 0), ("invalid", "FAILED", 1)):
+        (agent / "prompts" / "judge.md").write_text(word)
+        ran = await run(path, "auto", config(samples=1, model="my_agent.judges:ask"))
+        assert (ran.statuses, ran.calls.judge_live) == ([status], live)
+
+
 async def test_agent_and_judge_are_in_one_recording_and_a_cancel_loses_neither(write_agent, gemini):
     agent = write_agent(GEMINI_AGENT)
     path = write_set(agent, {"one": [turn("Do it", "It was done.")]})

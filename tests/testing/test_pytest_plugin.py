@@ -20,7 +20,7 @@ from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.testing import session
-from tests.stored_runs import count
+from tests.stored_runs import change, count
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
@@ -550,6 +550,51 @@ def test_a_failure_that_the_baseline_has_too_is_expected(pytester, project):
     unknown = pytester.runpytest_inprocess("--evaltui", "--evaltui-baseline", "nope")
     assert unknown.parseoutcomes() == {"errors": 2}
     assert "no run 'nope'" in unknown.stdout.str()
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_session_that_has_no_case_of_its_baseline_fails(pytester, project, workers):
+    write(project, case("early", "hats"), case("late", "coats"))
+    pytester.runpytest_inprocess("--evaltui")
+    write(project, case("new", "hats"), case("newer", "caps"))
+    options = ("--evaltui", "--evaltui-baseline", "1", *workers)
+    gated = pytester.runpytest_subprocess(*options, "--evaltui-fail-on-regression")
+    assert (gated.ret, gated.parseoutcomes()) == (pytest.ExitCode.TESTS_FAILED, {"passed": 2})
+    gated.stdout.fnmatch_lines(
+        ["evaltui: --evaltui-fail-on-regression: no case has a result in both run 1 and run 2, *"]
+    )
+    assert pytester.runpytest_subprocess(*options).ret == 0
+
+
+def test_a_run_that_cannot_be_stored_excuses_no_repeat_without_a_verdict(pytester, project, monkeypatch):
+    write(project, case("late", "coats", page=2))
+    options = ("--evaltui", "--evaltui-runs", "2", "--evaltui-parallel", "1", "--evaltui-workers", "1")
+    pytester.runpytest_inprocess(*options)
+    (base,) = RunStore(project).files()
+    base = base.rename(pytester.path / base.name)
+    shutil.rmtree(project / ".evaltui")
+    (project / ".evaltui").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", os.devnull)
+    gate = (*options, "--evaltui-baseline", str(base), "--evaltui-fail-on-regression")
+    assert pytester.runpytest_inprocess(*gate).parseoutcomes() == {"xfailed": 1}
+    crash = "SEEN = []\n\ndef root_agent(message, session):\n    SEEN.append(message)\n    "
+    crash += "message = message if len(SEEN) == 1 else 'crash'"
+    (project / "agent.py").write_text(AGENT.replace("def root_agent(message, session):", crash))
+    assert pytester.runpytest_inprocess(*gate).parseoutcomes() == {"failed": 1}
+
+
+def test_workers_of_xdist_and_their_session_have_one_baseline(pytester, project):
+    """The last run was of cases by their ids, and is not of all cases of the set."""
+    pytester.runpytest_inprocess("--evaltui")
+    write(project, case("good one", "hats"), case("late", "coats"))
+    pytester.runpytest_inprocess("--evaltui")
+    last = RunStore(project).files()[-1]
+    change(last, "UPDATE sets SET whole = 0")
+    write(project, case("good one", "hats"), case("late", "coats", page=2))
+    options = ("--evaltui", "--evaltui-baseline", "last", "--evaltui-fail-on-regression", "-n", "2")
+    result = pytester.runpytest_subprocess(*options)
+    result.assert_outcomes(passed=1, xfailed=1)
+    result.stdout.fnmatch_lines(["compared with run 1 (2 cases, 1 pass)"])
 
 
 def test_a_worker_of_xdist_excuses_no_failure_of_sets_whose_config_only_another_shard_has(pytester, project):

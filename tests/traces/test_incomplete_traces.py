@@ -1,6 +1,8 @@
 """`evaltui score` on traces of which a part is missing: what it would have said is unknown, not empty."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -106,7 +108,7 @@ def _otlp(one):
         "name": one.name,
         "startTimeUnixNano": str(one.start),
         "endTimeUnixNano": str(one.end),
-        "status": {"code": 2} if one.status == "error" else {},
+        "status": {"code": 2, "message": one.message} if one.status == "error" else {},
         "attributes": attributes_of(one.attributes),
         "events": [
             {"name": event.name, "attributes": attributes_of(event.attributes)} for event in one.events
@@ -167,6 +169,9 @@ def test_an_answer_in_a_span_that_is_missing_is_unknown(score, lost):
     assert verdict == "NOT_EVALUATED"
     assert reason.startswith("the responses of turn 1 are unknown: the trace ends after a call of a tool")
     assert "flush" in reason
+    limit = {"criteria": {}, "evaltui": {"criteria": {"seconds": 1000}}}
+    assert score(genai(), config=limit)[2]["seconds"][0] == "PASSED"
+    assert score(spans, config=limit)[2]["seconds"] == ("NOT_EVALUATED", "the time of a turn is unknown")
 
 
 def test_an_agent_of_which_nothing_is_told_may_have_answered_last(score):
@@ -264,12 +269,96 @@ def test_what_a_turn_spent_and_said_is_unknown_where_no_model_called_its_tool(sc
 
 
 @OF_LAYOUTS
-def test_a_response_is_unknown_where_the_only_model_of_a_trace_calls_a_tool(score, layout):
-    """Nobody watched an agent or a tool, and the span of the last model is missing."""
+def test_the_rest_of_a_turn_is_unknown_where_the_only_model_of_a_trace_calls_a_tool(score, layout):
+    """Nobody watched an agent or a tool, and the span of the last model is missing: calls may be, too."""
     code, status, said = score(layout()[1:2])
     assert (code, status) == (3, "NOT_EVALUATED")
-    assert said["tool_trajectory_avg_score"][0] == "PASSED"
+    assert said["tool_trajectory_avg_score"][0] == "NOT_EVALUATED"
     assert said["response_match_score"][0] == "NOT_EVALUATED"
+
+
+def test_calls_are_unknown_while_the_spans_around_them_are_missing(score):
+    """A span is sent when it ends: the agent may go on, or its later spans are lost."""
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
+    assert score(genai()[:3], config=config)[1] == "PASSED"
+    assert score(genai()[1:3], config=config)[1] == "NOT_EVALUATED"
+    assert score(genai()[1:], config=config)[1] == "PASSED"
+
+
+def test_calls_are_unknown_where_the_record_of_a_response_was_lost(score):
+    """Content is recorded, as the other response shows; no span of a tool does."""
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
+    spans = [one for one in genai() if "weather" not in one.name]
+    spans[2].attributes["gen_ai.input.messages"] = spans[1].attributes["gen_ai.input.messages"]
+    assert score(spans, config=config)[1] == "PASSED"
+    del spans[1].attributes["gen_ai.output.messages"]
+    assert score(spans, called=(), config=config)[1] == "NOT_EVALUATED"
+
+
+def test_a_request_that_is_an_exception_only_is_unknown(score):
+    """LangGraph interrupts a graph that asks a person by an exception, in spans without an error."""
+    spans = genai()[:3]
+    interrupt = {"exception.type": "langgraph.errors.GraphInterrupt", "exception.message": "(Interrupt(),)"}
+    spans[2].events = [SimpleNamespace(name="exception", attributes=interrupt)]
+    request = {"id": "call_2", "name": "adk_request_input", "args": {"message": "Sure?"}}
+    code, _, said = score(spans, called=(CALLED, request))
+    assert (code, {status for status, _ in said.values()}) == (3, {"NOT_EVALUATED"})
+
+
+WORKFLOW = span(8, 0, AGENT | {"gen_ai.agent.name": "workflow"}, begin=50, length=960, status="ok")
+STEP = span(9, 1, {}, begin=105, length=800, status="error", message="max turns exceeded")
+
+
+def failed_agent():
+    spans = genai()[:3]
+    spans[0].parent_id, spans[0].status, spans[0].message = WORKFLOW.span_id, "error", "max turns exceeded"
+    return [WORKFLOW, *spans]
+
+
+def failed_step():
+    spans = genai()[:3]
+    for one in spans[1:]:
+        one.parent_id = STEP.span_id
+    return [spans[0], STEP, *spans[1:]]
+
+
+def failed_answer():
+    """A guard refuses the response of the last model."""
+    return [*failed_agent(), genai()[3]]
+
+
+def failed_and_replaced():
+    """What runs the agent responds in its place."""
+    said = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}])
+    return [replace(WORKFLOW, attributes=AGENT | {"gen_ai.output.messages": said}), *failed_agent()[1:]]
+
+
+def failed_and_repeated():
+    """A step fails, and the model is asked again."""
+    return [*failed_step(), replace(genai()[3], start=STEP.end, end=STEP.end + 10)]
+
+
+def failed_request():
+    """A request over HTTP fails in a call of the model, which tries it again."""
+    spans = genai()
+    return [*spans, span(7, int(spans[3].span_id, 16), {}, begin=401, length=2, status="error")]
+
+
+@pytest.mark.parametrize(
+    ("spans", "status"),
+    [
+        (failed_agent, "ERROR"),
+        (failed_step, "ERROR"),
+        (failed_answer, "ERROR"),
+        (failed_and_replaced, "PASSED"),
+        (failed_and_repeated, "PASSED"),
+        (failed_request, "PASSED"),
+    ],
+    ids=lambda one: getattr(one, "__name__", one),
+)
+def test_an_agent_that_failed_below_the_first_span_has_failed(score, spans, status):
+    """The OpenAI Agents SDK has the error in the span of the agent or of its step, not in that of the run."""
+    assert score(spans(), config={"criteria": {"tool_trajectory_avg_score": 1.0}})[1] == status
 
 
 def test_an_agent_whose_last_model_failed_may_have_answered_itself(score):

@@ -1,6 +1,7 @@
 """Each layout of spans gives the same conversation; spans are as the producers' conventions have them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -491,17 +492,58 @@ def test_two_spans_of_one_id_are_one_and_that_is_said():
 
 
 def test_records_logged_at_once_are_all_there_and_those_sent_twice_are_not():
-    """A clock may not tell two records apart that follow each other."""
-    model = span(1, 0, dict(MODEL))
+    """A clock may not tell two records apart that follow each other, and some producers note no time."""
+    agent, model = span(1, 0, AGENT, length=200), span(2, 1, dict(MODEL), begin=110)
+    for time in (150, 0):
+        assert called_by_logs(agent, model, time) == ["find", "delete"]
+
+
+def called_by_logs(agent, model, time):
     logs = []
     for name in ("find", "delete"):
         call = {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}
         choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}
-        logs.append(LogRecord(model.trace_id, model.span_id, SpanEvent("gen_ai.choice", {}, 150, choice)))
-    sent = [Recorded([model]), *(Recorded([], [one]) for one in (*logs, *logs))]
+        logs.append(LogRecord(model.trace_id, model.span_id, SpanEvent("gen_ai.choice", {}, time, choice)))
+    documents = (logs, logs[1:], logs[:1])
+    sent = [Recorded([replace(agent), replace(model, events=[])]), *(Recorded([], one) for one in documents)]
     (turn,) = conversations_in(sent).conversations[0].turns
     (one,) = invocations_from_events(turn.events)
-    assert [call.name for call in tool_calls(one.intermediate_data)] == ["find", "delete"]
+    return [call.name for call in tool_calls(one.intermediate_data)]
+
+
+def logfire_function(number, parent, template, **attributes):
+    fields = {"logfire.msg_template": template, "gen_ai.system": "openai", **attributes}
+    return span(number, parent, fields, scope="logfire.openai_agents")
+
+
+def test_an_agent_in_a_function_of_the_openai_agents_sdk_makes_none_of_its_calls():
+    """Logfire names the template of its messages, not the operation."""
+    spans = genai()
+    outer = logfire_function(5, 1, "Function: {name}", name="weather", input=json.dumps(ARGS), output="sunny")
+    inner = [span(6, 5, genai()[1].attributes, begin=310), span(7, 5, genai()[3].attributes, begin=330)]
+    assert called([spans[0], spans[1], replace(outer, start=spans[2].start), *inner, spans[3]]) == ["weather"]
+    assert called([spans[0], logfire_function(5, 1, "Function: {name}", name="look", input="{}")]) == ["look"]
+    # The name of a handoff is in the model's answer only.
+    assert called([spans[0], logfire_function(5, 1, "Handoff: {from_agent} → {to_agent}")]) is None
+    chat = {"gen_ai.system": "openai", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": 3}
+    asked, answer = openai_messages(second=False)
+    model = {**chat, "input": json.dumps(asked), "output": json.dumps([answer])}
+    assert called([spans[0], span(2, 1, model, scope="logfire.openai_agents"), spans[3]]) == ["weather"]
+
+
+def test_the_schema_of_a_tool_is_not_its_arguments():
+    """OpenInference has no input of a call without arguments."""
+    spans = openinference()
+    schema = {"type": "object", "properties": {}, "title": "weather_args", "required": []}
+    spans[2].attributes = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "weather",
+        "tool.parameters": json.dumps(schema),
+    }
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert [call.args for call in tool_calls(one.intermediate_data)] == [ARGS]
+    assert ARGUMENTS in conversation([spans[0], spans[2]]).turns[0].untold
 
 
 def called(spans):

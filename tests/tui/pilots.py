@@ -16,7 +16,6 @@ from textual.pilot import Pilot
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.documents.editing.set import CaseEditor
-from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.case.rows import write_rows
 from evaltui.tui.widgets.writer import Page
@@ -40,8 +39,9 @@ async def until_ran(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
 
 async def _drawn(pilot: Pilot[Any]) -> None:
     """Draw what waits for the next frame: bars follow a change at once, panes with the frame."""
-    if pilot.app.screen_stack and isinstance(pilot.app.screen, ActionScreen):
-        pilot.app.screen.draw_now()
+    draw = getattr(pilot.app.screen, "draw_now", None) if pilot.app.screen_stack else None
+    if draw is not None:
+        draw()
     await pilot.pause()
 
 

@@ -93,6 +93,18 @@ async def test_edits_make_the_page_stale_until_it_searches_again(desk):
         assert "stale" not in screen_text(app)
 
 
+async def test_where_all_changes_are_meant_so_there_is_a_passing_case(desk):
+    write_test_config(desk, response_match_score=0.0)
+    async with workbench_on(desk, WIDE) as (app, pilot):
+        await open_gaps(app, pilot)
+        await until(pilot, lambda: not app.workbench.gaps.is_running)
+        report = app.workbench.gaps.report
+        for kind, gap in [(each, gap) for each in report.kinds for gap in each.gaps]:
+            app.workbench.gap_drafts.toggle_meant_so(kind, gap)
+        words = f"Nothing counted: {report.changes} changes meant so"
+        await until(pilot, lambda: words in screen_text(app))
+
+
 @pytest.mark.parametrize(
     ("act", "criteria", "words"),
     [

@@ -61,6 +61,14 @@ def test_a_run_of_some_cases_is_hollow_and_not_in_the_headline():
     assert shown(11, [some])[0][1].endswith("1/1 passed")
 
 
+def test_a_run_that_did_not_run_all_its_cases_has_no_rate_of_all():
+    cut = replace(run(19, 7, 1, 0).row, selected=3, ending="interrupted")
+    lines, first = shown(11, [RecentRun(cut, (), is_whole=False)])
+    assert lines[1].endswith("1/3 passed")
+    assert not any("%  " in line or line.endswith("100%") for line in lines[:first])
+    assert lines[first].endswith("1/3     3 cases")
+
+
 async def test_one_case_that_is_run_again_leaves_the_pass_rate_of_all_and_is_opened(write_agent):
     folder = write_agent("def root_agent(message, session):\n    return message\n")
     write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "bye")]})
@@ -85,6 +93,22 @@ def test_a_run_that_goes_on_is_listed_and_is_not_in_the_plot():
     assert lines[1].endswith("7/16 passed")
     lines, first = shown(3, [RecentRun(replace(row, ending="going on", totals=Totals()))])
     assert lines == ["19 ◐ 0:07   ──────── 0/16"]
+
+
+def test_of_an_interrupted_run_the_cases_without_a_result_have_not_passed():
+    row = replace(run(19, 7, 3, 0).row, ending="interrupted")
+    cut = RecentRun(row, is_whole=False)
+    lines, first = shown(11, [cut])
+    assert lines[first] == "19 7 s ago  ━━────── 3/16   16 cases"
+    for height in (3, 11):
+        lines, first = shown(height, [cut])
+        assert any(line.endswith("3/16 passed") for line in lines[:first])
+        assert not any(line.endswith("100%") or "100% 3" in line for line in lines[:first])
+
+
+def test_the_rate_is_beside_the_cases_that_it_is_of():
+    row = replace(RUNS[0].row, totals=Totals({"PASSED": 8, "FAILED": 2, "NOT_EVALUATED": 6}))
+    assert shown(3, [RecentRun(row)])[0][0].endswith("80% 8/10 passed")
 
 
 def test_runs_that_cannot_be_read_or_have_no_number():

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 pytest.importorskip("opentelemetry.proto")
 
-from evaltui.traces.receiver import sessions
+from evaltui.runs import sessions
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.sessions import SessionsScreen

@@ -110,3 +110,30 @@ async def test_what_was_changed_elsewhere_during_a_run_is_stale_before_the_run_e
         assert app.workbench.is_running
         (tmp_path / "go").touch()
         await until_ran(pilot, lambda: app.workbench.runs.current.over)
+
+
+async def test_a_turn_has_no_verdict_of_another_turn_and_none_that_is_stale(tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(says("Bye")).follow)
+    write(tmp_path, RAN)
+    app = WorkbenchApp(Workbench(tmp_path, run_service=run))
+    async with app.run_test(size=(120, 36)) as pilot:
+        bench = app.workbench
+        await until(pilot, lambda: bench.sets.is_read)
+        await pilot.press("R")
+        await until(pilot, lambda: "✓ PASSED" in screen_text(app) or "✗ FAILED" in screen_text(app))
+        bench.navigation.select(Selection("talk.evalset.json", "a"))
+        await until(pilot, lambda: f"✗ 1  {RAN}" in screen_text(app) and "✓ 2  Bye" in screen_text(app))
+        await bench.outcomes.open_run(bench.agent.store.files()[0], "run 1")
+        write_cases(tmp_path, "talk", {"a": [turn("Bye", "Bye")]})
+        await bench.open()
+        for _ in range(2):
+            # As it came out in the opened run, then stale.
+            await until(pilot, lambda: "1  Bye" in screen_text(app))
+            assert "✗ 1  " not in screen_text(app)
+            bench.outcomes.leave_previous_run()
+        write(tmp_path, RAN)
+        await bench.open()
+        await until(pilot, lambda: f"✗ 1  {RAN}" in screen_text(app))
+        (tmp_path / "agent.py").write_text("# another\n")
+        await bench.open()
+        await until(pilot, lambda: "1  Hello" in screen_text(app) and "✗ 1  " not in screen_text(app))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from evaltui.documents.edits import Put
 from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import SessionStart, TurnStage
 from evaltui.workbench.workbench import Workbench
@@ -187,4 +188,45 @@ async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until)
     assert workbench.messages.notice.text.startswith(
         "hi_there never passes: turn 1 expects a response without words; response_match_score scores it 0"
     )
+    await workbench.close()
+
+
+OUTPUT_BESIDE_A_TEXT = """
+    from google.adk.events.event import Event
+    from google.adk.workflow import Workflow
+
+    def node():
+        return Event(message="shown", output={"value": 1})
+
+    root_agent = Workflow(name="flow", edges=[("START", node)])
+"""
+
+
+@pytest.mark.parametrize("config", ["of a new set", "for all sets", "unsaved"])
+async def test_an_output_is_expected_where_the_config_in_use_scores_it(
+    config, write_agent, write_set, tmp_path, until
+):
+    pytest.importorskip("google.adk")
+    folder = write_agent(OUTPUT_BESIDE_A_TEXT)
+    write_set(folder, one=("hi", "something"))
+    scores = {"criteria": {"response_match_score": 0.8}, "evaltui": {"outputs": "score"}}
+    own, other = folder / "test_config.json", tmp_path / "all.json"
+    place = other if config == "for all sets" else own
+    place.write_text(json.dumps(scores if config != "unsaved" else {**scores, "evaltui": {}}))
+    workbench = Workbench(folder, config=other if config == "for all sets" else None)
+    await workbench.open()
+    if config == "unsaved":
+        workbench.editing.do_edits("score", {own: [Put(("evaltui", "outputs"), "score")]})
+    workbench.chat.new(SessionStart())
+    workbench.chat.send({"role": "user", "parts": [{"text": "go"}]})
+    await until(lambda: not workbench.chat.busy)
+    transcript = workbench.chat.transcript
+    choices = saving.propose_choices(workbench.editing, transcript)
+    target = None if config == "of a new set" else choices.target
+    assert saving.save(workbench.agent, workbench.editing, transcript, replace(choices, target=target))
+    await workbench.editing.save_all()
+    workbench.runs.run_case()
+    await workbench.runs.finished()
+    result = workbench.outcomes.get(workbench.navigation.selection.case).result
+    assert (str(result.status), result.turns[0].response.expected) == ("PASSED", '{"value":1}')
     await workbench.close()

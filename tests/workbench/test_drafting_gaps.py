@@ -73,7 +73,7 @@ class Desk:
 
     async def is_noticed_with(self, drafting, draft, key):
         """Whether a gap is noticed with a draft, and its case still passes; undone then."""
-        assert drafting.apply(drafting.rule(draft))
+        assert drafting.apply(drafting.scoped(draft))
         await self.bench.outcomes.rescored([])
         status = self.bench.outcomes.get(drafting.case).result.status
         await self.search()
@@ -195,7 +195,7 @@ async def test_a_draft_lets_the_other_passing_results_of_the_case_pass(desk_of):
     drafting = await desk.drafting(*desk.gap("answer negated", "late"))
     words = [str(draft) for draft in drafting.drafts]
     assert words == ['not contains "not", "never", "cannot" and 6 more']
-    proof = await drafting.proof(drafting.drafts[0], "case")
+    proof = await drafting.proof(drafting.scoped(drafting.drafts[0]))
     assert (proof.passing, proof.results) == (2, 2)
 
 
@@ -228,7 +228,7 @@ async def test_calls_are_noticed_by_a_criterion_and_other_expected_calls(desk_of
     assert [str(draft) for draft in drafting.drafts] == words
     key = next(key for key, (_, other) in desk.gaps.items() if other == gap)
     assert await desk.is_noticed_with(drafting, drafting.drafts[0], key)
-    files = [path.name for path, _ in drafting.changes(drafting.rule(drafting.drafts[0]))]
+    files = [path.name for path, _ in drafting.changes(drafting.scoped(drafting.drafts[0]))]
     assert files == ["test_config.json", *(["orders.evalset.json"] if "expect" in words[0] else [])]
 
 
@@ -239,7 +239,7 @@ async def test_a_case_is_searched_again_alone(desk_of):
     kind, gap = desk.gap("another number", "b")
     desk.bench.gap_drafts.toggle_meant_so(*desk.gap("answer negated", "b"))
     drafting = await desk.drafting(kind, gap)
-    assert drafting.apply(drafting.rule(drafting.drafts[0]))
+    assert drafting.apply(drafting.scoped(drafting.drafts[0]))
     await gaps.search_case(gap)
     assert not gaps.stale
     alone = gaps.report
@@ -269,14 +269,14 @@ async def test_another_agent_is_noticed_by_a_check_and_where_google_adk_decides_
     judged = await desk.drafting(*others["finds_a_flight", 1])
     (draft,) = judged.drafts
     assert str(draft) == "The response comes from the agent travel_desk."
-    assert not judged.apply(judged.rule(draft))
+    assert not judged.apply(judged.scoped(draft))
     assert "add a rubric metric to the criteria first" in desk.bench.messages.notice.text
 
     criteria = {CALLS: 1.0, "rubric_based_final_response_quality_v1": 0.8}
     config = write_test_config(folder, **criteria)
     again = await Desk(folder).open()
     judged = await again.drafting(*again.gap("another agent", "finds_a_flight"))
-    assert judged.apply(judged.rule(judged.drafts[0]))
+    assert judged.apply(judged.scoped(judged.drafts[0]))
     await again.bench.editing.save_all()
     await again.bench.close()
     (rubric,) = json.loads(config.read_text())["criteria"]["rubric_based_final_response_quality_v1"][
@@ -291,7 +291,7 @@ async def test_coverage_counts_an_agent_that_an_accepted_check_names(tmp_path, o
     write_test_config(folder, **ANSWER)
     desk = await opened(folder)
     drafting = await desk.drafting(*desk.gap("another agent", "finds_a_flight"))
-    assert drafting.apply(drafting.rule(drafting.drafts[0]))
+    assert drafting.apply(drafting.scoped(drafting.drafts[0]))
     if drafting.is_searched_alone:
         await desk.bench.gaps.search_case(drafting.gap)
     else:
@@ -316,19 +316,19 @@ async def desk(desk_of):
 async def test_a_draft_is_shown_with_its_proof_and_its_effect_on_other_cases(desk):
     drafting = await desk.drafting(*desk.gap("answer negated", "late"))
     draft = drafting.drafts[0]
-    proof = await drafting.proof(draft, "case")
+    proof = await drafting.proof(drafting.scoped(draft))
     assert (proof.is_noticed, proof.passing, proof.results) == (True, 1, 1)
     assert (proof.in_case, proof.in_set) == ((1, 1), (1, 2))
-    effects = [effect async for effect in drafting.effects(drafting.rule(draft, "set"))]
+    effects = [effect async for effect in drafting.effects(drafting.scoped(draft, "set"))]
     assert [(change.case.eval_id, change.after) for change in effects[-1].changes] == [("bye", "FAILED")]
-    ((path, lines),) = drafting.changes(drafting.rule(draft))
+    ((path, lines),) = drafting.changes(drafting.scoped(draft))
     assert path.name == "test_config.json"
     assert any("not_contains" in line.text for line in lines)
 
 
 async def test_a_threshold_is_a_draft_for_all_cases_of_the_config(desk):
     drafting = await desk.drafting(*desk.gap("another number", "late"))
-    assert drafting.apply(drafting.rule(drafting.drafts[-1]))
+    assert drafting.apply(drafting.scoped(drafting.drafts[-1]))
     await desk.search()
     assert not any(kind == "another number" for kind, *_ in desk.gaps)
     assert not desk.bench.gaps.report.not_counted
@@ -352,6 +352,16 @@ async def test_a_change_that_is_meant_so_is_counted_apart(desk):
     assert (gaps.report.changes, gaps.report.meant_so) == (before, 0)
 
 
+async def test_no_mark_is_made_by_the_names_of_before(desk):
+    both, path = desk.gap("answer negated", "late"), desk.bench.sets.listed[0].path
+    for change in (lambda editor: editor.rename_case(0, "soon"), lambda editor: editor.rename("sales")):
+        desk.bench.editing.do("rename", path, change)
+        assert not desk.bench.gap_drafts.toggle_meant_so(*both)
+        assert desk.bench.messages.notice.text == "This change is no longer there; search again"
+        desk.bench.editing.undo()
+    assert desk.bench.gap_drafts.toggle_meant_so(*both)
+
+
 async def test_changes_with_one_content_are_marked_together(desk_of):
     desk = await desk_of({"late": ("find find|It is off.", [], "It is off.")}, ANSWER)
     gaps = desk.bench.gaps
@@ -373,11 +383,15 @@ async def test_a_mark_follows_its_case_and_ends_when_the_response_is_another(des
     async def meant_so():
         await asyncio.to_thread(call, "run", folder)
         await asyncio.to_thread(call, "gaps", folder, "--report", f"json={folder / 'gaps.json'}")
-        return json.loads((folder / "gaps.json").read_text())["meant_so"]
+        report = json.loads((folder / "gaps.json").read_text())
+        lost = [
+            (item["eval_id"], item["turn"]) for item in report["not_counted"] if "meant so" in item["reason"]
+        ]
+        return report["meant_so"], lost
 
-    assert await meant_so() == 1
+    assert await meant_so() == (1, [])
     path.write_text(text.replace("order 7", "order 8"))
-    assert await meant_so() == 0
+    assert await meant_so() == (0, [("soon", 1)])
     path.write_text(text.replace('"soon"', '"later"'))
     await asyncio.to_thread(call, "lint", folder)
     assert "no case 'soon' in orders" in capsys.readouterr().out

@@ -1,5 +1,7 @@
 """The cases that failed in any variant of the newest matrix: marked in the workbench, run by `--failed`."""
 
+import json
+
 import pytest
 from fake_runs import FakeRuns
 from stored_matrix import BASE, PRO, write_matrix, write_variant
@@ -54,6 +56,23 @@ async def test_what_failed_in_any_variant_is_marked(folder):
     assert cases == not_passed(BASE, PRO)
     assert said == f"{len(cases)} cases marked that failed in any of 2 variants"
     assert (await marked(folder, "set:lights"))[0] == {one for one in cases if one.startswith("lights:")}
+
+
+@pytest.mark.parametrize(
+    ("pro", "cases"),
+    [({"a": "p", "b": ""}, {"lights:b"}), (None, {"lights:a", "lights:b"})],
+    ids=["cut off", "not begun"],
+)
+async def test_what_did_not_run_in_a_variant_is_marked(write_agent, pro, cases):
+    folder = write_agent("root_agent = lambda message: message")
+    log = write_variant(folder, "base", {"lights": {"a": "p", "b": "p"}})
+    names = json.dumps([{"name": name, "changes": []} for name in ("base", "pro")])
+    change(log, f"UPDATE run SET header = json_set(header, '$.variants', json('{names}'))")
+    if pro is not None:
+        write_variant(folder, "pro", {"lights": pro}, Change("model", "x"))
+    number = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
+    said = f"{number} marked that failed or did not run in any of 2 variants"
+    assert await marked(folder) == (cases, said)
 
 
 async def test_marked_cases_are_run(folder, until):

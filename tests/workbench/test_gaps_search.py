@@ -127,6 +127,17 @@ async def test_a_search_again_ends_the_one_before(desk, bench):
     assert bench.gaps.progress.done == 2
 
 
+async def test_an_error_of_the_search_itself_is_the_problem(bench, monkeypatch):
+    await run(bench)
+
+    async def fail(searched, after_case):
+        raise LookupError("turn 3")
+
+    monkeypatch.setattr("evaltui.runs.gaps.GapsOfRuns.find", fail)
+    await search(bench)
+    assert (bench.gaps.report, bench.gaps.problem) == (None, "LookupError: turn 3")
+
+
 async def test_a_config_with_errors_is_the_problem_until_it_is_mended(desk, bench):
     await run(bench)
     write_test_config(desk, response_match_score="x")

@@ -144,6 +144,23 @@ async def test_a_rule_for_the_set_concerns_the_cases_of_the_set_alone(orders):
     assert (elsewhere.cases, elsewhere.changes) == (0, ())
 
 
+async def test_a_rule_made_in_an_earlier_run_names_the_set_as_it_is_now(orders):
+    bench = orders.workbench
+    bench.editing.do("rename", orders.path, lambda eval_set: eval_set.rename("sales"))
+    await bench.outcomes.rescored([])
+    assert await bench.outcomes.open_run(bench.agent.store.files()[0], "run 1")
+    made = relaxing(orders, eval_id="query_only")
+    rule = made.rule("query", "ignore", "set")
+    assert rule["set"] == "sales"
+    *_, effect = await effects(made, rule)
+    assert (effect.result.status, effect.cases) == ("PASSED", 3)
+    made.apply(rule)
+    assert made.passing[1]["set"] == "sales"
+    bench.outcomes.leave_previous_run()
+    await bench.outcomes.rescored([])
+    assert statuses(orders)["query_only"] == "PASSED"
+
+
 async def test_what_a_rule_would_do_is_known_before_it_is_written(orders):
     made = relaxing(orders, eval_id="query_only")
     first, *_, last = await effects(made, made.rule("query", "ignore", "all"))

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.events import Event, text, tool_call, tool_result, transfer
-from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, SpanTree, request_of
+from evaltui.tui.trace.span import graph_of
 from evaltui.workbench.trace.traces import GAP, Outline, problem_of
 
 

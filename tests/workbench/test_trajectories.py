@@ -1,5 +1,6 @@
 """What a case did in two runs, and the page about two compared runs."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Stat
 from evaltui.runs.history import StoredRun
 from evaltui.text.lines import draw
 from evaltui.tui.compare.page import (
+    Columns,
+    change_line,
     spent_line,
     write_group,
     write_trajectories,
@@ -97,6 +100,34 @@ def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click(
     assert page_of(BOTH, "same", 120)[-1] == "= Both runs made the same calls and gave the same responses"
 
 
+def test_unknown_calls_are_not_none():
+    silent = HELLO.model_copy(update={"intermediate_data": None})
+    runs = [kept(name, case("night", P, silent)) for name in ("15", "18")]
+    assert page_of(compared(*runs), "night", 120)[-1].endswith("the same responses, as far as known")
+    heads = [line for line in page_of(compared(*runs), "night", 120, height=2) if "Turn 1" in line]
+    assert heads[0].endswith("calls unknown")
+
+
+def test_responses_with_other_files_are_not_the_same():
+    def picture(*files):
+        made = invocation("hi", "Hello.").model_dump()
+        blobs = [{"inline_data": {"mime_type": "image/png", "data": data}} for data in files]
+        made["final_response"]["parts"] = [{"text": "Hello."}, *blobs]
+        return Invocation.model_validate(made)
+
+    for other in ((), (b"other",), (b"data", b"more")):
+        both = compared(
+            kept("15", case("night", P, picture(b"data"))), kept("18", case("night", P, picture(*other)))
+        )
+        page = "\n".join(page_of(both, "night", 120))
+        assert "the same responses" not in page
+        assert "[image/png " in page
+    both = compared(
+        kept("15", case("night", P, picture(b"data"))), kept("18", case("night", P, picture(b"data")))
+    )
+    assert "the same responses" in page_of(both, "night", 120)[-1]
+
+
 def test_of_repeated_cases_it_is_said_which_repeats_are_compared():
     repeats = tuple(RepeatResult(status, actual=(HELLO,)) for status in (P, F, P))
     repeated = CaseResult("same", Status.FLAKY, eval_set_id="home", path=PATH, repeats=repeats)
@@ -115,12 +146,42 @@ def test_a_side_without_a_trajectory_says_why():
     assert trajectories(both, change_of(both, "night")).problems == ("", "no result")
     assert page_of(both, "broken", 120)[0] == "run 18: no response within 30 s"
     assert "candidate: 1 case without a result" in draw(spent_line(both), color=False)
+    night = change_line(change_of(both, "night"), "night", "", Columns(8), 60)
+    assert "✓ → ○" in draw(night, color=False)
 
 
 def test_a_run_that_knows_set_ids_only_is_compared():
     both = compared(kept("adk", case("night", P, BEFORE), by_label=True), kept("18", case("night", F, AFTER)))
     assert change_of(both, "night").kind == "broken"
     assert trajectories(both, change_of(both, "night")).problems == ("", "")
+
+
+async def test_each_run_of_a_case_whose_file_is_unknown_has_its_own_reason(until):
+    """Results of google-adk beside those of two sets with the same id, of which one is no file."""
+
+    def failed(message):
+        error = ErrorInfo("Error", message, "", kind=None)
+        return replace(case("night", Status.ERROR, error=error), path="", error=error)
+
+    def cases(*results):
+        by_id = {result.id: result for result in results}
+        summaries = {key: summarize(result) for key, result in by_id.items()}
+        return {"cases": summaries}, by_id.__getitem__
+
+    runs = []
+    for run, results in (
+        (kept("adk", by_label=True), [failed("too late")]),
+        (kept("18"), [failed("too early"), case("night", P, HELLO)]),
+    ):
+        summaries, read = cases(*results)
+        runs.append(replace(run, summary=replace(run.summary, **summaries), case=read))
+    both = compared(*runs)
+    reasons = Reasons(both, Messages())
+    changes = [change for change in both.comparison.cases if change.reasons]
+    assert [reasons.of(change) for change in changes] == [None, None]
+    await until(lambda: all(reasons.of(change) is not None for change in changes))
+    assert [reasons.of(change) for change in changes] == ["Error: too early", "was: Error: too late"]
+    await reasons.close()
 
 
 def text(line):

@@ -207,17 +207,22 @@ def _types(module: ModuleType | None) -> _Types:
     uses_adk = any(home.startswith("google.adk") for home in modules)
     uses_ours = any(home.partition(".")[0] == __name__.partition(".")[0] for home in modules)
     if uses_adk or (not uses_ours and _is_adk_installed()):
-        from google.adk.evaluation.eval_case import ConversationScenario as AdkScenario
-        from google.adk.evaluation.eval_case import Invocation as AdkInvocation
-        from google.adk.evaluation.eval_case import InvocationEvent as AdkEvent
-        from google.adk.evaluation.eval_metrics import BaseCriterion as AdkCriterion
-        from google.adk.evaluation.eval_metrics import EvalMetric as AdkMetric
+        from google.adk.evaluation import eval_case, eval_metrics
 
-        return _Types(AdkMetric, AdkCriterion, AdkInvocation, AdkEvent, AdkScenario)
-    from ...core.model.config import BaseCriterion, EvalMetric
-    from ...core.model.eval_set import ConversationScenario, Invocation, InvocationEvent
+        return _types_in(eval_metrics, eval_case)
+    from ...core.model import config, eval_set
 
-    return _Types(EvalMetric, BaseCriterion, Invocation, InvocationEvent, ConversationScenario)
+    return _types_in(config, eval_set)
+
+
+def _types_in(metrics: Any, cases: Any) -> _Types:
+    return _Types(
+        metrics.EvalMetric,
+        metrics.BaseCriterion,
+        cases.Invocation,
+        cases.InvocationEvent,
+        cases.ConversationScenario,
+    )
 
 
 def _homes(values: Iterable[Any]) -> Iterable[str]:

@@ -25,8 +25,7 @@ from ...core.model.events import Json, Step
 from ...core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from ...text.figures import counted
 from ..native.agent import Agent, ToolContext
-from ..native.models import Model, ModelRequest, ModelResponse, own_parts, usage_data
-from ..native.scripted import ScriptedModel
+from ..native.models import Model, ModelRequest, ModelResponse, ScriptedModel, own_parts, usage_data
 from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,

@@ -350,8 +350,8 @@ def _may_fail_in(metric: MetricResult, index: int, turns: Sequence[TurnResult]) 
     return len(scored) != len(turns) or scored[index].status is Status.FAILED
 
 
-def _plain_reason(text: str, turn: int | None = None) -> Reason:
-    return Reason([(text, "")], text, turn)
+def _plain_reason(text: str) -> Reason:
+    return Reason([(text, "")], text, None)
 
 
 def _name_among(names: Mapping[str, int], diff: CallDiff) -> str:

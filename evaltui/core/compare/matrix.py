@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,6 +91,13 @@ class Matrix:
         for row in self.rows:
             rows_by_path.setdefault(row.case.path, []).append(row)
         return {path: tuple(rows) for path, rows in rows_by_path.items()}
+
+    @cached_property
+    def set_names(self) -> Mapping[str, str]:
+        """The ids of the sets by their path, with the file where several sets have an id."""
+        labels = {path: rows[0].eval_set_id for path, rows in self.sets.items()}
+        shared = Counter(labels.values())
+        return {path: label if shared[label] == 1 else f"{label} ({path})" for path, label in labels.items()}
 
     @property
     def is_complete(self) -> bool:

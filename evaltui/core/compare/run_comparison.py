@@ -19,9 +19,10 @@ from evaltui.core.compare.evidence import (
     pair_cases,
     passes_less_often,
 )
-from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.served import ServedChange, served_changes
 from evaltui.core.model.variants import BASE, Variant
@@ -38,14 +39,23 @@ def expectation_changes(
     """Reasons why the verdicts of a case cannot be compared: its expectation changed."""
     if before.expects and after.expects and before.expects != after.expects:
         yield "case changed"
-    # Where all runs agree, every policy says the same.
-    if before.policy != after.policy and before.status is after.status is Status.FLAKY:
+    # Where the repeats of both agree, every policy says the same.
+    if before.policy != after.policy and Status.FLAKY in (before.status, after.status):
         yield f"policy {before.policy} → {after.policy}"
     if then.adk_verdicts != now.adk_verdicts:
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
+    yield from _function_changes(then, now, _config_of(now, after))
     changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
     # What the config says of judges need not be said twice.
     yield from changes or _judge_changes(before, after)
+
+
+def _function_changes(then: Circumstances, now: Circumstances, config: Json | None) -> Iterator[str]:
+    """The functions of metrics, judges and simulated users in a config whose code differs."""
+    in_use = {value.replace(":", ".") for _, value in _leaves(config or {}) if isinstance(value, str)}
+    for function in sorted(then.functions.keys() & now.functions.keys() & in_use):
+        if then.functions[function] != now.functions[function]:
+            yield f"the code of {function} changed"
 
 
 def _judge_changes(before: CaseSummary, after: CaseSummary) -> Iterator[str]:
@@ -281,12 +291,12 @@ class CaseChange:
 
     @property
     def lacks_verdict(self) -> bool:
-        """Whether the candidate has no verdict, or another model excuses it where repeats have none."""
-        if self.candidate is None:
+        """Whether the candidate has no verdict, or does not pass and has repeats without a verdict, which
+        failed repeats of the base do not excuse."""
+        if self.candidate is None or self.candidate.passes:
             return False
         _, judged = self.candidate.judged_repeats
-        excused = self._is_worse and self._is_excused
-        return not self.candidate.is_judged or (excused and judged < self.candidate.runs)
+        return not self.candidate.is_judged or judged < self.candidate.runs
 
     @property
     def _is_excused(self) -> bool:
@@ -401,6 +411,12 @@ class Comparison:
     def broken_without_evidence(self) -> tuple[CaseChange, ...]:
         """Cases that broke, perhaps by chance."""
         return tuple(change for change in self.without_evidence if change.kind == "broken")
+
+    @property
+    def partly_judged(self) -> tuple[CaseChange, ...]:
+        """Cases that failed in some repeats and have no verdict in others."""
+        failed = (change for change in self.cases if change.candidate and change.candidate.failed)
+        return tuple(change for change in failed if change.lacks_verdict)
 
     @property
     def lacks_verdicts(self) -> bool:
@@ -528,9 +544,11 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
             kind = "gone"
         return CaseChange(kind, case, label, before, after)
     reasons = tuple(expectation_changes(before, after, base.circumstances, candidate.circumstances))
-    if base.by_label and not (reasons or before.passes or after.passes or before.expects):
+    if not (reasons or before.passes or after.passes):
         # A failure excuses another one only of the same expectation.
-        reasons = ("the baseline does not say what was expected",)
+        sides = (("baseline", base, before), ("candidate", candidate, after))
+        unknown = (name for name, run, summary in sides if run.of_adk and not summary.expects)
+        reasons = tuple(f"the {name} does not say what was expected" for name in unknown)[:1]
     kind = _kind(before, after, reasons)
     served = _served_changes(before, after, is_same_expectation=not reasons)
     return CaseChange(kind, case, label, before, after, reasons, served=served)

@@ -8,14 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from evaltui.core.metrics.declaration import MetricInfo
     from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
     from evaltui.core.model.text_diff import IntermediateDiff
 
 
-def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
-    """The worst verdict of metrics on a turn, from 0; None where no metric gives one."""
+def metric_info(name: str) -> MetricInfo:
+    """The declaration of a metric; only a result needs the metrics, which build on the models."""
     from evaltui.core.metrics.registry import info_of
 
+    return info_of(name)
+
+
+def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
+    """The worst verdict of metrics on a turn, from 0; None where no metric gives one."""
     if turn < len(result.turns) and result.turns[turn].expectation == "context":
         return None
     statuses = {
@@ -23,7 +29,7 @@ def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
         for metric in result.metrics
         if metric.status != "INFORMATIONAL"
         and turn < len(metric.per_invocation) == len(result.turns)
-        and not info_of(metric.name).whole_conversation
+        and not metric_info(metric.name).whole_conversation
     }
     return next(
         (status for status in ("FAILED", "ERROR", "NOT_EVALUATED", "PASSED") if status in statuses), None
@@ -34,7 +40,6 @@ def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "
     """How the response of a turn, from 0, differs: not at all, within the threshold of a metric that compares
     responses, or more than that."""
     from evaltui.core.metrics.answer_rules import ANSWER_RULES
-    from evaltui.core.metrics.registry import info_of
 
     turn = result.turns[number]
     by_metric = {
@@ -44,7 +49,7 @@ def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "
     }
     if by_metric.get(ANSWER_RULES) == "FAILED":
         return "changed"
-    statuses = {status for name, status in by_metric.items() if info_of(name).compares == "response"}
+    statuses = {status for name, status in by_metric.items() if metric_info(name).compares == "response"}
     if not answer_differs(turn):
         # Without an expected response none can match.
         is_unexpected = bool(turn.response.actual) and not turn.response.expected
@@ -54,12 +59,10 @@ def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "
 
 def text_differs(result: CaseResult | RepeatResult, number: int, diff: IntermediateDiff) -> bool:
     """Whether a text before the response of a turn, from 0, is a reason why its metric failed."""
-    from evaltui.core.metrics.registry import info_of
-
     return diff.expected != diff.actual and any(
         metric.per_invocation[number].status == "FAILED"
         for metric in result.metrics
-        if info_of(metric.name).compares == "texts" and len(metric.per_invocation) == len(result.turns)
+        if metric_info(metric.name).compares == "texts" and len(metric.per_invocation) == len(result.turns)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import computed_field
 
-from evaltui.core.compare.run_comparison import CaseChange, Comparison
+from evaltui.core.compare.run_comparison import CaseChange, Comparison, case_name
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.base_model import keys_first
@@ -52,7 +52,8 @@ class VariantVerdict:
 
     answer: Answer
     better: tuple[str, ...]
-    """Ids of the cases that pass in the variant and not in the base; with evidence, if they were repeated."""
+    """Ids of the cases that pass in the variant and not in the base; with evidence, if they were repeated.
+    Where there are several sets, behind that of their set, or its file where sets share an id."""
     worse: tuple[str, ...]
     undecided: tuple[str, ...]
     """Ids of the cases without a verdict in one of them, without evidence, or that cannot be compared."""
@@ -77,20 +78,22 @@ def verdict_on(comparison: Comparison) -> VariantVerdict:
     """The verdict on the candidate."""
     base, candidate = comparison.base, comparison.candidate
     alpha = min((ALPHA, *(1 - case.decision.level for case in candidate.cases.values() if case.decision)))
-    both = [change for change in comparison.cases if change.base is not None and change.candidate is not None]
-    answers = [(change.eval_id, case_answer(change, alpha)) for change in both]
+    # A case that did not run in one of them is undecided, not left out.
+    in_both = base.cases.keys() & candidate.cases.keys()
+    both = [change for change in comparison.cases if change.case in in_both]
+    answers = [(case_name(change, comparison), case_answer(change, alpha)) for change in both]
 
     def named(answer: Answer) -> tuple[str, ...]:
-        return tuple(eval_id for eval_id, of_case in answers if of_case == answer)
+        return tuple(name for name, of_case in answers if of_case == answer)
 
-    better, worse, undecided = named("better"), named("worse"), named("undecided")
+    better, worse, undecided, same = named("better"), named("worse"), named("undecided"), named("same")
     judges = _judges(candidate)
     return VariantVerdict(
-        _answer(len(better), len(worse), alpha, is_open=bool(undecided)),
+        _answer(len(better), len(worse), alpha, is_open=bool(undecided) or not same),
         better,
         worse,
         undecided,
-        len(named("same")),
+        len(same),
         tuple(_metric_verdicts(both, candidate, alpha)),
         judges,
         judges == _judges(base),
@@ -98,7 +101,7 @@ def verdict_on(comparison: Comparison) -> VariantVerdict:
 
 
 def case_answer(change: CaseChange, alpha: float) -> Answer:
-    """How a case that both runs have came out in the candidate, by its verdicts."""
+    """How a case that both runs selected came out in the candidate, by its verdicts."""
     before, after = change.base, change.candidate
     if before is None or after is None or change.reasons or change.served:
         return "undecided"
@@ -109,8 +112,8 @@ def case_answer(change: CaseChange, alpha: float) -> Answer:
     if before.passes == after.passes:
         return "same"
     fall = change if before.passes else replace(change, kind="broken", base=after, candidate=before)
-    # A sequential test has its evidence.
-    if len(decisions) < 2 and fall.may_be_chance(alpha):
+    # Of a rate between those of a sequential test, either answer is right: two of them are no evidence.
+    if fall.may_be_chance(alpha):
         return "undecided"
     return "worse" if before.passes else "better"
 
@@ -123,8 +126,10 @@ def _metric_verdicts(
     changes: Iterable[CaseChange], candidate: RunSummary, alpha: float
 ) -> Iterator[MetricVerdict]:
     pairs: dict[str, list[tuple[float, float]]] = {}
+    is_open = False
     for change in changes:
-        if change.reasons or change.served:
+        if change.reasons or change.served or change.base is None or change.candidate is None:
+            is_open = True
             continue
         for score in change.scores:
             if score.base is not None and score.candidate is not None:
@@ -134,15 +139,22 @@ def _metric_verdicts(
         steps = [sign * (after - before) for before, after in scores]
         better, worse = (sum(way * step >= _SAME_SCORE for step in steps) for way in (1, -1))
         base, variant = (fsum(side) / len(scores) for side in zip(*scores, strict=True))
-        answer, p = _answer(better, worse, alpha), mcnemar_exact(better, worse)
+        answer, p = _answer(better, worse, alpha, is_open=is_open), mcnemar_exact(better, worse)
         yield MetricVerdict(metric, answer, base, variant, better, worse, len(scores), p)
 
 
 def _lower_is_better(metric: str, run: RunSummary) -> bool:
-    """Whether lower scores are better, by the declaration of a metric or its criterion in a config."""
-    if info := METRICS.get(metric):
-        return info.lower_is_better
+    """Whether lower scores are better: by its criterion for a metric of the user's, also one with the name of
+    a built-in metric, else by the declaration of the metric."""
     configs = run.circumstances.configs.values()
     blocks = [block for config in configs for block in (config, config.get("evaltui") or {})]
     criteria = [(block.get("criteria") or {}).get(metric) for block in blocks]
-    return any(isinstance(criterion, dict) and criterion.get("lower_is_better") for criterion in criteria)
+    own = [criterion for criterion in criteria if isinstance(criterion, dict)]
+    functions = [(block.get("custom_metrics") or {}).get(metric) for block in blocks]
+    definitions = [(block.get("metrics_to_run") or {}).get(metric) for block in blocks]
+    # A managed metric of agents-cli has no definition of its own.
+    is_of_user = any(functions) or any(isinstance(definition, dict) for definition in definitions)
+    info = METRICS.get(metric)
+    if info and not is_of_user and not any("function" in criterion for criterion in own):
+        return info.lower_is_better
+    return any(criterion.get("lower_is_better") for criterion in own)

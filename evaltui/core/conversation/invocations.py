@@ -15,9 +15,11 @@ from pydantic_core import PydanticSerializationError, to_json
 from ...text.values import valid_json_text
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
 from ..model.events import (
+    ANSWERS,
     CALLS,
     MODEL_CALLS,
     SIMULATED_USER,
+    SOME_MODEL_CALLS,
     Event,
     Json,
     Kind,
@@ -178,10 +180,15 @@ def _recorded_event(step: Step, final: Step | None) -> Json:
     }
 
 
+# The unknown parts of a turn of which the end is not recorded.
+_END = {ANSWERS, SOME_MODEL_CALLS}
+
+
 def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
     """Seconds by turn: in total, waiting for models, and in tools while no model call was running.
 
-    The last two need known model calls. Time in which calls waited for limits of the run is left out.
+    The last two need known model calls. Time in which calls waited for limits of the run is left out, and
+    turns of which the end is unknown.
     """
     by_turn: dict[int, list[Event]] = {}
     for event in events:
@@ -193,6 +200,8 @@ def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
         model, either = covered_seconds(models), covered_seconds(models + tools)
         throttled = covered_seconds(models + tools + _waits(group)) - either
         total = max(event.t for event in group) - min(event.t for event in group) - throttled
+        if any(_END.issubset(event.data.get("untold", ())) for event in group):
+            continue
         if total > 0:
             spent[turn] = {"duration": round(total, _DECIMALS)}
         if total > 0 and not any(MODEL_CALLS in event.data.get("untold", ()) for event in group):

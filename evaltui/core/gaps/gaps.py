@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from pydantic import Field
 
-from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.cells import Cell
+from evaltui.core.gaps.changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
 from evaltui.core.gaps.judged_changes import JudgedChange
 from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCase, Subject
@@ -20,6 +20,7 @@ from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.core.scoring import is_passed_over, metric_results, status_of
 
+LOST_MARK = "a change marked as meant so is no longer there"
 NOT_ENGLISH = "not English as far as known: not negated, renamed or with a promise"
 
 
@@ -222,8 +223,13 @@ class GapSearch:
         self._name_unscored(case, recorded)
         if not any(recorded.seen_by.values()):
             self._only_judged.add(case)
+        marks = set(recorded.meant_so)
         for number, mutant in enumerate(recorded.mutants(most)):
             await self._score(case, recorded, mutant, number)
+            if marks:
+                marks.discard((mutant.turn, recorded.digest(mutant)))
+        for turn in sorted(-1 if turn is None else turn for turn, _ in marks):
+            self.skip(case, recorded.expected.eval_set_id, LOST_MARK, None if turn < 0 else turn)
 
     async def _score(self, case: CaseId, recorded: RecordedCase, mutant: Mutant, number: int) -> None:
         results = await scores_of(recorded, mutant)

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import NamedTuple
 
 from evaltui.core.metrics.metric import mean, nothing_to_score, turn_reasons, unscored_turn
@@ -22,6 +23,7 @@ from evaltui.text.values import cut, show_value, visible
 
 ANSWER_RULES = "answer_rules"
 _MAX_TEXT = 60
+_NOT_RUN = "the turn did not run, so its checks say nothing"
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -34,16 +36,41 @@ _DATES = (
     re.compile(rf"\b{_DAY} (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?\b"),
     re.compile(rf"\b{_MONTH} {_DAY}(?:,? (?P<year>\d{{4}}))?\b"),
 )
+_SYMBOLS = "$¢£¤¥฿₡₦₩₪₫€₱₴₸₹₺₽"
+_CODES = "usd eur gbp jpy inr krw rub chf cad aud nzd cny sek nok dkk pln czk huf brl mxn zar sgd hkd ils thb"
+_CURRENCY = (
+    rf"(?<!\w)(?:us|ca|c|au|a|nz|hk|s|r|mx)\$|[{_SYMBOLS}]"
+    rf"|(?<!\w)(?:{_CODES.replace(' ', '|')})(?= ?[-+−–]?\d)"
+)
+_SIGN = r"(?<!\w)(?:(?<!\d )minus |[-+−–](?! ))"
 # A word with a digit in it, such as a number, a time, a date or an id.
-_WORD = re.compile(r"(?P<currency>[$€£¥]?) ?(?P<sign>(?<!\w)[-+−]|)(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)")
-_NUMBER = re.compile(r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<unit>[^\W\d]*)")
-_UNIT = re.compile(r"\s?(?:degrees? (?=[cf]))?(?P<unit>km/h|[%°$€£¥][cf]?\b|[%°$€£¥]|[^\W\d_]+)")
+_WORD = re.compile(
+    rf"(?P<before>{_SIGN})?(?P<currency>{_CURRENCY})? ?(?P<sign>{_SIGN})?"
+    r"(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<unit>[^\W\d]*)(?:/(?P<per>[^\W\d]+))?"
+)
+_UNIT = re.compile(
+    rf"\s?(?:degrees? (?=[cf]))?(?P<unit>km/h|[%‰°{_SYMBOLS}][cf]?\b|[%‰°{_SYMBOLS}]|[^\W\d_]+)"
+)
+_PER = re.compile(r"\s?(?P<by>/|per |an? |each |every )\s?(?P<per>[^\W\d_]+)")
+_END = r"(?:\d{1,2}:\d\d|\d+(?:,\d{3})*(?:\.\d+)?)"
+_RANGE = re.compile(rf"(?<![\w.,:/#-])(?P<from>{_END})(?: ?[-–] ?)(?P<to>{_END})(?![-–\d:/]|[.,]\d)")
+_PAIR = re.compile(r"[\d.,]+[-/][\d.,]+")
+# Between the numbers of a list or a range, of which one may have the unit of all.
+_BETWEEN = re.compile(r"(?:,|/|x|×|to|and|or|until)(?: and| or)?")
 _TIME = re.compile(
     r"(?<![\w:.])(?P<hour>0?[1-9]|1[0-2])(?::(?P<minute>[0-5]\d))? ?(?P<half>[ap])(?:m\b|\.m\.?)"
 )
+_BARE_FRACTION = re.compile(r"(?<![\w.,])\.(?=\d)")
 _SUPERSCRIPT = re.compile(r"(?<=\d)[²³¹⁰⁴-⁹]")
 _FACTORS = {
+    "hundred": 2,
     "thousand": 3,
+    "lakh": 5,
+    "crore": 7,
     "million": 6,
     "mn": 6,
     "mio": 6,
@@ -54,6 +81,11 @@ _FACTORS = {
 """Powers of ten by the words for them."""
 _JOINED_FACTORS = _FACTORS | {"k": 3}
 _MONEY_FACTORS = _JOINED_FACTORS | {"m": 6, "b": 9}
+
+
+# In lower case; other scripts are written without spaces, or join particles to words.
+_LETTERS = r"\da-z\u00df-\u00f6\u00f8-\u024f\u0300-\u0373\u0376-\u052f\u0561-\u0587\u10d0-\u10ff\u1e00-\u1fff"
+_WORD_LETTER = re.compile(f"[{_LETTERS}]")
 
 
 class _Unit(NamedTuple):
@@ -72,7 +104,13 @@ _UNITS = {
     "euro": _unit("€ EUR euro", "dollar"),
     "pound": _unit("£ GBP pound", "dollar"),
     "yen": _unit("¥ JPY yen", "dollar"),
+    "cent": _unit("¢ cent"),
+    "penny": _unit("pence penny"),
+    "rupee": _unit("₹ INR rupee"),
+    "won": _unit("₩ KRW won"),
+    "ruble": _unit("₽ RUB rouble ruble"),
     "percent": _unit("% percent"),
+    "permille": _unit("‰ permille"),
     "degree": _unit("°C ° C degree Celsius", "fahrenheit"),
     "fahrenheit": _unit("°F F Fahrenheit", "degree"),
     "kilobyte": _unit("KB kilobyte", "megabyte"),
@@ -105,7 +143,10 @@ _UNITS = {
     "meter": _unit("m metre meter", "kilometer"),
     "liter": _unit("l litre liter"),
 }
-_UNIT_OF = {form.casefold(): name for name, unit in _UNITS.items() for form in unit.forms}
+_UNITS |= {code: _unit(code.upper()) for code in _CODES.split()[7:]}
+_UNIT_OF = {form.casefold(): name for name, unit in _UNITS.items() for form in unit.forms} | {"us$": "dollar"}
+_MONEY = {_UNIT_OF[code] for code in _CODES.split()}
+_RATES = {"km/h": ("kilometer", "hour"), "mph": ("mile", "hour")}
 # A single letter after a number may be something else.
 _FORMS = sorted(
     (
@@ -150,23 +191,69 @@ class Quantity(NamedTuple):
     value: Decimal | str
     unit: str
     """"" where none is written, or none that is known."""
+    per: str = ""
+    """The unit of a rate, such as `hour`; "" for no rate."""
+    shared: str = ""
+    """The unit that another number of its list or range has; "" where it has a unit of its own."""
 
     def __str__(self) -> str:
-        return f"{self.value:f} {self.unit}".rstrip() if isinstance(self.value, Decimal) else self.value
+        number = f"{self.value:f}" if isinstance(self.value, Decimal) else self.value
+        return f"{number} {self.unit}".rstrip() + (f"/{self.per}" if self.per else "")
 
     def fits(self, other: Quantity) -> bool:
-        """Whether two say the same, as far as their units are written."""
-        return self.value == other.value and (self.unit == other.unit or not (self.unit and other.unit))
+        """Whether two say the same, as far as their units are written; a percentage is no plain number."""
+        return self.value == other.value and any(
+            _same_unit(mine, theirs) and self._same_rate(other, mine)
+            for mine in self._units
+            for theirs in other._units
+        )
+
+    def states(self, other: Quantity) -> bool:
+        """Whether it says what another quantity says, the unit included."""
+        return self.fits(other) and (not other.unit or other.unit in self._units)
+
+    def _same_rate(self, other: Quantity, unit: str) -> bool:
+        """Whether two are rates by the same unit; the rate of a price or of a bare number may be left out."""
+        return self.per == other.per or ("" in (self.per, other.per) and unit in ("", *_MONEY))
+
+    @property
+    def _units(self) -> set[str]:
+        return {self.unit, self.shared or self.unit}
+
+
+def _same_unit(unit: str, other: str) -> bool:
+    return unit == other or (not (unit and other) and "percent" not in (unit, other))
 
 
 def quantities(text: str) -> list[Quantity]:
     """The numbers, dates, times and ids of a text; a date with the name of its month as `2026-11-30`, a time
-    with `am` or `pm` as `17:30`."""
+    with `am` or `pm` as `17:30`, a range as two numbers."""
     text = _one_spaced(_SUPERSCRIPT.sub(r"^\g<0>", text))
-    text = _TIME.sub(_full_time, text)
+    text = _BARE_FRACTION.sub("0.", _TIME.sub(_full_time, text))
+    text = _RANGE.sub(_range_in_words, text)
     for date in _DATES:
         text = date.sub(_iso_date, text)
-    return [_quantity(match, text[match.end() :]) for match in _WORD.finditer(text)]
+    matches = [*_WORD.finditer(text)]
+    items = [_quantity(match, text[match.end() :]) for match in matches]
+    is_joined = [
+        _BETWEEN.fullmatch(text[match.end() : other.start("word")].strip()) is not None
+        for match, other in pairwise(matches)
+    ]
+    last = len(items) - 1
+    neighbours = [(place, place + 1) for place in range(last - 1, -1, -1)]
+    neighbours += [(place + 1, place) for place in range(last)]
+    for place, near in neighbours:
+        if is_joined[min(place, near)] and not (items[place].unit or items[place].shared):
+            items[place] = items[place]._replace(shared=items[near].unit or items[near].shared)
+    return items
+
+
+def _range_in_words(match: re.Match[str]) -> str:
+    """A range from a lower to a higher number, `5 to 10`; a score or another pair as it is."""
+    texts = match["from"].replace(",", ""), match["to"].replace(",", "")
+    start, end = ([float(part) for part in text.split(":")] for text in texts)
+    is_range = len(start) == len(end) and start < end
+    return f"{match['from']} to {match['to']}" if is_range else match[0]
 
 
 def _iso_date(match: re.Match[str]) -> str:
@@ -181,24 +268,37 @@ def _full_time(match: re.Match[str]) -> str:
 
 
 def _quantity(match: re.Match[str], rest: str) -> Quantity:
-    word, currency = match["word"].rstrip(".,:/#-"), match["currency"]
+    word, currency = match["word"].rstrip(".,:/#-"), match["currency"] or ""
+    rest = rest if word == match["word"] else ""
     number = _NUMBER.fullmatch(word)
     if number is None:
-        return Quantity(word, "")
-    rest = rest if word == match["word"] else ""
+        following = _UNIT.match(rest) if _PAIR.fullmatch(word) else None
+        return Quantity(word, _unit_name(currency or (following["unit"] if following else "")))
     unit = number["unit"]
     if factor := (_MONEY_FACTORS if currency else _JOINED_FACTORS).get(unit, 0):
         unit = ""
     elif unit and unit.rstrip("s") not in _UNIT_OF:
-        return Quantity(word, "")
+        return Quantity(word, _unit_name(currency))
     elif not unit and (following := _UNIT.match(rest)):
         factor = (_MONEY_FACTORS if currency else _FACTORS).get(following["unit"].rstrip("s"), 0)
         rest = rest[following.end() :] if factor else rest
     if not (currency or unit) and (following := _UNIT.match(rest)):
-        unit = following["unit"]
+        unit = following["unit"] if _unit_name(following["unit"]) else ""
+        rest = rest[following.end() :] if unit else rest
+    name, per = _unit_name(currency or unit), _unit_name(number["per"] or "") or number["per"] or ""
+    if not per and (rate := _PER.match(rest)):
+        # "5 a day" is a rate, "5 a side" is none.
+        per = _unit_name(rate["per"]) or (rate["per"] if rate["by"] in ("/", "per ") else "")
+    name, per = _RATES.get(name, (name, per))
     value = (Decimal(number["digits"].replace(",", "")) * 10**factor).normalize()
-    name = _UNIT_OF.get(currency or unit) or _UNIT_OF.get(unit.rstrip("s"), "")
-    return Quantity(-value if match["sign"] in ("-", "−") else value, name)
+    is_negative = any((match[sign] or "+") != "+" for sign in ("before", "sign"))
+    return Quantity(-value if is_negative else value, name, per)
+
+
+def _unit_name(written: str) -> str:
+    """The name of a unit; a currency of another country by its symbol, "" for an unknown word."""
+    name = _UNIT_OF.get(written) or _UNIT_OF.get(written.rstrip("s"), "")
+    return name or (written if written[-1:] in tuple(_SYMBOLS) else "")
 
 
 def quantity_texts(text: str) -> list[str]:
@@ -220,22 +320,23 @@ def plain(text: str) -> str:
 
 
 def has_text(answer: str, text: str) -> bool:
-    """Whether an answer has a text as whole words, without regard to case and to how white space is written.
+    """Whether an answer has a text as whole words and numbers, without regard to case and to how white space
+    is written.
 
-    Only letters and digits of ASCII continue a word: other scripts are written without spaces, too.
+    Only letters of alphabets that put spaces between words, such as Latin and Cyrillic, continue a word.
     """
     words = _one_spaced(text)
-    before = r"(?<![a-z0-9])" if _is_ascii_word(words[:1]) else ""
-    after = r"(?![a-z0-9])" if _is_ascii_word(words[-1:]) else ""
+    before = rf"(?<![{_LETTERS}])" if _WORD_LETTER.match(words[:1]) else ""
+    after = rf"(?![{_LETTERS}])" if _WORD_LETTER.match(words[-1:]) else ""
+    if words[:1].isdigit() or words.startswith(tuple(_SYMBOLS)):
+        before += r"(?<!\d[.,])(?<!^[-−–])(?<![^\w)][-−–])"
+    if words[-1:].isdigit():
+        after += r"(?![.,]\d)"
     return re.search(before + re.escape(words) + after, _one_spaced(answer)) is not None
 
 
 def _one_spaced(text: str) -> str:
     return " ".join(plain(text).replace("’", "'").split())
-
-
-def _is_ascii_word(char: str) -> bool:
-    return char.isascii() and char.isalnum()
 
 
 class Answer(NamedTuple):
@@ -248,14 +349,17 @@ class Answer(NamedTuple):
     """Why the turn is not scored; "" where it is."""
     is_known: bool = True
     """Whether a trace told the response."""
-    agent: str = ""
-    """The agent that gives it; "" where no event tells it."""
+    agent: str | None = None
+    """The agent that gives it; "" for no response, None where no event tells it."""
 
 
-def answer_rules_result(rules: Sequence[AnswerRule], answers: Sequence[Answer]) -> MetricResult:
+def answer_rules_result(
+    rules: Sequence[AnswerRule], answers: Sequence[Answer], expected_turns: int = 0
+) -> MetricResult:
     """The result of the checks of a case: the share of checked answers for which all of their checks hold.
 
-    A check that cannot be decided keeps the case from passing, but not from failing by another.
+    A check that cannot be decided, or is for a turn that did not run, keeps the case from passing, but not
+    from failing by another. `expected_turns` is the number of turns that should have run, at least.
     """
     patience = Patience()
     turns: list[InvocationScore] = []
@@ -273,7 +377,11 @@ def answer_rules_result(rules: Sequence[AnswerRule], answers: Sequence[Answer]) 
             continue
         status = Status.FAILED if broken else Status.PASSED
         turns.append(InvocationScore(float(not broken), status, "; ".join(broken)))
-    return _over_turns(turns, undecided)
+    for number in range(len(answers), expected_turns):
+        if any(rule.turn is None for rule in rules):
+            undecided[number] = _NOT_RUN
+    numbers = {rule.turn for rule in rules if rule.turn is not None and rule.turn >= len(answers)}
+    return _over_turns(turns, undecided | dict.fromkeys(sorted(numbers), _NOT_RUN))
 
 
 def check_in_words(rule: Mapping[str, object]) -> str:
@@ -299,7 +407,7 @@ def proposed_checks(expected: str) -> list[dict[str, object]]:
     checks: list[dict[str, object]] = []
     if quantities(expected):
         checks.append({"numbers": "equal"})
-    if names := names_in(expected):
+    if names := [name for name in names_in(expected) if has_text(expected, name)]:
         checks.append({"contains": names})
     if not any(has_text(expected, word) for word in NEGATIONS):
         checks.append({"not_contains": [*NEGATIONS]})
@@ -340,13 +448,13 @@ def _broken(rule: AnswerRule, answer: Answer, patience: Patience) -> Iterator[st
     if rule.json_schema is not None:
         yield from _misfits(rule.json_schema, answer.actual, patience)
     if rule.agent is not None and answer.agent != rule.agent:
-        if answer.actual and not answer.agent:
+        if answer.agent is None:
             raise _UndecidedError("agent unknown: no event of the response")
         yield f"from {visible(answer.agent)}, not {visible(rule.agent)}" if answer.agent else "no response"
 
 
 def _other_numbers(expected: Sequence[Quantity], actual: Sequence[Quantity]) -> Iterator[str]:
-    missing = [quantity for quantity in expected if not any(map(quantity.fits, actual))]
+    missing = [quantity for quantity in expected if not any(other.states(quantity) for other in actual)]
     extra = [quantity for quantity in actual if not any(map(quantity.fits, expected))]
     if missing:
         yield f"lacks {short_list(list(dict.fromkeys(map(str, missing))))}"

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaltui.core.model.events import Json, describe_response
 from evaltui.core.model.json_values import field_of, spelling_in
-from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ def _texts(content: Any) -> list[str]:
     responses = [response for part in parts if (response := field_of(part, "function_response"))]
     if not responses:
         return texts
-    from evaltui.core.model.events import describe_response
 
     return [*texts, *map(describe_response, responses)]
 

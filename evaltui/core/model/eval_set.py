@@ -349,15 +349,28 @@ def intermediate_texts(
     return [(author, text) for author, text in texts if text]
 
 
-def responding_agent(invocation: Invocation) -> str:
-    """The agent that gives the final response of a turn; "" where no event tells it."""
-    data = invocation.intermediate_data
-    if invocation.final_response is None or not isinstance(data, InvocationEvents):
+def responding_agent(invocation: Invocation, *, thoughts: bool = False) -> str | None:
+    """The agent that gives the scored response of a turn; "" for no response, None where no event tells it.
+
+    With `thoughts`, a response of thoughts is one, as in `scored_text`.
+    """
+    response, data = invocation.final_response, invocation.intermediate_data
+    if response is None or not any(map(_has_content, response.parts or ())):
         return ""
-    events = [event for event in data.invocation_events if event.author.lower() != "user"]
+    if not thoughts and all(part.thought for part in response.parts or ()):
+        texts = intermediate_texts(data)
+        return texts[-1][0] if texts else ""
+    if not isinstance(data, InvocationEvents):
+        return None
     # The content of the response is in `final_response`, unless it calls.
-    responses = [event for event in events if event.content is None] or events
-    return responses[-1].author if responses else ""
+    events = [event for event in data.invocation_events if event.content in (None, response)]
+    return events[-1].author if events else None
+
+
+def _has_content(part: Part) -> bool:
+    """Whether a part is more than an empty text."""
+    members = part.model_dump(exclude_none=True, exclude={"thought", "thought_signature", "text"})
+    return bool(members) or bool((part.text or "").strip())
 
 
 def answer_text(parts: Sequence[Part] | Sequence[types.Part] | None) -> str:
@@ -400,6 +413,12 @@ def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[AuthoredT
     thought = "" if thoughts else _thoughts(invocation)
     texts = texts_before(invocation, thoughts=thoughts)
     return tuple(AuthoredText(*text) for text in ((*texts, (THOUGHT, thought)) if thought else texts))
+
+
+def text_and_output(invocation: Invocation, *, thoughts: bool = False) -> str:
+    """The scored text of a turn, and its output below where that says something else."""
+    texts = scored_text(invocation, thoughts=thoughts), invocation.output
+    return "\n".join(dict.fromkeys(text for text in texts if text))
 
 
 def texts_before(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .json_values import ABSENT, value_at
@@ -11,7 +10,6 @@ from .problems import format_path, likely_typos
 from .regexes import Patience, check_regex
 
 if TYPE_CHECKING:
-    from jsonschema import ValidationError
     from jsonschema.protocols import Validator
 
 Schema = Mapping[str, Any]
@@ -25,8 +23,7 @@ _OTHER_KEYWORDS = ("example", "examples", "definitions", "description", "title",
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema. Raises ValueError for a schema that cannot be decided: an invalid one, a reference to a
     schema elsewhere or to none, a misspelt keyword, a pattern that is no regular expression."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
+    from jsonschema import Draft202012Validator, SchemaError
 
     try:
         Draft202012Validator.check_schema(schema)
@@ -85,22 +82,15 @@ def misfit(schema: Schema, value: Any, patience: Patience) -> str:
 
     Raises SlowRegexError for a pattern that takes too long, RecursionError for a value without end.
     """
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import extend
+    from jsonschema import Draft202012Validator, ValidationError, validators
 
-    of_texts = {"pattern": partial(_matches, patience)}
-    validator = extend(Draft202012Validator, of_texts)  # type: ignore[no-untyped-call]
+    def matches(validator: Validator, pattern: str, text: Any, schema: Schema) -> Iterator[ValidationError]:
+        if isinstance(text, str) and not patience.matches(pattern, text, anywhere=True):
+            yield ValidationError(f"{text!r} does not match {pattern!r}")
+
+    validator = validators.extend(Draft202012Validator, {"pattern": matches})  # type: ignore[no-untyped-call]
     error = next(validator(schema).iter_errors(value), None)
     if error is None:
         return ""
     place = format_path(tuple(error.absolute_path))
     return f"{place}: {error.message}" if place else str(error.message)
-
-
-def _matches(
-    patience: Patience, validator: Validator, pattern: str, value: Any, schema: Schema
-) -> Iterator[ValidationError]:
-    from jsonschema import ValidationError
-
-    if isinstance(value, str) and not patience.matches(pattern, value, anywhere=True):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")

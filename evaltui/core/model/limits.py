@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
-from evaltui.text.figures import counted
+from ...text.figures import counted
 
 if TYPE_CHECKING:
     from evaltui.core.model.spending import Spending

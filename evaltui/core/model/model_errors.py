@@ -105,6 +105,7 @@ _LIMITS = {
     "less_than": "less than {lt:g}",
     "less_than_equal": "at most {le:g}",
     "literal_error": "{expected}",
+    "string_pattern_mismatch": "a text that matches {pattern}",
 }
 
 

@@ -10,6 +10,8 @@ import re
 import time
 from dataclasses import dataclass
 
+import regex
+
 from ...text.figures import show_number
 
 # Of one scoring, all its rules together, in seconds.
@@ -41,9 +43,6 @@ class Patience:
     def matches(self, pattern: str, text: str, *, anywhere: bool = False) -> bool:
         """Whether the whole text matches, or a part `anywhere` in it. Raises SlowRegexError where that takes
         too long."""
-        # Takes its time to be imported, and few configs need it.
-        import regex
-
         if self.left <= 0 or (pattern, text) in _slow_matches:
             raise SlowRegexError(pattern)
         began = time.monotonic()
@@ -69,8 +68,6 @@ def check_regex(text: str) -> None:
     if (copies := _copies(text)) > _MAX_COPIES:
         most = show_number(_MAX_COPIES)
         raise ValueError(f"is too large: its repeats make {show_number(copies)} copies, at most {most}")
-    import regex
-
     try:
         re.compile(text)
         regex.compile(text)

@@ -81,7 +81,6 @@ class Variant:
 
 ALL_VARIANTS = "all"
 """The name for the unchanged agent and all variants of the settings."""
-VARIANT_FORM = "NAME:KEY=VALUE,…"
 _VARIANT_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
 # Where the next change begins; any other comma is part of a value.
 _NEXT_CHANGE = re.compile(r",(?=\s*[A-Za-z_][\w.\- ]*=)")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaltui.core.model.events import SCRIPTED_PREFIX
+from evaltui.core.model.events import SCRIPTED_PREFIX, SIMULATED_USER
 from evaltui.text.figures import counted
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
     `data["missed"]` was not made. `reported` tells whether the agent's framework reports model calls;
     otherwise only observed ones are known.
     """
-    from evaltui.core.model.events import SIMULATED_USER
-
     replayed: dict[str, bool] = {}
     seen = False
     for event in events:

@@ -102,7 +102,7 @@ def _behind_calls(intermediate: IntermediateData, calls: int) -> int:
     if not events:
         return 0
     event = events[-1] + 1
-    while intermediate.holds_only(event, "function_response"):
+    while intermediate.holds_responses(event):
         event += 1
     return event
 
@@ -462,7 +462,7 @@ def _event_for(turn: TurnEditor, index: int, made: ActualCall) -> int | None:
     if made.together or is_inside:
         return None
     event += 1
-    while intermediate.holds_only(event, "function_response"):
+    while intermediate.holds_responses(event):
         event += 1
     return event
 

@@ -124,7 +124,7 @@ class CallEditor:
                 move(data, path, event + 1, other + 1)
             return
         end = other
-        while self.intermediate.holds_only(end + 1, "function_response"):
+        while self.intermediate.holds_responses(end + 1):
             end += 1
         for _ in range(1 + with_response):
             move(data, path, event, end)
@@ -132,7 +132,7 @@ class CallEditor:
     def _is_answered_by(self, event: int) -> bool:
         """Whether an event consists of responses to this call."""
         intermediate = self.intermediate
-        if not intermediate.holds_only(event, "function_response"):
+        if not intermediate.holds_responses(event):
             return False
         return all(
             response.id == self.id if response.id and self.id else response.name == self.name
@@ -184,7 +184,7 @@ class CallEditor:
             return
         part = in_style(intermediate.data, intermediate.events_path, {"function_response": value})
         event, _ = _calls(intermediate)[self.number]
-        if intermediate.holds_only(event + 1, "function_response"):
+        if intermediate.holds_responses(event + 1):
             append(intermediate.data, intermediate.parts_path(event + 1), part)
         else:
             intermediate.insert_event(event + 1, part, "user", intermediate.author_of(event))

@@ -83,11 +83,12 @@ class IntermediateData:
         """The parts of events that hold this field as an object."""
         return [at for at, part in self.parts() if isinstance(part.get(spelling_in(field, part)), dict)]
 
-    def holds_only(self, event: int, field: str) -> bool:
-        """Whether an event consists of parts with this field and nothing else."""
+    def holds_responses(self, event: int) -> bool:
+        """Whether an event consists of responses to calls and nothing else."""
         parts = list_at(self.data, self.parts_path(event))
         return bool(parts) and all(
-            isinstance(part, dict) and isinstance(part.get(spelling_in(field, part)), dict) for part in parts
+            isinstance(part, dict) and isinstance(part.get(spelling_in("function_response", part)), dict)
+            for part in parts
         )
 
     def author_of(self, event: int) -> str:

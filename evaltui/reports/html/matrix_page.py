@@ -14,7 +14,7 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.html.bodies import MAX_CASES
 from evaltui.reports.html.case_view import case_view
 from evaltui.reports.html.templates import environment, markup, own_text, policy
-from evaltui.reports.matrix_report import MatrixReport
+from evaltui.reports.matrix_report import MatrixReport, baseline_lines
 from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.figures import show_rate
 from evaltui.text.lines import Line
@@ -47,7 +47,7 @@ def html_matrix(report: MatrixReport) -> str:
     bodies, left_out = _bodies(report)
     started = report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     rows = {
-        matrix.sets[path][0].eval_set_id: [
+        matrix.set_names[path]: [
             (row.case.eval_id, row.differs, _cells(row, bodies)) for row in matrix.sets[path]
         ]
         for path in matrix.sets
@@ -64,7 +64,7 @@ def html_matrix(report: MatrixReport) -> str:
             base=matrix.base,
             changes=variant_changes(matrix).items(),
             sums=sum_rows(matrix).items(),
-            verdicts=list(verdict_lines(matrix)),
+            verdicts=[*baseline_lines(report), *verdict_lines(matrix)],
             plot=_plot(matrix),
             sets=rows,
             bodies=[

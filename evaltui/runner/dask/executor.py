@@ -20,11 +20,10 @@ from evaltui.agents.protocol import FilesOpened
 from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.project.bundles import bundle_of
-from evaltui.project.folders import agent_folder
+from evaltui.project.folders import agent_folder, env_file, loads_env_file
 from evaltui.project.packages import own_version
 from evaltui.project.run_settings import is_elsewhere, local_workers, warning_of
 from evaltui.runner.dask.chunks import Chunk, ChunkQueue
-from evaltui.runner.dask.cluster import OwnCluster, connected, kill_workers
 from evaltui.runner.dask.messages import (
     AgentBroken,
     CallStep,
@@ -41,12 +40,20 @@ from evaltui.runner.dask.messages import (
     WorkerReady,
 )
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk, versions_of
-from evaltui.runner.dask.workers import RemoteWorker, ScoringOnWorkers, UnfitWorkers
+from evaltui.runner.dask.workers import (
+    OwnCluster,
+    RemoteWorker,
+    ScoringOnWorkers,
+    UnfitWorkers,
+    connected,
+    kill_workers,
+)
 from evaltui.runner.gate import Gate
 from evaltui.runner.host import IMPORT_TIMEOUT, Host
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 from evaltui.runner.pool import ExecutionResult, ExecutorError, Listener, WorkQueue, finished
 from evaltui.runner.starting import HostSettings, RunningHost, StartedHost, start_host
+from evaltui.text.figures import short_list
 
 # Seconds.
 _CHECK_INTERVAL = 0.5
@@ -202,9 +209,12 @@ class DaskExecutor:
         have."""
         agent = self._settings.agent
         try:
-            bundle = await asyncio.to_thread(bundle_of, agent.code, imported)
+            bundle = await asyncio.to_thread(bundle_of, agent.code, imported, self.opened.read)
         except OSError as error:
             raise ExecutorError(f"{agent.code}: cannot be sent to workers: {error}") from error
+        env = env_file(agent_folder(agent.code)) if loads_env_file() else None
+        if env is not None and not self._plan.variables:
+            self._on_update(Noted(f"{env.name} is not sent to workers: --ship-env sends variables of it"))
         for note in bundle.notes:
             self._on_update(Noted(note))
         modules = [step for step in brought_in if isinstance(step, str)]
@@ -409,6 +419,13 @@ class DaskExecutor:
                 await self._done(number, ExecutionResult(error=self._error))
         self._changed.set()
 
+    def _note_lost(self, worker: RemoteWorker, chunks: Sequence[Chunk]) -> None:
+        """Names the cases that a lost worker may have begun: that attempt is in no result."""
+        cases = [self._items[number].case for chunk in chunks for number in chunk.unfinished_items]
+        if cases:
+            names = short_list([*dict.fromkeys(case.eval_id for case in cases)])
+            self._on_update(Noted(f"worker {worker.machine} was lost; run again: {names}"))
+
     async def _lose(self, chunk: Chunk) -> None:
         """Gives the unfinished items of a chunk whose worker died to others, but for an item that is to
         blame."""
@@ -476,6 +493,7 @@ class DaskExecutor:
             match message:
                 case None:
                     chunks = [*worker.chunks.values()]
+                    self._note_lost(worker, chunks)
                     await self._cancel(chunks)
                     for chunk in chunks:
                         await self._on_task_end(worker, chunk, is_well=False)

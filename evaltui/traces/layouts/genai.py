@@ -87,6 +87,10 @@ _FAILED_FINISHES = {
 _TOOL_FINISHES = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MERGED = "(merged tools)"
 _EXECUTE = "execute_tool "
+# Logfire's spans of the OpenAI Agents SDK have no name of the operation.
+_OPENAI_AGENTS = "logfire.openai_agents"
+# What a handoff is named stands in the model's answer only.
+_FUNCTIONS = ("Function: {name}", "Handoff: {from_agent} → {to_agent}")
 # Pydantic AI: what a function makes of the model's output.
 _OUTPUT_FUNCTION = "running output function"
 # OpenLLMetry: the final state of a graph of LangGraph.
@@ -121,7 +125,11 @@ def read_genai(span: OtelSpan) -> Operation | None:
         is_guess=not _named(attributes),
         remedy=_remedy(span),
     )
-    if kind == "tool":
+    if kind == "tool" and _is_function(span):
+        operation.name = _text(attributes.get("name"))
+        operation.arguments = as_arguments(attributes.get("input"))
+        operation.result = as_result(attributes.get("output", ABSENT))
+    elif kind == "tool":
         _read_call(operation, merged)
         operation.name = operation.name or span.name.partition(_EXECUTE)[2]
         operation.is_output = str(attributes.get("logfire.msg")).startswith(_OUTPUT_FUNCTION)
@@ -179,12 +187,19 @@ def _kind(span: OtelSpan) -> OperationKind | None:
             return "other"
         # Some libraries give the names of their own functions.
         return _KINDS.get(named, "model" if "gen_ai.output.messages" in attributes else "other")
+    if _is_function(span):
+        return "tool"
     # The attributes of a resource may be on every span: only what records a call is one.
     names_model = "gen_ai.request.model" in attributes
     by_whom = "gen_ai.system" in attributes or "gen_ai.provider.name" in attributes
     if names_model and by_whom and any(name.startswith(_RECORDED) for name in attributes):
         return "model"
     return None
+
+
+def _is_function(span: OtelSpan) -> bool:
+    """Whether a span is a call of a tool or a handoff of the OpenAI Agents SDK, as Logfire records it."""
+    return span.scope == _OPENAI_AGENTS and span.attributes.get("logfire.msg_template") in _FUNCTIONS
 
 
 def _name(kind: OperationKind, attributes: Mapping[str, Any]) -> str:
@@ -220,6 +235,11 @@ def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: Ot
         operation.is_unread |= is_unread(outputs)
         operation.instruction = operation.instruction or instruction_in(inputs)
         choices = outputs
+    if span.scope == _OPENAI_AGENTS and operation.inputs is None and operation.outputs is None:
+        choices = attributes.get("output")
+        operation.inputs = contents_of(attributes.get("input"))
+        operation.outputs = contents_of(choices, "assistant")
+        operation.is_unread = is_unread(choices)
     if operation.kind == "model" and has_choices(choices):
         operation.take_none_of_choices()
 

@@ -73,7 +73,17 @@ def _arguments(span: OtelSpan) -> Any:
     # The parameters are the schema of the tool where there is an input as well.
     if "input.value" in span.attributes or lacks(span, "input.value"):
         return as_arguments(span.attributes.get("input.value"))
-    return as_arguments(span.attributes.get("tool.parameters"))
+    parameters = as_arguments(span.attributes.get("tool.parameters"))
+    return ABSENT if _is_schema(parameters) else parameters
+
+
+def _is_schema(parameters: Any) -> bool:
+    """Whether parameters are the JSON Schema of a tool: a call without an input has no other attribute."""
+    return (
+        isinstance(parameters, dict)
+        and parameters.get("type") == "object"
+        and isinstance(parameters.get("properties"), dict)
+    )
 
 
 def _result(value: Any) -> Any:

@@ -204,7 +204,14 @@ class Spool:
                 size = database.execute("select bytes from trace where id = ?", [trace]).fetchone()
                 if size != (seen,):
                     continue
-                for session in tuple(sessions) or (_NO_SESSION,):
+                sessions = tuple(sessions)
+                # Later spans may name a session that the first ones did not.
+                others = ", ".join("?" * (len(sessions) + 1))
+                database.execute(
+                    f"update member set waiting = 1 where trace = ? and session not in ({others})",
+                    [trace, _NO_SESSION, *sessions],
+                )
+                for session in sessions or (_NO_SESSION,):
                     database.execute(
                         "insert or replace into member values (?, ?, ?, ?)",
                         [session, trace, seen, session != _NO_SESSION],
@@ -226,6 +233,11 @@ class Spool:
         query = "select trace from member where session = ? and trace != ? order by trace"
         rows = self.rows(query, [session, _DELETED])
         return [trace for (trace,) in rows]
+
+    def leave(self, session: str) -> None:
+        """Forget a session whose spans are of another one."""
+        with self._transaction() as database:
+            database.execute("delete from member where session = ?", [session])
 
     def handed_on(self, session: str) -> None:
         """A session was dealt with: it waits no longer, until there is more of it."""
@@ -254,6 +266,10 @@ def is_spool(path: Path) -> bool:
 def read_spool(path: Path) -> Iterator[Recorded]:
     """All that a spool holds, part by part, also while a listener has it. Raises sqlite3.Error."""
     with _to_read(path) as database:
+        # A listener may delete sessions meanwhile.
+        database.execute("begin")
+        rows = database.execute("select session from member where trace = ?", [_DELETED]).fetchall()
+        yield Recorded(incomplete={session for (session,) in rows})
         for (data,) in database.execute("select data from part order by id"):
             yield read_otlp(json.loads(data))
 

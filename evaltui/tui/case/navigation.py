@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.edits import alike
 from evaltui.text.keys import key_of
@@ -124,14 +123,8 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
 
     def _outcomes(self) -> dict[int, Span]:
         """The glyphs of the turns that ran, if their result is current."""
-        case = self._workbench.navigation.selection.case
-        now = self._workbench.outcomes.freshness(case) if case else None
-        if now is None or now.is_stale:
-            return {}
-        scored = self._workbench.outcomes.get(case)
-        statuses = (
-            [turn_status(scored.shown, turn) for turn in range(len(scored.shown.turns))] if scored else []
-        )
+        case, outcomes = self._workbench.navigation.selection.case, self._workbench.outcomes
+        statuses = outcomes.turn_statuses(case, outcomes.get(case)) if case else ()
         return {turn: glyph(status) for turn, status in enumerate(statuses) if status}
 
     def line(self, number: int) -> Line:

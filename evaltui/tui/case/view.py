@@ -19,7 +19,7 @@ from evaltui.text.lines import Line
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.case.field_editor import CaseFields
 from evaltui.tui.case.rows import Placed
-from evaltui.tui.dialogs.accept import AcceptScreen
+from evaltui.tui.dialogs.accept import AcceptScreen, RenameScreen
 from evaltui.tui.dialogs.details import RawScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
 from evaltui.tui.exchange import (
@@ -183,7 +183,6 @@ class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
 
     def action_rename_everywhere(self) -> None:
         # The first frame does not wait for what is seen only now.
-        from evaltui.tui.dialogs.accept import RenameScreen
 
         row = self.ready_row()
         if row is None:

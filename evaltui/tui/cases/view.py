@@ -7,7 +7,6 @@ from pathlib import Path
 from textual import events
 from textual.message import Message
 
-from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.eval_set_file import EvalSetFile
@@ -452,8 +451,10 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _turn_row(self, eval_set: EvalSetFile, case: StoredCase, turn: int, width: int) -> Line:
         # As its case above, whatever is typed.
-        scored = self._workbench.outcomes.results.get(CaseId(eval_set.case_path, case.eval_id))
-        status = turn_status(scored.shown, turn) if scored else NOT_RUN
+        outcomes, case_id = self._workbench.outcomes, CaseId(eval_set.case_path, case.eval_id)
+        scored = outcomes.results.get(case_id)
+        statuses = outcomes.turn_statuses(case_id, scored) if scored else [NOT_RUN] * (turn + 1)
+        status = statuses[turn] if turn < len(statuses) else None
         mark = glyph(status) if status else (" ", "")
         texts = case.outline.texts
         text = visible(texts[turn] if turn < len(texts) else "")

@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,6 +19,7 @@ from evaltui.core.metrics.answer_rules import check_in_words
 from evaltui.core.model.answer_rule import RuleScope
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
+from evaltui.documents.editing.config import Rule
 from evaltui.documents.edits import EditError
 from evaltui.text.figures import UNKNOWN, show_number
 from evaltui.text.glyphs import ascii_only
@@ -43,9 +44,9 @@ from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.views.gaps import gap_row
-from evaltui.workbench.gaps.drafting import GapDrafting, Proof
+from evaltui.workbench.gaps.drafting import GapDrafting, Proof, ScopedDraft
 from evaltui.workbench.result.answer_checking import AnswerChecking, check_problem
-from evaltui.workbench.result.relaxing import Effect, Relaxing, RuleTrial, match_problem
+from evaltui.workbench.result.relaxing import Effect, Relaxing, Trial, Tried, match_problem
 from evaltui.workbench.workbench import Workbench
 
 _SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all": "All sets"}
@@ -53,7 +54,7 @@ _SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all
 _OTHER_ROWS = 9
 
 
-class RuleScreen(FormScreen[bool]):
+class RuleScreen(FormScreen[bool], Generic[Tried]):
     """Writes the chosen rule into the config, unsaved; returns whether it has.
 
     `go_on` goes to the next difference, where this case would still fail.
@@ -77,7 +78,7 @@ class RuleScreen(FormScreen[bool]):
     """A rule to edit where none is proposed."""
 
     def __init__(
-        self, workbench: Workbench, trial: RuleTrial, arg_paths: Sequence[str], go_on: Callable[[], object]
+        self, workbench: Workbench, trial: Trial[Tried], arg_paths: Sequence[str], go_on: Callable[[], object]
     ) -> None:
         super().__init__()
         self._workbench = workbench
@@ -109,8 +110,8 @@ class RuleScreen(FormScreen[bool]):
         """Writes the kinds of rule that are not proposed, each with the reason."""
 
     @abstractmethod
-    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
-        """Makes the rule as the config has it."""
+    def rule(self, place: str, match: Any, scope: RuleScope) -> Tried:
+        """Makes the rule as it is tried."""
 
     def json_of(self, proposal: Proposal) -> Any:
         """The JSON of a proposed rule, as it is edited."""
@@ -195,7 +196,7 @@ class RuleScreen(FormScreen[bool]):
         unavailable.styles.height = unavailable.line_count
 
     @property
-    def _rule(self) -> dict[str, Any] | None:
+    def _rule(self) -> Tried | None:
         chosen = self._chosen
         if chosen is None or chosen.match is None:
             return None
@@ -301,7 +302,7 @@ class RuleScreen(FormScreen[bool]):
         ask(self, PromptScreen(title, value, self.json_problem, self.edit_hint, "rule as JSON"), edited)
 
 
-class RelaxScreen(RuleScreen):
+class RelaxScreen(RuleScreen[Rule]):
     """Lets an argument differ."""
 
     title_text = "Relax"
@@ -334,11 +335,11 @@ class RelaxScreen(RuleScreen):
     def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
         return unavailable_rules([proposal.match for proposal in proposals])
 
-    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
+    def rule(self, place: str, match: Any, scope: RuleScope) -> Rule:
         return self._relaxing.rule(place, match, scope)
 
 
-class CheckScreen(RuleScreen):
+class CheckScreen(RuleScreen[Rule]):
     """Checks what a response must have; the last row goes to the metric by which it failed.
 
     `open_metric` opens the criteria at a metric by its name, `failed_by`; "" for none.
@@ -392,7 +393,7 @@ class CheckScreen(RuleScreen):
     def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
         return []
 
-    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
+    def rule(self, place: str, match: Any, scope: RuleScope) -> Rule:
         return self._checking.rule(match, scope)
 
 
@@ -401,7 +402,7 @@ def _rate(counts: tuple[int, int]) -> str:
     return "/".join(map(show_number, counts))
 
 
-class DraftScreen(RuleScreen):
+class DraftScreen(RuleScreen[ScopedDraft]):
     """Offers what would notice a change of a recorded conversation."""
 
     action_id = "draft"
@@ -447,8 +448,8 @@ class DraftScreen(RuleScreen):
     def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
         return []
 
-    def rule(self, place: str, match: Any, scope: RuleScope) -> dict[str, Any]:
-        return self._drafting.rule(match, scope)
+    def rule(self, place: str, match: Any, scope: RuleScope) -> ScopedDraft:
+        return self._drafting.scoped(match, scope)
 
     async def _find_effect(self) -> None:
         self._proof, draft = None, self._draft
@@ -458,7 +459,7 @@ class DraftScreen(RuleScreen):
         if draft is None or draft.rubric or not self.is_here:
             return
         try:
-            self._proof = await self._drafting.proof(draft, list(_SCOPES)[scope_line.chosen])
+            self._proof = await self._drafting.proof(self.rule("", draft, list(_SCOPES)[scope_line.chosen]))
         except (EvalSetError, OSError, ValueError) as error:
             self._problem = str(error)
         self._fit()

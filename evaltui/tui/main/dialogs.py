@@ -494,7 +494,8 @@ def action_group_failures(screen: MainScreen) -> None:
 async def _ask_for_group(screen: MainScreen) -> None:
     navigation, outcomes = screen.workbench.navigation, screen.workbench.outcomes
     failing = [(case, outcomes.get(case)) for case in navigation.failing]
-    failures = ((case, outcome.shown) for case, outcome in failing if outcome is not None)
+    # By the repeat that decides, as in reports, whichever repeat is shown.
+    failures = ((case, outcome.result) for case, outcome in failing if outcome is not None)
     groups = await run_in_thread(lambda: failure_groups(failures), Progress())
 
     def mark(group: FailureGroup) -> None:

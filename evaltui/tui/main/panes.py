@@ -101,8 +101,7 @@ def other_panes() -> dict[str, Callable[..., Pane]]:
     from evaltui.tui.result.view import ResultView
     from evaltui.tui.runs.recent import RecentRuns
     from evaltui.tui.start.view import StartView
-    from evaltui.tui.trace.console import ConsoleView
-    from evaltui.tui.trace.view import TraceView
+    from evaltui.tui.trace.view import ConsoleView, TraceView
 
     return {
         "case": CaseView,

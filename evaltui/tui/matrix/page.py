@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -25,11 +26,10 @@ from evaltui.text.figures import (
     show_points,
     show_rate,
 )
-from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, cells, fill_line, join_ends, pad, with_role, wrap_behind
-from evaltui.text.outcomes import ROLES, ROW_MARKS, glyph
+from evaltui.text.glyphs import EMPTY_BAR, THRESHOLD
+from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad, with_role, wrap_behind
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
-from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.matrix import (
@@ -45,6 +45,77 @@ from evaltui.views.matrix import (
 from evaltui.views.rows import scored_response
 from evaltui.views.variant_verdict import answer_span, case_counts
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, Order, SetTitle, others_of
+
+_MARK = "●"
+# Cells of `100% │`.
+_MARGIN = 6
+_MIN_HEIGHT = 3
+_STEPS = 4
+
+
+class Point(NamedTuple):
+    """A named point of a scatter plot."""
+
+    x: float
+    y: float
+    """From 0 to 1."""
+    name: str
+    role: str
+
+
+def scatter_plot(
+    points: Sequence[Point], width: int, height: int, show_x: Callable[[float], str]
+) -> list[Line]:
+    """A plot of points above an axis from 0 to the greatest x, in `height` lines; [] without room or points.
+
+    Later points are drawn over earlier ones. The bottom of the plot is the highest multiple of 25% that is
+    below all points. Names without room are omitted.
+    """
+    rows, columns = height - 2, width - _MARGIN
+    if not points or rows < _MIN_HEIGHT or columns < 2 * _MARGIN:
+        return []
+    low = min(int(min(point.y for point in points) * _STEPS) / _STEPS, 1 - 1 / _STEPS)
+    most = max(point.x for point in points) or 1.0
+    drawn = [[(" ", "")] * columns for _ in range(rows)]
+    for point in points:
+        column = round(point.x / most * (columns - 1))
+        row = round((1 - (point.y - low) / (1 - low)) * (rows - 1))
+        drawn[row][column] = (_MARK, point.role)
+        _write_name(drawn, row, column, point)
+    labels = _axis_labels(low, rows)
+    lines = [
+        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_join_cells(cells)]
+        for number, cells in enumerate(drawn)
+    ]
+    last = show_x(most)
+    axis: Line = [(" " * (_MARGIN - 1), ""), ("└" + EMPTY_BAR * columns, "line")]
+    return [*lines, axis, [(" " * _MARGIN, ""), (pad(show_x(0), columns - cell_len(last)) + last, "muted")]]
+
+
+def _join_cells(cells: Sequence[Span]) -> Line:
+    """Joins neighboring cells of one role to one text."""
+    runs = groupby(cells, key=lambda cell: cell[1])
+    return [("".join(text for text, _ in run), role) for role, run in runs]
+
+
+def _axis_labels(low: float, rows: int) -> dict[int, str]:
+    steps = round((1 - low) * _STEPS)
+    return {round(step * (rows - 1) / steps): show_rate(1 - step / _STEPS) for step in range(steps + 1)}
+
+
+def _write_name(drawn: list[Line], row: int, column: int, point: Point) -> None:
+    """Writes the name of a point behind it; before it where there is no room behind."""
+    size = cell_len(point.name)
+    for start in (column + 2, column - 1 - size):
+        end = start + size
+        room = drawn[row][max(0, start - 1) : end + 1]
+        if start >= 0 and end <= len(drawn[row]) and all(text in (" ", _MARK) for text, _ in room):
+            free = drawn[row][start:end]
+            if all(text == " " for text, _ in free):
+                # The name is one span: the cells that it covers are empty ones.
+                drawn[row][start:end] = [(point.name, point.role), *[("", "")] * (size - 1)]
+                return
+
 
 # Cells of the column of names, and of a variant.
 _NAME_WIDTHS = (14, 26, 30)
@@ -103,9 +174,18 @@ def room_for(matrix: Matrix, width: int, names: int) -> int:
 
 
 def best_of(matrix: Matrix) -> int | None:
-    """The variant with the best pass rate, the first of several; None where all are equal."""
+    """The variant with the best pass rate, the first of several; None where all are equal, or of different
+    cases."""
+    if not _have_same_cases(matrix.totals):
+        return None
     rates = [totals.rate.mean if totals.rate else -1.0 for totals in matrix.totals]
     return rates.index(max(rates)) if len(set(rates)) > 1 else None
+
+
+def _have_same_cases(sides: Sequence[Totals]) -> bool:
+    """Whether pass rates are of the same cases, as far as their numbers tell."""
+    is_complete = not any(totals.open_cases for totals in sides)
+    return is_complete and len({totals.rate.cases for totals in sides if totals.rate}) < 2
 
 
 # What the variants are and come to
@@ -172,8 +252,9 @@ def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
 
 def _points(matrix: Matrix, place: int) -> Line:
     """The difference to the base: `+12 pts`."""
-    mine, base = matrix.totals[place].rate, matrix.totals[matrix.base].rate
-    if mine is None or base is None:
+    sides = matrix.totals[place], matrix.totals[matrix.base]
+    mine, base = (totals.rate for totals in sides)
+    if mine is None or base is None or not _have_same_cases(sides):
         return []
     points = round((mine.mean - base.mean) * 100)
     role = "success" if points > 0 else "error" if points < 0 else "muted"
@@ -268,16 +349,19 @@ def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
 
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
-    """The title of a set: `▾ lights   22/25 ━━━━━━━━`."""
+    """The title of a set: `▾ lights   22/25 ━━━━━━━━`, `3/3 ○2 ━━━━━───` where two cases did not run."""
     fold = "▸ " if title.folded else "▾ "
     line: Line = [(fold, "faint"), (pad(visible(title.label), columns.names - 2), "bold")]
     best = best_of(matrix)
     for place in columns.places:
-        passed, runs = title.sums[place]
-        text: Line = [(UNKNOWN, "faint")]
+        passed, runs, not_run, not_evaluated = title.sums[place]
+        missing = ((GLYPHS[NOT_RUN], not_run), (GLYPHS[Status.NOT_EVALUATED], not_evaluated))
+        labels = [f"{mark}{count}" for mark, count in missing if count]
+        text: Line = [(" ".join(labels) or UNKNOWN, "faint")]
         if runs:
-            parts = [(passed, "success"), (runs - passed, "error")]
-            text = [(pad(f"{passed}/{runs}", 8), "muted"), *stacked_bar(parts, runs, _BAR_WIDTH)]
+            parts, whole = [(passed, "success"), (runs - passed, "error")], runs + not_run + not_evaluated
+            label = " ".join((f"{passed}/{runs}", *labels))
+            text = [(f"{label:<7} ", "muted"), *stacked_bar(parts, whole, _BAR_WIDTH)]
         line += _tint_line(text, columns.size, place == best)
     return line
 
@@ -404,12 +488,14 @@ def cell_lines(view: MatrixView, label: str, name: str, cell: CellResult | None,
 
 
 def _trajectories_text(result: CaseResult) -> str:
-    """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`."""
+    """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail, same calls`."""
     groups = result.trajectories
+    if not groups:
+        return "calls unknown"
     failing = [group for group in groups if group.status in (Status.FAILED, Status.ERROR)]
     if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
         numbers = ", ".join(str(number + 1) for number in failing[0].repeats)
-        return f"repeats {numbers} fail the same way"
+        return f"repeats {numbers} fail, same calls"
     return counted(len(groups), "distinct trajectory", "distinct trajectories")
 
 

@@ -26,6 +26,7 @@ from evaltui.tui.widgets.writer import Folding, Link, Page, fold_of
 from evaltui.views.cause import failing_differences, judging_metric
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.case.case_plan import show_errors
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
 from evaltui.workbench.result.acceptable import choices_in_result
 from evaltui.workbench.result.answer_checking import AnswerChecking
@@ -373,8 +374,9 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
 
         metric = (judging_metric(self._scored.shown, at) if self._scored else None) or ""
         if at.kind == "answer":
-            checking = AnswerChecking(bench.agent, bench.editing, case, at.turn or 0)
-            self.app.push_screen(CheckScreen(bench, checking, go_on, metric, open_metric))
+            with show_errors(bench.say):
+                checking = AnswerChecking(bench.agent, bench.editing, case, at.turn or 0)
+                self.app.push_screen(CheckScreen(bench, checking, go_on, metric, open_metric))
             return
         if at.kind != "argument":
             open_metric(metric)

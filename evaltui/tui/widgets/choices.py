@@ -18,15 +18,12 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
     """A short list, a line per choice. Its keys are those of the screen around it.
 
     `draw` returns the line of a choice, counted from 0, with a flag for the current one. The current choice
-    is selected by a double click, with `at_once` any choice by a single one.
+    is selected by a double click.
     """
 
-    def __init__(
-        self, count: int, draw: Callable[[int, bool], Line], *, at_once: bool = False, id: str | None = None
-    ) -> None:
+    def __init__(self, count: int, draw: Callable[[int, bool], Line], *, id: str | None = None) -> None:
         super().__init__(*([""] * count), id=id, markup=False, compact=True)
         self._draw_choice = draw
-        self._at_once = at_once
 
     @property
     def current(self) -> int:
@@ -61,7 +58,7 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         option = clicked_option(self, event)
-        if option is None or (event.chain == 1 and not self._at_once):
+        if option is None or event.chain == 1:
             event.prevent_default()
             self.highlighted = self.highlighted if option is None else option
 

@@ -98,15 +98,14 @@ class DrawnLine(OneLine):
 
 
 class Title(OneLine):
-    """The first line of a dialog: `━━ title ━━━━━━━━ remark ━━`."""
+    """The first line of a dialog: `━━ title ━━━━━━━━━━━━━━━━`."""
 
-    def __init__(self, title: Callable[[], Line], remark: Callable[[], Line] = list) -> None:
+    def __init__(self, title: Callable[[], Line]) -> None:
         super().__init__()
         self._title = title
-        self._remark = remark
 
     def line(self, width: int) -> Line:
-        return rule(self._title(), self._remark(), width, heavy=True)
+        return rule(self._title(), [], width, heavy=True)
 
 
 class ActionLine(OneLine):

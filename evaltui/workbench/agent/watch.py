@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.model.case_id import CaseId
-from evaltui.project.agent_files import AgentFiles, used_files
+from evaltui.project.agent_files import AgentFiles
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.files.saves import (
@@ -27,7 +27,7 @@ from evaltui.workbench.files.saves import (
 from evaltui.workbench.messages import AgentChanged, CodeSaved, FilesRead, Messages, WorkbenchMessage
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.runs.run_controller import RunController
-from evaltui.workbench.state import READ_ONLY, CaseOutcome, RepeatChoice, Run, Stage
+from evaltui.workbench.state import READ_ONLY, RepeatChoice, Run, Stage
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
@@ -65,6 +65,8 @@ class Following:
         self._ready = asyncio.Event()
         # Results are read for one reason at a time.
         self._reading = asyncio.Lock()
+        self._files: WatchedFiles | None = None
+        messages.subscribe(self._follow_read, FilesRead)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -88,10 +90,18 @@ class Following:
             self._messages.say(f"Changes on disk are no longer shown: {type(error).__name__}: {error}")
 
     async def _follow_files(self) -> None:
+        self._files = self._agent.watched_files(self._paths)
+        self._follow_read()
         try:
-            await self._agent.watched_files(self._paths).follow(self._on_save, self._ready.set)
+            await self._files.follow(self._on_save, self._ready.set)
         finally:
             self._ready.set()
+
+    def _follow_read(self, _: WorkbenchMessage | None = None) -> None:
+        """Follows the files that runs have read outside of the agent's folder, too."""
+        if self._files is not None:
+            self._files.contents = self._agent.read_contents
+            self._files.modules = frozenset(self._agent.read_files.values())
 
     async def _on_save(self, change: Changed) -> None:
         if change.code:
@@ -178,7 +188,7 @@ class Watch:
         self._runs = runs
         self._paths = paths
         self._messages = messages
-        messages.subscribe(self._follow_opened, FilesRead)
+        messages.subscribe(self._follow_read, FilesRead)
         self._names = AgentFiles(agent.dir)
         self._saved_sets = SavedSets(self._sets, self._outcomes, reload)
         self._due = DueCases(self._sets, self._outcomes, editing.navigation)
@@ -189,7 +199,6 @@ class Watch:
         self._scoring: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._modules: frozenset[Path] = frozenset()
-        self._opened: frozenset[Path] = frozenset()
         self._files: WatchedFiles | None = None
         self._saved_at = 0.0
         self._heard_at = 0.0
@@ -248,7 +257,7 @@ class Watch:
         if before is not None:
             await asyncio.wait([before])
         self._files = self._agent.watched_files(self._paths)
-        self._files.modules = self._modules | self._opened
+        self._follow_read()
         try:
             await self._agent.compare_files()
             self._agent.followed = self.on
@@ -285,16 +294,14 @@ class Watch:
     def _on_imported(self, started: StartedHost, info: Json) -> None:
         # Those from elsewhere are watched as well.
         self._modules = started.host.files
-        if self._files is not None:
-            self._files.modules = self._modules | self._opened
+        self._follow_read()
         self._agent.imported(info)
 
-    def _follow_opened(self, message: WorkbenchMessage) -> None:
-        """Also watches the files of the project that a run has read."""
-        assert isinstance(message, FilesRead)
-        self._opened = files = frozenset(used_files(self._agent.dir, message.files).values())
+    def _follow_read(self, _: WorkbenchMessage | None = None) -> None:
+        """Watches the imported modules, and the files that runs have read outside of the agent's folder."""
         if self._files is not None:
-            self._files.modules = self._modules | files
+            self._files.contents = self._agent.read_contents
+            self._files.modules = self._modules | frozenset(self._agent.read_files.values())
 
     # What was saved
 
@@ -324,8 +331,6 @@ class Watch:
     async def _take_over_sets(self, change: Changed) -> frozenset[CaseId]:
         """Takes over the changes that other programs have written, and scores the concerned results again;
         returns the cases to run."""
-        results = self._outcomes.results
-        before = {case: scored for path in results.paths() for case, scored in results.of(path)}
         changes = await self._saved_sets.take_over(change.sets)
         names = tuple(map(self._names.name, change.sets))
         if changes.due:
@@ -337,20 +342,16 @@ class Watch:
         for path in changes.paths:
             await asyncio.to_thread(self._sets.open, path)
         # It may take long, and later saves must be heard meanwhile.
-        self._scoring = asyncio.create_task(self._score(changes.paths, before, reaction, change.saved))
+        self._scoring = asyncio.create_task(self._score(changes.paths, reaction, change.saved))
         return changes.due
 
-    async def _score(
-        self,
-        paths: Sequence[Path],
-        before: Mapping[CaseId, CaseOutcome],
-        reaction: Reaction | None,
-        saved: float,
-    ) -> None:
+    async def _score(self, paths: Sequence[Path], reaction: Reaction | None, saved: float) -> None:
         """Scores results again and shows their number, unless another reaction is shown by then."""
         await self._outcomes.rescored(paths)
         if reaction is not None and self.last is reaction:
-            rescored = sum(_was_rescored(old, self._outcomes.get(case)) for case, old in before.items())
+            # The end of a run, or whatever else follows files, may have scored them before this was heard of.
+            results = map(self._outcomes.results.of, map(self._sets.case_path, paths))
+            rescored = sum(scored.rescored_at >= saved for of_set in results for _, scored in of_set)
             seconds = time.time() - saved
             self._show(
                 replace(reaction, step=ReactionStep.DONE, rescored=rescored, seconds=seconds, at=time.time())
@@ -490,7 +491,3 @@ class _OwnWrites:
             elif len(runs) == _MAX_OWN_WRITES:
                 self._messages.say(f"{name} changes in every run, so its saves start no run")
         return tuple(others)
-
-
-def _was_rescored(before: CaseOutcome, now: CaseOutcome | None) -> bool:
-    return now is not None and now is not before and now.run == before.run

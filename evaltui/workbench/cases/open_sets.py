@@ -17,6 +17,7 @@ from evaltui.project.folders import case_path, file_of
 from evaltui.project.settings import remember_config, remembered_config
 from evaltui.project.workspace import Workspace, open_workspace, tags_of, with_tags
 from evaltui.text.values import visible
+from evaltui.workbench.cases.validating_apart import validate_apart
 from evaltui.workbench.files.open_files import OpenFiles
 from evaltui.workbench.messages import FilesChanged, Messages
 from evaltui.workbench.state import SameConfig
@@ -252,8 +253,6 @@ class OpenSets:
         return stamp_of(path) if file is None else file.document
 
     def _validated(self, path: Path) -> EvalSetFile:
-        # It builds on pydantic, which the first frame does not wait for.
-        from evaltui.workbench.cases.validating_apart import validate_apart
 
         file = self._read_already(path)
         open_file = self.files.get(path)

@@ -57,20 +57,21 @@ def new_set_problem(editing: Editing, set_id: str) -> str | None:
     """Why a new set cannot have this id, as a sentence."""
     if problem := eval_sets.set_id_problem(set_id, [listed.eval_set_id for listed in editing.sets.listed]):
         return problem
-    path = _set_path(editing, set_id)
+    path = set_path(editing, set_id)
     return f"{path.name} already exists" if path.exists() else None
 
 
 def new_set(editing: Editing, set_id: str) -> bool:
     """Creates an empty, unsaved set in its own file and selects it."""
     text = eval_sets.new_set_text(set_id, time.time())
-    if not editing.new_file(_set_path(editing, set_id), text):
+    if not editing.new_file(set_path(editing, set_id), text):
         return False
     editing.say(f"Created {set_id}   {key_of('new_case')}  Add case")
     return True
 
 
-def _set_path(editing: Editing, set_id: str) -> Path:
+def set_path(editing: Editing, set_id: str) -> Path:
+    """The file of a new set with this id."""
     return folder_for_new_set(editing) / f"{set_id}.evalset.json"
 
 

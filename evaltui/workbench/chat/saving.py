@@ -19,11 +19,11 @@ from evaltui.core.conversation.drafting import (
 )
 from evaltui.core.conversation.twins import twin_of
 from evaltui.core.metrics.response_match import never_passes
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.editing.set import SetEditor
-from evaltui.project.configs import find_config, scores_outputs
 from evaltui.project.folders import app_name
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState
@@ -138,7 +138,7 @@ def twin(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
     if eval_set is None or all(turn.mode == "left out" for turn in choices.turns):
         return ""
     try:
-        match = twin_of(_draft(agent, transcript, choices).case, eval_set.cases)
+        match = twin_of(_draft(agent, editing, transcript, choices).case, eval_set.cases)
     except ValueError:
         return ""
     if match is None:
@@ -157,7 +157,7 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
         editing.say(reason)
         return False
     with show_errors(editing.say):
-        draft = _draft(agent, transcript, choices)
+        draft = _draft(agent, editing, transcript, choices)
         path = choices.target
         if path is None:
             if not set_editing.new_set(editing, choices.new_set):
@@ -173,7 +173,7 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
         )
         if done:
             editing.navigation.show(after)
-            reason = _never_passes(path, draft)
+            reason = _never_passes(editing, path, draft)
             editing.say(
                 f"{choices.eval_id} {reason}"
                 if reason
@@ -183,14 +183,18 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
     return False
 
 
-def _never_passes(path: Path, draft: CaseDraft) -> str:
+def _never_passes(editing: Editing, path: Path, draft: CaseDraft) -> str:
     """Why the case can never pass with the config of its set; "" where it can, or that is unknown."""
-    try:
-        config = find_config(path).config
-    except EvalSetError:
+    if (config := _config(editing, path)) is None:
         return ""
     context = [turn for turn, mode in draft.marks.items() if mode == "context"]
     return never_passes(EvalCase.model_validate(draft.case), config, context, draft.outputs)
+
+
+def _config(editing: Editing, path: Path) -> EvalConfig | None:
+    """The config that scores a set as it is now, which may not exist yet; None where it is unreadable."""
+    now = editing.sets.config_now(path)
+    return None if isinstance(now, EvalSetError) else now.config
 
 
 def _choice(index: int, text: str, drafted: Json, *, knows_calls: bool) -> TurnChoice:
@@ -206,7 +210,8 @@ def _choice(index: int, text: str, drafted: Json, *, knows_calls: bool) -> TurnC
     return TurnChoice(index, text, frozenset(part for part in PARTS if has[part]), expects, knows_calls)
 
 
-def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> CaseDraft:
+def _draft(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> CaseDraft:
+    config = _config(editing, choices.target or set_editing.set_path(editing, choices.new_set))
     chosen = [turn for turn in choices.turns if turn.mode != "left out"]
     first, last = chosen[0].index, chosen[-1].index
     state = transcript.state_before(first) if choices.state else {}
@@ -228,6 +233,6 @@ def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> C
         user_id=start.user_id or (DEFAULT_USER_ID if named else ""),
         state=state,
         final_state=transcript.turns[last].state_after if choices.final_state else None,
-        outputs=choices.target is not None and scores_outputs(choices.target),
+        outputs=config is not None and config.evaltui.outputs == "score",
     )
     return replace(drafted, case=without_secrets(drafted.case, agent.secrets))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from evaltui.core.gaps.coverage import CellCoverage
 from evaltui.core.gaps.drafts import Conversation, Draft, is_noticed, passing_results, proven_drafts
@@ -20,7 +19,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.scoring import turn_results
 from evaltui.documents.editing.accepting import Accepting
-from evaltui.documents.editing.config import ConfigEditor, Rule
+from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.set import SetEditor, copy_id
 from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
@@ -29,11 +28,12 @@ from evaltui.workbench.agent.background import Progress, run_in_thread
 from evaltui.workbench.case.case_plan import Plan, change_config, numbers_in_sets, show_errors
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.gaps.search import Gaps
-from evaltui.workbench.result.relaxing import RuleTrial
+from evaltui.workbench.result.relaxing import Trial
 from evaltui.workbench.state import Selection
 
 _MAX_CHANGES = 200
 """Changes of a kind in a set that a draft is tried on."""
+_IS_GONE = "This change is no longer there; search again"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,15 @@ class DraftedGap:
     drafts: Sequence[Draft]
 
 
-class GapDrafting(RuleTrial):
+@dataclass(frozen=True)
+class ScopedDraft:
+    """A draft, and for a check the cases that it is for."""
+
+    draft: Draft
+    scope: RuleScope
+
+
+class GapDrafting(Trial[ScopedDraft]):
     """A change that its case does not notice, of which a check, a criterion or an expectation is made.
 
     Raises EditError for a case without a result.
@@ -91,17 +99,20 @@ class GapDrafting(RuleTrial):
         """The proven drafts, the best first."""
         return self.drafted.drafts
 
-    def rule(self, draft: Draft, scope: RuleScope = "case") -> dict[str, Any]:
-        """A check as the config has it; any other draft with the names of the case that it is for."""
-        if draft.check is not None:
-            return draft.rule(self.drafted.recorded.expected, self.drafted.mutant.turn, scope)
-        return {**({} if draft.options else self._scope("case")), "draft": draft}
+    def scoped(self, draft: Draft, scope: RuleScope = "case") -> ScopedDraft:
+        """A draft for this case, for this set, or for all cases of this config."""
+        return ScopedDraft(draft, scope)
 
-    def _put(self, config: ConfigEditor, rule: Rule) -> None:
-        draft: Draft | None = rule.get("draft")
-        if draft is None:
-            config.put_answer_rule(rule)
-            return
+    def _names(self, tried: ScopedDraft) -> Mapping[str, str]:
+        if tried.draft.check is not None:
+            return self._scope(tried.scope)
+        return {} if tried.draft.options else self._scope("case")
+
+    def _put(self, config: ConfigEditor, tried: ScopedDraft) -> None:
+        draft = tried.draft
+        if draft.check is not None:
+            drafted = self.drafted
+            config.put_answer_rule(draft.rule(drafted.recorded.expected, drafted.mutant.turn, tried.scope))
         if draft.rubric:
             metric = next((name for name in config.metrics if name.startswith("rubric_based")), None)
             if metric is None:
@@ -115,55 +126,55 @@ class GapDrafting(RuleTrial):
             else:
                 config.add_metric(draft.metric, value)
 
-    def _put_in(self, rule: Rule, to: SetEditor) -> None:
+    def _put_in(self, tried: ScopedDraft, to: SetEditor) -> None:
         """Writes the draft into the set and its config."""
-        self._put(ConfigEditor(to.config), rule)
-        calls, turn = _calls_of(rule), self.drafted.mutant.turn
-        if calls is not None and turn is not None:
-            recorded = self.drafted.recorded
+        self._put(ConfigEditor(to.config), tried)
+        recorded, turn = self.drafted.recorded, self.drafted.mutant.turn
+        if tried.draft.calls is not None and turn is not None:
             (number,) = numbers_in_sets(self._editing, [self.case])[self._set_path]
             rows = turn_results(recorded.expected, recorded.turns, ())[turn].calls
             Accepting(to.case(number)).calls(turn, rows, recorded.turns[turn])
 
-    def _case_after(self, rule: Rule) -> StoredCase:
-        if _calls_of(rule) is None:
-            return super()._case_after(rule)
+    def _case_after(self, tried: ScopedDraft) -> StoredCase:
+        if tried.draft.calls is None:
+            return super()._case_after(tried)
         (number,) = numbers_in_sets(self._editing, [self.case])[self._set_path]
-        return self._editing.case_after(self._set_path, number, partial(self._put_in, rule))
+        return self._editing.case_after(self._set_path, number, partial(self._put_in, tried))
 
-    def changes(self, rule: Rule) -> list[tuple[Path, Sequence[LineChange]]]:
-        changes = [(path, lines) for path, lines in super().changes(rule) if lines]
-        if _calls_of(rule) is not None:
+    def changes(self, tried: ScopedDraft) -> list[tuple[Path, Sequence[LineChange]]]:
+        changes = [(path, lines) for path, lines in super().changes(tried) if lines]
+        if tried.draft.calls is not None:
             plan = Plan(self._editing)
-            self._put_in(rule, plan.of(self._set_path))
+            self._put_in(tried, plan.of(self._set_path))
             before = self._editing.document(self._set_path)
             after = before.edited(plan.edits.get(self._set_path, ()))
             changes.append((self._set_path, changed_lines(before, after)))
         return changes
 
-    def apply(self, rule: Rule) -> bool:
-        is_for_case = "case" in rule and "draft" not in rule
+    def apply(self, tried: ScopedDraft) -> bool:
+        is_for_case = tried.draft.check is not None and tried.scope == "case"
         self.is_searched_alone = is_for_case and self.drafted.mutant.subject == "answers"
-        return self._editing.do(self._label(rule), self._set_path, partial(self._put_in, rule))
+        return self._editing.do(self._label(tried), self._set_path, partial(self._put_in, tried))
 
-    def _concerns(self, result: CaseResult, rule: Rule) -> bool:
+    def _concerns(self, result: CaseResult, tried: ScopedDraft) -> bool:
         return True
 
-    def _label(self, rule: Rule) -> str:
-        draft: Draft | None = rule.get("draft")
-        if draft is not None and draft.rubric:
+    def _label(self, tried: ScopedDraft) -> str:
+        draft = tried.draft
+        if draft.rubric:
             return "add rubric"
-        if draft is not None and draft.metric:
+        if draft.metric:
             return f"change {draft.metric}"
-        what = "check response" if draft is None else "accept calls"
+        what = "accept calls" if draft.check is None else "check response"
         return f"{what} of turn {(self.drafted.mutant.turn or 0) + 1}"
 
-    async def proof(self, draft: Draft, scope: RuleScope) -> Proof:
+    async def proof(self, tried: ScopedDraft) -> Proof:
         """The proof of a draft. Raises OSError, ValueError."""
         progress = Progress()
-        return await run_in_thread(lambda: asyncio.run(self._prove(draft, scope, progress)), progress)
+        return await run_in_thread(lambda: asyncio.run(self._prove(tried, progress)), progress)
 
-    async def _prove(self, draft: Draft, scope: RuleScope, progress: Progress) -> Proof:
+    async def _prove(self, tried: ScopedDraft, progress: Progress) -> Proof:
+        draft, scope = tried.draft, tried.scope
         recorded, mutant, turn = self.drafted.recorded, self.drafted.mutant, self.drafted.mutant.turn
         after = replace(recorded, expected=draft.applied(recorded.expected, turn, scope))
         of_set = [gap for gap in self.kind.gaps if gap.path == self.gap.path]
@@ -188,11 +199,6 @@ class GapDrafting(RuleTrial):
         )
 
 
-def _calls_of(rule: Rule) -> Sequence[Any] | None:
-    draft: Draft | None = rule.get("draft")
-    return None if draft is None else draft.calls
-
-
 class GapDrafts:
     """Drafts of what would notice the gaps that were found, and marks on those that are meant so."""
 
@@ -206,7 +212,7 @@ class GapDrafts:
         EvalSetError."""
         drafted = await run_in_thread(lambda: self._drafted(gap), Progress())
         if drafted is None:
-            raise EditError("This change is no longer there; search again")
+            raise EditError(_IS_GONE)
         return GapDrafting(self._agent, self._editing, self._gaps, kind, gap, drafted)
 
     def _drafted(self, gap: Gap) -> DraftedGap | None:
@@ -260,6 +266,12 @@ class GapDrafts:
 
         False, with a message, where that fails.
         """
+        eval_set = self._editing.sets.by_case_path(gap.path)
+        is_named = eval_set is not None and eval_set.eval_set_id == gap.eval_set_id
+        if eval_set is None or not is_named or eval_set.number(gap.eval_id) is None:
+            # Renamed since the search.
+            self._editing.say(_IS_GONE)
+            return False
         names = {"set": gap.eval_set_id, "case": gap.eval_id}
         turn = {} if gap.turn is None else {"turn": gap.turn - 1}
         entry = {**names, **turn, "kind": kind.kind, "digest": gap.digest}

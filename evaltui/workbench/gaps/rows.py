@@ -8,7 +8,7 @@ from typing import NamedTuple
 from evaltui.core.gaps.coverage import CellCoverage
 from evaltui.core.gaps.gaps import Gap, GapReport, KindOfChange
 from evaltui.text.figures import counted, short_list
-from evaltui.views.gaps import CoverageRow, coverage_rows, not_counted, still_gives
+from evaltui.views.gaps import CoverageRow, coverage_rows, no_changes, not_counted, still_gives
 
 # Rows of a kind that are listed: nobody reads more.
 _MAX_ROWS = 500
@@ -151,7 +151,8 @@ class GapsView:
         elif not missed and report.changes:
             yield NoteRow(f"All {counted(report.changes, 'change')} noticed", "success")
         elif not missed:
-            yield NoteRow("Nothing to change: no passing case with calls, responses or state", "warning")
+            text = no_changes(report)
+            yield NoteRow(f"{text[0].upper()}{text[1:]}", "warning")
         for kind in missed:
             scores = self._scores_of(kind, is_running=is_running)
             row = KindRow(kind, scores, ("kind", kind.kind) in self._open)

@@ -19,7 +19,8 @@ from evaltui.core.model.content import FunctionCall
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.tool_schema import DeclaredTool
 from evaltui.runner.plan import SetPlan
-from evaltui.runs.gaps import MAX_RUNS, GapsOfRuns, cases_in_runs
+from evaltui.runs.gaps import MAX_RUNS, GapsOfRuns, cases_in_runs, last_runs
+from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, short_list
 from evaltui.text.keys import key_of
 from evaltui.views.gaps import cell_name
@@ -134,6 +135,8 @@ class Gaps:
             self.problem = error.problems[0].beside(self._agent.dir)
         except (OSError, ValueError) as error:
             self.problem = str(error)
+        except Exception as error:  # such as of a metric of the user's own
+            self.problem = f"{type(error).__name__}: {error}"
         else:
             self.report, self.seconds = report, time.monotonic() - began
             if report is None:
@@ -150,7 +153,7 @@ class Gaps:
         ValueError, EvalSetError."""
         sets, agent = EditedSets(self._sets), self._agent
         selections = [(self._sets.open(path), None) for path in self.paths]
-        cases = cases_in_runs(agent.dir, agent.store, selections, sets=sets)
+        cases = cases_in_runs(agent.address, agent.store, selections, sets=sets)
         if not cases.in_runs:
             return None
         searched = GapsOfRuns(agent.dir, cases)
@@ -215,7 +218,7 @@ class Gaps:
         """In a thread: the other results of the case of a gap in the last runs that may pass. Raises as
         `changed`."""
         if self._searched is not None:
-            files = self._agent.store.files()[: -MAX_RUNS - 1 : -1]
+            files = last_runs(self._agent.store, RunKind.of(self._agent.address))
             yield from self._searched.passing(gap, files, self._plan_of(gap))
 
     def _plan_of(self, gap: Gap) -> SetPlan:

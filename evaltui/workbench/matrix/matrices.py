@@ -33,8 +33,8 @@ class SetTitle:
 
     path: str
     label: str
-    sums: tuple[tuple[int, int], ...]
-    """Passed and all evaluated executions, by column."""
+    sums: tuple[tuple[int, int, int, int], ...]
+    """Passed and evaluated executions, cases that did not run, and cases not evaluated, by column."""
     folded: bool
 
 
@@ -65,15 +65,22 @@ def _rows_by_set(matrix: Matrix, *, differing: bool, folded: Collection[str]) ->
         if not is_first:
             yield None
         is_first = False
-        yield SetTitle(path, rows[0].eval_set_id, tuple(_sums(rows, len(matrix.columns))), path in folded)
+        yield SetTitle(path, matrix.set_names[path], tuple(_sums(rows, len(matrix.columns))), path in folded)
         if path not in folded:
             yield from shown
 
 
-def _sums(rows: Collection[Row], columns: int) -> Iterator[tuple[int, int]]:
+def _sums(rows: Collection[Row], columns: int) -> Iterator[tuple[int, int, int, int]]:
     for place in range(columns):
-        cases = [case for row in rows if (case := row.cells[place].case)]
-        yield sum(case.passed for case in cases), sum(case.evaluated for case in cases)
+        cells = [row.cells[place] for row in rows]
+        cases = [case for cell in cells if (case := cell.case)]
+        passed, evaluated = sum(case.passed for case in cases), sum(case.evaluated for case in cases)
+        yield (
+            passed,
+            evaluated,
+            sum(cell.is_open for cell in cells),
+            sum(not case.evaluated for case in cases),
+        )
 
 
 def _spread(row: Row) -> float:
@@ -268,9 +275,10 @@ def others_of(matrix: Matrix) -> tuple[int, ...]:
 
 
 async def mark_failing(workbench: Workbench) -> None:
-    """Marks the cases that did not pass: in any variant where the newest run is a matrix."""
+    """Marks the cases that did not pass: in any variant where the newest run is a matrix, which includes
+    those that did not run in one."""
     try:
-        variants, failed = await asyncio.to_thread(_failed_in_variants, workbench.agent)
+        variants, failed, is_complete = await asyncio.to_thread(_failed_in_variants, workbench.agent)
     except (OSError, ValueError) as error:
         workbench.say(f"Run log unreadable: {error}")
         return
@@ -284,19 +292,27 @@ async def mark_failing(workbench: Workbench) -> None:
         }
     count = workbench.navigation.mark(cases)
     where = f" in any of {counted(variants, 'variant')}" if variants else ""
-    marked = f"{counted(count, 'case')} marked that failed" if count else "No failing case"
+    what = "failed" if is_complete else "failed or did not run"
+    marked = f"{counted(count, 'case')} marked that {what}" if count else "No failing case"
     workbench.say(f"{marked}{where}")
 
 
-def _failed_in_variants(agent: AgentState) -> tuple[int, list[tuple[CaseId, str]]]:
-    """In a thread: the number of variants of the newest run, 0 where it is no matrix, and the cases that did
-    not pass in them."""
+def _failed_in_variants(agent: AgentState) -> tuple[int, list[tuple[CaseId, str]], bool]:
+    """In a thread: the number of variants of the newest run, 0 where it is no matrix, the cases that did not
+    pass in them, and whether all cases ran in all of them."""
 
     paths, kind = newest_runs(agent.store), RunKind.of(agent.address)
     headers = [RunFile(path).header for path in paths]
     # A run without variants may be long: its results are known already.
     if not any(header.matrix and header.kind.agent._replace(variant="") == kind for header in headers):
-        return 0, []
+        return 0, [], True
     runs = [open_run(path).summary for path in paths]
-    cases = [summary for run in runs for summary in run.results.values() if not summary.passes]
-    return len(runs), [(summary.id, summary.eval_set_id) for summary in cases]
+    variants = {variant.name for header in headers for variant in header.variants}
+    is_started = len(variants) <= len(runs)
+    cases = {case.id: case for run in runs for case in run.cases.values() if not (is_started and case.passes)}
+    is_complete = is_started and not any(run.unfinished for run in runs)
+    return (
+        max(len(variants), len(runs)),
+        [(key, case.eval_set_id) for key, case in cases.items()],
+        is_complete,
+    )

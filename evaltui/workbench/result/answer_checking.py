@@ -11,6 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.documents.editing.config import ConfigEditor, Rule
 from evaltui.documents.edits import EditError
+from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.relaxing import RuleTrial, rule_problem
@@ -19,13 +20,17 @@ from evaltui.workbench.result.relaxing import RuleTrial, rule_problem
 class AnswerChecking(RuleTrial):
     """The response of a turn, of which a check is made.
 
-    Raises EditError for a case without a result, and a turn without a response.
+    Raises EditError for a case without a result, or with a result of other turns, and for a turn without a
+    response.
     """
 
     def __init__(self, agent: AgentState, editing: Editing, case: CaseId, turn: int) -> None:
         scored = editing.outcomes.get(case)
         if scored is None or turn >= len(scored.shown.turns):
             raise EditError("Not run")
+        if editing.outcomes.has_other_input(case, scored):
+            # A check names its turn, which may be another one by now.
+            raise EditError(f"Case changed after {scored.run.name}   {key_of('run')}  Run case")
         super().__init__(agent, editing, case, scored)
         response = scored.shown.turns[turn].response
         if not response.expected and not response.actual:
@@ -45,13 +50,13 @@ class AnswerChecking(RuleTrial):
         names = self._scope(scope)
         return {**names, **({"turn": self.turn} if "case" in names else {}), **check}
 
-    def _put(self, config: ConfigEditor, rule: Rule) -> None:
-        config.put_answer_rule(rule)
+    def _put(self, config: ConfigEditor, tried: Rule) -> None:
+        config.put_answer_rule(tried)
 
-    def _concerns(self, result: CaseResult, rule: Rule) -> bool:
+    def _concerns(self, result: CaseResult, tried: Rule) -> bool:
         return True
 
-    def _label(self, rule: Rule) -> str:
+    def _label(self, tried: Rule) -> str:
         return f"check response of turn {self.turn + 1}"
 
 

@@ -72,6 +72,13 @@ class PastRun:
     def id(self) -> str:
         return run_id(self.path)
 
+    @property
+    def missing(self) -> str:
+        """A sentence about the cases that are not shown; "" where all are."""
+        if self.unclear:
+            return f"{counted(self.unclear, 'case')} not shown: several files have the same set id"
+        return f"{counted(self.gone, 'case')} no longer in the eval sets" if self.gone else ""
+
 
 def open_past_run(
     run: RunRef,
@@ -210,6 +217,18 @@ def last_outcomes(
                 while some := list(islice(outcomes, _BATCH_SIZE)):
                     yield some
         done.update(shown)
+
+
+def names_read(logs: Iterable[Path]) -> set[str]:
+    """The names of the files that the agent of these runs has read and not written, also outside of its
+    folder."""
+    read, written = set[str](), set[str]()
+    for log in logs:
+        with suppress(OSError, ValueError):
+            header = RunFile(log).header
+            read |= {*header.read}
+            written |= {*header.written}
+    return read - written
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.runs.run_kind import RunKind
-from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.background import Lookups, Progress, run_in_thread
 from evaltui.workbench.cases.open_sets import OpenSets
+from evaltui.workbench.cases.validating_apart import return_memory
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
 from evaltui.workbench.result.results import Results, Verdicts
@@ -203,6 +204,14 @@ class Outcomes:
             self._changed_recordings = changed
             self.rescorings += 1
             self._messages.publish(ResultsChanged())
+
+    def turn_statuses(self, case: CaseId, scored: CaseOutcome | None) -> Sequence[str | None]:
+        """The verdicts of a result on the turns that its case has now; none for other turns, while the case
+        is running, and where only another run can give them."""
+        if scored is None or case in self._running or self._freshness(case, scored).is_stale:
+            return ()
+        turns = () if self.has_other_input(case, scored) else scored.shown.turns
+        return [turn_status(scored.shown, number) for number in range(len(turns))]
 
     def is_stale(self, case: CaseId) -> bool:
         """Whether only another run can give the current outcome of the case, without its draft."""
@@ -487,7 +496,7 @@ class Outcomes:
 
     async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
-        from evaltui.workbench.result.earlier_results import last_outcomes
+        from evaltui.workbench.result.earlier_results import last_outcomes, names_read
 
         sets = self._sets
         if sets.workspace is None:
@@ -509,6 +518,8 @@ class Outcomes:
             if len(results) >= 2 * shown:
                 shown = len(results)
                 self._results_read()
+        logs = (self._latest or (self.results, self.traces))[0].files()
+        self._agent.restored(await asyncio.to_thread(names_read, logs))
         self._results_read()
         # As while the workbench is open: by what is expected now. Where a previous run was opened meanwhile,
         # the last results are scored again when it is left.
@@ -523,8 +534,6 @@ class Outcomes:
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, kind)
         self._messages.publish(ResultsChanged())
         if len(self.results) >= _MANY_CASES:
-            from evaltui.workbench.cases.validating_apart import return_memory
-
             # What was read of logs.
             await asyncio.to_thread(return_memory)
 
@@ -567,13 +576,7 @@ class Outcomes:
         self.previous_run, self.results, self.traces = past, past.results, past.traces
         self.version += 1
         self._score_draft()
-        if past.unclear:
-            cases = counted(past.unclear, "case")
-            self._messages.say(f"{cases} not shown: several files have the same set id")
-        elif past.gone:
-            self._messages.say(f"{counted(past.gone, 'case')} no longer in the eval sets")
-        else:
-            self._messages.say("")
+        self._messages.say(past.missing)
         self._messages.publish(ResultsChanged())
         return True
 

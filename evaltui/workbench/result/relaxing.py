@@ -1,4 +1,4 @@
-"""Relaxing a difference between arguments: the possible rules, and their effect."""
+"""Relaxing a difference between arguments, and the trial of any edit of a config on the last results."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -36,6 +36,9 @@ from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
+
+Tried = TypeVar("Tried")
+"""An edit that is tried, such as a rule."""
 
 # Seconds between two looks at an effect that is still being counted.
 _PAUSE_SECONDS = 0.1
@@ -71,8 +74,8 @@ class Effect:
         return self.seen == self.cases
 
 
-class RuleTrial(ABC):
-    """A rule that is tried on the last results before it is written into the config of a case."""
+class Trial(ABC, Generic[Tried]):
+    """A rule, or another edit of the config, that is tried on the last results before it is written."""
 
     def __init__(self, agent: AgentState, editing: Editing, case: CaseId, scored: CaseOutcome) -> None:
         self._agent = agent
@@ -85,36 +88,45 @@ class RuleTrial(ABC):
         """The result for which the rule is tried."""
 
     @abstractmethod
-    def _put(self, config: ConfigEditor, rule: Rule) -> None:
-        """Writes the rule into a config. Raises EditError for what is no rule."""
+    def _put(self, config: ConfigEditor, tried: Tried) -> None:
+        """Writes the edit into a config. Raises EditError for an invalid one."""
 
     @abstractmethod
-    def _concerns(self, result: CaseResult, rule: Rule) -> bool:
-        """Whether the rule may change the outcome of another result in its scope."""
+    def _names(self, tried: Tried) -> Mapping[str, Any]:
+        """The `set` and the `case` that the edit is for, each only where it is for one."""
 
     @abstractmethod
-    def _label(self, rule: Rule) -> str:
+    def _concerns(self, result: CaseResult, tried: Tried) -> bool:
+        """Whether the edit may change the outcome of another result in its scope."""
+
+    @abstractmethod
+    def _label(self, tried: Tried) -> str:
         """The undo label."""
 
     def _scope(self, scope: RuleScope) -> dict[str, str]:
         """The names of the set and the case that a rule is for."""
-        eval_set_id = self.scored.figures.eval_set_id
+        eval_set_id = self._set_id(self.case, self.scored)
         if scope == "case":
             return {"set": eval_set_id, "case": self.case.eval_id}
         return {"set": eval_set_id} if scope == "set" else {}
 
+    def _set_id(self, case: CaseId, scored: CaseOutcome) -> str:
+        """The id of the set of a case as it is now, by which rules name it; its run may have another."""
+        eval_set = self._sets.by_case_path(case.path)
+        return eval_set.eval_set_id if eval_set else scored.figures.eval_set_id
+
     # What it would do
 
-    async def effects(self, rule: Rule) -> AsyncIterator[Effect]:
-        """The effect of a rule, first for this case, then step by step for the others.
+    async def effects(self, tried: Tried) -> AsyncIterator[Effect]:
+        """The effect of an edit, first for this case, then step by step for the others.
 
-        Earlier results are scored again without an agent. Raises EditError for an invalid rule, and where the
+        Earlier results are scored again without an agent. Raises EditError for an invalid edit, and where the
         config has errors.
         """
-        config = self._config(self._after(lambda config: self._put(config, rule))[1])
-        with_rule = await self._score(self.case, self.scored, self._case_after(rule), config)
+        config = self._config(self._after(lambda config: self._put(config, tried))[1])
+        with_rule = await self._score(self.case, self.scored, self._case_after(tried), config)
         effect = Effect(with_rule.result if with_rule else None)
-        others = [] if rule.get("case") else [change async for change in self._others(rule)]
+        others = [] if "case" in self._names(tried) else [change async for change in self._others(tried)]
         effect = replace(effect, cases=len(others))
         shown = time.monotonic()
         yield effect
@@ -130,20 +142,20 @@ class RuleTrial(ABC):
         if others:
             yield effect
 
-    def changes(self, rule: Rule) -> list[tuple[Path, Sequence[LineChange]]]:
+    def changes(self, tried: Tried) -> list[tuple[Path, Sequence[LineChange]]]:
         """The removed and added lines of each file. Raises OSError, EvalSetError, EditError."""
-        before, after = self._after(lambda config: self._put(config, rule))
+        before, after = self._after(lambda config: self._put(config, tried))
         is_there = self._editing.is_there(self.config_path)
         return [(self.config_path, changed_lines(before if is_there else WholeText(""), after))]
 
     @property
     def config_path(self) -> Path:
-        """The config that gets the rule."""
+        """The edited config."""
         return self._sets.config_path(self._set_path)
 
-    async def _others(self, rule: Rule) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
-        """The other cases whose outcome a rule may change."""
-        sets, config = self._sets, self.config_path
+    async def _others(self, tried: Tried) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
+        """The other cases whose outcome an edit may change."""
+        sets, config, eval_set_id = self._sets, self.config_path, self._names(tried).get("set")
         paths = [
             path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
         ]
@@ -151,14 +163,14 @@ class RuleTrial(ABC):
         for number, (case, scored) in enumerate(results):
             if number % _CASES_PER_SLICE == 0:
                 await asyncio.sleep(0)
-            if rule.get("set") not in (None, scored.figures.eval_set_id) or case == self.case:
+            if eval_set_id not in (None, self._set_id(case, scored)) or case == self.case:
                 continue
             # Of an unreadable one nobody knows.
-            if scored.problem or self._concerns(scored.result, rule):
+            if scored.problem or self._concerns(scored.result, tried):
                 yield case, scored
 
-    def _case_after(self, rule: Rule) -> StoredCase:
-        """This case with the rule, which a trial may write into it, too."""
+    def _case_after(self, tried: Tried) -> StoredCase:
+        """This case with the edit, which a trial may make in it, too."""
         return self.scored.stored
 
     async def _score(
@@ -173,12 +185,13 @@ class RuleTrial(ABC):
             stored,
             config,
             self._agent.secrets,
+            self._set_id(case, scored),
         )
 
-    def apply(self, rule: Rule) -> bool:
-        """Writes the rule into the config, as one step; False, with a message, where that fails."""
+    def apply(self, tried: Tried) -> bool:
+        """Makes the edit, as one step; False, with a message, where that fails."""
         return change_config(
-            self._editing, self._label(rule), self._set_path, lambda config: self._put(config, rule)
+            self._editing, self._label(tried), self._set_path, lambda config: self._put(config, tried)
         )
 
     def _after(self, change: Callable[[ConfigEditor], None]) -> tuple[CaseFile, CaseFile]:
@@ -189,6 +202,13 @@ class RuleTrial(ABC):
         if config is None:
             raise EditError(f"{self.config_path.name} has errors: {problems[0]}")
         return config
+
+
+class RuleTrial(Trial[Rule]):
+    """A rule that is tried."""
+
+    def _names(self, tried: Rule) -> Mapping[str, Any]:
+        return {name: tried[name] for name in ("set", "case") if name in tried}
 
 
 class Relaxing(RuleTrial):
@@ -241,7 +261,8 @@ class Relaxing(RuleTrial):
         Raises EditError where the config has errors.
         """
         config = self._config(self._after(lambda config: None)[0])
-        rules = rules_of_case(config.evaltui.rules, self.scored.figures.eval_set_id, self.case.eval_id)
+        set_id = self._set_id(self.case, self.scored)
+        rules = rules_of_case(config.evaltui.rules, set_id, self.case.eval_id)
         expected, actual = self._call.expected, self._call.actual
         if self.tool not in rules or expected is None or actual is None:
             return None
@@ -253,14 +274,14 @@ class Relaxing(RuleTrial):
 
     # Doing it
 
-    def _put(self, config: ConfigEditor, rule: Rule) -> None:
-        config.put_rule(rule)
+    def _put(self, config: ConfigEditor, tried: Rule) -> None:
+        config.put_rule(tried)
 
-    def _concerns(self, result: CaseResult, rule: Rule) -> bool:
-        return any(_differs(row, rule["tool"]) for row in _rows(result))
+    def _concerns(self, result: CaseResult, tried: Rule) -> bool:
+        return any(_differs(row, tried["tool"]) for row in _rows(result))
 
-    def _label(self, rule: Rule) -> str:
-        return f"relax {self._name(rule['arg'])} of {self.tool}"
+    def _label(self, tried: Rule) -> str:
+        return f"relax {self._name(tried['arg'])} of {self.tool}"
 
     def remove(self) -> bool:
         """Removes the rule that allows the difference."""

@@ -6,6 +6,7 @@ Importing this loads the models.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -240,6 +241,7 @@ async def score_again(
         ran=ran,
         unscored=False,
         undecided=_has_stale_scores(result),
+        rescored_at=time.time(),
     )
     if not secrets.may_hold_secret(stored.text) or _is_known(new, scored, secrets):
         return new

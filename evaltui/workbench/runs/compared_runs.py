@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.diff import diff_state, turn_result
+from evaltui.core.compare.diff import diff_state, texts_of_both, turn_result
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import (
     KINDS,
@@ -21,7 +21,7 @@ from evaltui.core.compare.run_comparison import (
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import Invocation, scored_text, user_text
+from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
 from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.values import show_value
@@ -146,7 +146,7 @@ def turn_of_both(
     before: Invocation | None, after: Invocation | None, *, thoughts: bool = False
 ) -> TurnOfBoth:
     """A turn in two conversations; None where one lacks it. `thoughts` includes those of responses."""
-    texts = [scored_text(turn.with_output, thoughts=thoughts) if turn else None for turn in (before, after)]
+    texts = texts_of_both(before, after, thoughts=thoughts)
     result = turn_result(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
     )
@@ -185,19 +185,21 @@ class Reasons:
 
     def __init__(self, compared: ComparedRuns, messages: Messages) -> None:
         self._compared = compared
-        self._changes: dict[CaseId, CaseChange] = {}
+        # A case of which it is unknown which file has it is two changes, one of each run.
+        self._changes: dict[tuple[CaseId, bool], CaseChange] = {}
         self._reasons = Lookups(self._why, messages, RunsRead)
 
     def of(self, change: CaseChange) -> str | None:
         """A sentence, "" for a passed case; None while it is being read."""
         if not any(side and not side.passes for side in (change.base, change.candidate)):
             return ""
-        self._changes[change.case] = change
-        return self._reasons.get(change.case)
+        key = change.case, change.candidate is None
+        self._changes[key] = change
+        return self._reasons.get(key)
 
-    def _why(self, case: CaseId) -> str:
+    def _why(self, key: tuple[CaseId, bool]) -> str:
         """In a thread: the reason in the candidate, or in the base where the candidate passes."""
-        change = self._changes[case]
+        change = self._changes[key]
         fails = change.candidate is not None and not change.candidate.passes
         run, side = (
             (self._compared.candidate, change.candidate) if fails else (self._compared.base, change.base)

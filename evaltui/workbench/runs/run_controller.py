@@ -17,6 +17,7 @@ from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.case.editing import Editing
+from evaltui.workbench.cases.validating_apart import return_memory
 from evaltui.workbench.messages import Messages, RunProgressed
 from evaltui.workbench.state import CANCELLING, READ_ONLY, RepeatChoice, Run, Stage, nothing_to_cancel
 
@@ -271,8 +272,6 @@ class RunController:
             self._outcomes.rescore(map(self._sets.file_of, run.paths))
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY_CASES:
-                from evaltui.workbench.cases.validating_apart import return_memory
-
                 await asyncio.to_thread(return_memory)
 
     def _tell_failure(self, run: Run, error: Exception) -> None:

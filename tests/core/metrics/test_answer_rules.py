@@ -30,6 +30,14 @@ CHECKS = [
     ({"not_contains": ["refund"]}, "A REFUND came", 'has "refund"'),
     ({"not_contains": ["refund"]}, "We refunded you", ""),
     ({"contains": ["東京"]}, "在東京都", ""),
+    ({"contains": ["готов"]}, "Заказ неготов", 'lacks "готов"'),
+    ({"contains": ["cas"]}, "un casé", 'lacks "cas"'),
+    ({"contains": ["19 °C"]}, "It is -19 °C", 'lacks "19 °C"'),
+    ({"contains": ["$5"]}, "-$5", 'lacks "$5"'),
+    ({"contains": ["$5"]}, "$5.99", 'lacks "$5"'),
+    ({"contains": ["5 kg"]}, "2.5 kg", 'lacks "5 kg"'),
+    ({"contains": ["500"]}, "12,500", 'lacks "500"'),
+    ({"contains": ["500", "5 kg"]}, "Pay 500, or send 3-5 kg.", ""),
     ({"not_contains": ["refund"]}, "Nothing was paid", ""),
     ({"regex": r"\bSO-\d+\b"}, "see SO-77.", ""),
     ({"regex": r"\bSO-\d+\b"}, "see 77", r"does not match \bSO-\d+\b"),
@@ -62,6 +70,16 @@ def events(*authors, answer="Done."):
     return {**make_turn("hi", answer), "intermediate_data": data}
 
 
+IMAGE = {"file_data": {"file_uri": "gs://b/ticket.png", "mime_type": "image/png"}}
+
+
+def called(author, *parts):
+    """A turn in which an agent writes a text, calls a tool and responds with parts, without a text."""
+    steps = [{"text": "Wait"}, {"function_call": {"name": "book", "args": {}}}]
+    data = {"invocation_events": [{"author": author, "content": {"parts": [step]}} for step in steps]}
+    return {**make_turn("hi"), "final_response": {"parts": [*parts]}, "intermediate_data": data}
+
+
 @pytest.mark.parametrize(
     ("turn", "status", "reason"),
     [
@@ -69,6 +87,12 @@ def events(*authors, answer="Done."):
         (events("bookings", "desk"), Status.FAILED, "from desk, not bookings"),
         (make_turn("hi", "Done."), Status.NOT_EVALUATED, "agent unknown"),
         (make_turn("hi"), Status.FAILED, "no response"),
+        (events("desk", answer=""), Status.FAILED, "no response"),
+        (events("bookings", answer=" "), Status.FAILED, "no response"),
+        (called("bookings", {"text": ""}), Status.FAILED, "no response"),
+        (called("bookings", {"text": "Hm", "thought": True}), Status.PASSED, ""),
+        (called("desk", {"text": "Hm", "thought": True}), Status.FAILED, "from desk, not bookings"),
+        (called("bookings", IMAGE), Status.NOT_EVALUATED, "agent unknown"),
     ],
 )
 def test_the_agent_that_responds_is_checked(turn, status, reason):
@@ -143,6 +167,23 @@ def test_a_turn_that_does_not_run_is_no_pass():
 
 
 @pytest.mark.parametrize(
+    ("rules", "turns", "status"),
+    [
+        ([{"contains": ["Yes"]}, {"contains": ["No"], "turn": 1}], 1, Status.NOT_EVALUATED),
+        ([{"contains": ["Yes"]}, {"contains": ["Yes"], "turn": 1}], 2, Status.PASSED),
+        ([{"contains": ["Yes"]}], 1, Status.NOT_EVALUATED),
+        ([{"contains": ["No"]}], 1, Status.FAILED),
+    ],
+)
+def test_checks_that_hold_do_not_cover_for_a_turn_that_did_not_run(rules, turns, status):
+    case = EvalCase.model_validate(make_case("late", make_turn("a"), make_turn("b")))
+    actual = [Invocation.model_validate(make_turn(text, "Yes")) for text in ("a", "b")][:turns]
+    rules = [{**rule, "set": "orders", "case": "late"} for rule in rules]
+    config = EvalConfig.model_validate({"criteria": {}, "evaltui": {"answers": rules}})
+    assert asyncio.run(score_case(case, actual, config, eval_set_id="orders")).status is status
+
+
+@pytest.mark.parametrize(
     "rule",
     [
         {},
@@ -195,6 +236,32 @@ def test_the_order_of_numbers_says_nothing(texts):
         ("50 km/h", "50 kph", "50 mph"),
         ("5 ms", "5 milliseconds", "5 m"),
         ("10³", "10³", "103"),
+        ("-$5", "minus 5 dollars", "$5"),
+        ("–5 °C", "-5 degrees", "5 °C"),
+        (".5 l", "0.5 liters", "5 l"),
+        ("50%", "50 percent", "50"),
+        ("50", "50 times", "50%"),
+        ("5 %", "5%", "5 ‰"),
+        ("$5", "5 dollars", "5"),
+        ("5", "$5", "$6"),
+        ("19 °C", "19 degrees; 19 is fine", "19 K"),
+        ("17 °C to 19 °C", "17 to 19 °C", "17 to 19"),
+        ("10 to 20%", "10%, 20%", "10% to 20"),
+        ("$5-10", "$5 to $10", "€5-10"),
+        ("5–10 kg", "5 to 10 kg", "5-10 lb"),
+        ("won 3-2", "3-2 it is", "won 2-3"),
+        ("10:00–11:00", "10 am to 11 am", "10:00-12:00"),
+        ("2026-11-30", "30 November 2026", "2026-11-03"),
+        ("USD 5", "US$5", "EUR 5"),
+        ("CHF 5", "5 CHF", "5 EUR"),
+        ("₹5", "5 rupees", "$5"),
+        ("A$5", "A$5", "$5"),
+        ("5 cents", "5¢", "$5"),
+        ("5 hundred", "500", "5"),
+        ("$5/day", "5 dollars a day", "$5 per hour"),
+        ("$5 per day", "$5", "5 per day"),
+        ("50 km/h", "50 km per hour", "50 km"),
+        ("10 minus 5", "10, 5", "10, -5"),
     ],
 )
 def test_numbers_are_equal_by_magnitude_unit_and_half_of_the_day(expected, same, other):

@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.model.model_ends import MODEL_ENDS
+from evaltui.core.metrics.config_validation import MODEL_ENDS, validate_config
 from evaltui.core.model.problems import has_error
 
 JUDGED = {"threshold": 0.5}

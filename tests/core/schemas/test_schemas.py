@@ -13,13 +13,13 @@ import pytest
 from eval_data import make_case
 from jsonschema import Draft7Validator
 
+from evaltui.commands.schema import config_schema, eval_set_schema, proposal
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import Problem, Severity
 from evaltui.core.model.tool_schema import DeclaredTool
 from evaltui.core.model.validation import validate_eval_set
-from evaltui.core.schemas.eval_files import config_schema, eval_set_schema, proposal
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]

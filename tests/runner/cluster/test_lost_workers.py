@@ -81,6 +81,10 @@ def test_a_case_that_kills_its_worker_is_the_only_error(write_agent):
     assert run.results() == passed_once(100, besides=17) | {("case_17", "ERROR"): 1}
     errors = [row.data["error"]["type"] for row in RunFile(run.log).repeats if row.data.get("error")]
     assert errors == ["WorkerLostError"]
+    # The first attempts at cases are in no result.
+    lost = [note for note in RunFile(run.log).notes if note.startswith("worker 127.0.0.1 was lost")]
+    assert lost
+    assert "case_17" in lost[-1]
 
 
 def test_a_silent_worker_costs_no_case(write_agent):

@@ -88,3 +88,15 @@ def test_files_are_sent_anew_and_removed_after_the_run(project, worker, monkeypa
         write(project / "desk" / "data.txt", text)
         assert f", {text}, " in said(address, Path())
         assert list(below.iterdir()) == []
+
+
+def test_an_env_file_is_named_as_not_sent(project, worker, monkeypatch, capsys):
+    monkeypatch.chdir(project / "desk")
+    note = ".env is not sent to workers: --ship-env sends variables of it"
+    call("run", Path(), "--record", "off", "--scheduler", worker[0])
+    assert note not in capsys.readouterr().out
+    write(project / "desk" / ".env", "MODE=brief")
+    call("run", Path(), "--record", "off", "--scheduler", worker[0])
+    assert note in capsys.readouterr().out
+    call("run", Path(), "--record", "off", "--scheduler", worker[0], "--ship-env", "MODE")
+    assert note not in capsys.readouterr().out

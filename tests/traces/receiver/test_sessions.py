@@ -2,10 +2,10 @@
 
 import pytest
 
+from evaltui.runs.sessions import QUIET, QUIET_UNROOTED, completed_sessions
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.reading import read_file
 from evaltui.traces.receiver.parts import read_request
-from evaltui.traces.receiver.sessions import QUIET, QUIET_UNROOTED, completed_sessions
 from evaltui.traces.receiver.spool import SPOOL, open_spool
 from evaltui.traces.span import UnreadableTraceError
 from tests.traces.receiver.senders import body, spans
@@ -106,3 +106,29 @@ def test_a_session_that_goes_on_after_its_first_turns_were_deleted_is_not_judged
             ("a", 3, ""),
             ("b", None, "its first turns are no longer stored"),
         ]
+        # Neither by other commands, which read the same spans.
+        stored = conversations_in(read_file(tmp_path / SPOOL))
+        assert [one.id for one in stored.conversations] == ["a"]
+        assert stored.warnings == (
+            "1 conversation left out: the first turns are no longer stored by evaltui listen",
+        )
+
+
+def test_a_session_whose_spans_turn_out_to_be_of_another_one_is_none_any_more(tmp_path):
+    """The span of the agent, which names the session, ends after those in it."""
+    inner, outer = spans([0], parent="ab" * 8), spans([0], "a")
+    inner["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"].pop()
+    agent = outer["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    agent |= {"spanId": "ab" * 8, "name": "invoke_agent", "endTimeUnixNano": "2000000000"}
+    agent["attributes"][0]["value"]["stringValue"] = "invoke_agent"
+    with open_spool(tmp_path) as spool:
+        spool.add(read_request(body(inner), "traces", "json").parts, 100.0)
+        ((first, turns),) = complete(spool, 200.0)
+        assert turns == 1
+        spool.add(read_request(body(outer), "traces", "json").parts, 300.0)
+        sessions = [
+            (one.id, one.conversation is None, one.problem) for one in completed_sessions(spool, 400.0)
+        ]
+        assert sorted(sessions) == sorted([(first, True, "its spans are of session a"), ("a", False, "")])
+        add(spool, [1], "a", 500.0)
+        assert complete(spool, 600.0) == [("a", 2)]

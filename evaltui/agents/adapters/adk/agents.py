@@ -19,7 +19,8 @@ from ....core.model.events import Json
 from ....core.model.variants import Change
 from ....text.values import did_you_mean
 from ...errors import message_of
-from ...variants import AppliedChanges, VariantError, field_of, with_field
+from ...model_config import field_of, with_field
+from ...variants import AppliedChanges, VariantError
 from ..base import AgentLoadError, ToolInfo, close_quietly, plain_json
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 from typing import Any
 
 from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, Option, metric
@@ -335,7 +336,6 @@ def _turn(inputs: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -
 def _mean(scores: Sequence[float]) -> float:
     """The exact mean without rounding errors, as in google-adk for this metric."""
     # Takes long to import, and few runs need it.
-    from statistics import mean
 
     return mean(scores)
 

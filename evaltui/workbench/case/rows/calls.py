@@ -74,7 +74,7 @@ class _CallRows:
         yield from map(self._argument, self._members.rows())
         if not self._arguments and (self._tool is None or self._properties):
             yield Row(
-                self._argument_id(0),
+                self._argument_id,
                 "argument",
                 shown=f"No arguments   {key_of('add_below')} add",
                 quiet=True,
@@ -82,8 +82,9 @@ class _CallRows:
                 **self._common_fields,
             )
 
-    def _argument_id(self, index: int) -> tuple[str | int, ...]:
-        return self.turn.id("call", self.call.number, "arg", index)
+    @property
+    def _argument_id(self) -> tuple[str | int, ...]:
+        return self.turn.id("call", self.call.number, "arg", 0)
 
     @cached_property
     def _common_fields(self) -> dict[str, Any]:
@@ -159,7 +160,7 @@ class _CallRows:
         return Operation(
             f"fill in arguments of {tool.name}",
             self._build(lambda call: call.replace_arguments(args)),
-            first_leaf(self._argument_id(0), next(iter(args.values()))),
+            first_leaf(self._argument_id, next(iter(args.values()))),
             "value",
         )
 
