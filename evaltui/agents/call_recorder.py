@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, Literal, Protocol
 
 from ..core.model.errors import ErrorKind
@@ -61,18 +61,16 @@ def _likeness(prints: Fingerprints, agent: str, entry: ModelCall) -> tuple[float
     same = _common_length(prints.contents, before)
     contents = same / max(len(prints.contents), len(before), 1)
     request = prints.request
-    of_request = request.model, _instruction_id(prints), _tools_id(prints), request.config, agent
+    of_request = request.model, *_ids(prints), request.config, agent
     of_entry = entry.model, entry.instruction, entry.tools, entry.config, entry.agent
     settings = sum(setting == other for setting, other in zip(of_entry, of_request, strict=True))
     return settings + 3 * contents, same
 
 
-def _instruction_id(prints: Fingerprints) -> str:
-    return prints.instruction if prints.request.instruction else ""
-
-
-def _tools_id(prints: Fingerprints) -> str:
-    return prints.tools if prints.request.tools else ""
+def _ids(prints: Fingerprints) -> tuple[str, str]:
+    """The fingerprints of the instruction and of the tools, each "" for none."""
+    request = prints.request
+    return prints.instruction if request.instruction else "", prints.tools if request.tools else ""
 
 
 def differences(
@@ -80,12 +78,12 @@ def differences(
 ) -> Iterator[str]:
     """The differences between a request and a recorded call, each a phrase. `beginnings` are those of
     recorded contents, by fingerprint."""
-    now, before = prints.request, request_of(entry, shared)
+    now, before, (instruction, tools) = prints.request, request_of(entry, shared), _ids(prints)
     if now.model != before.model:
         yield f"model is {now.model}, was {before.model}"
-    if _instruction_id(prints) != entry.instruction:
+    if instruction != entry.instruction:
         yield f"the system instruction {_change(now.instruction, before.instruction)}"
-    if _tools_id(prints) != entry.tools:
+    if tools != entry.tools:
         yield _tools_change(now.tools, before.tools)
     if now.config != before.config:
         yield from _settings_changes(now.config, before.config)
@@ -148,9 +146,7 @@ def _cut_quote(text: str) -> str:
 
 
 def _common_length(mine: Sequence[str], theirs: Sequence[str]) -> int:
-    pairs = zip(mine, theirs, strict=False)
-    shorter = min(len(mine), len(theirs))
-    return next((number for number, (mark, other) in enumerate(pairs) if mark != other), shorter)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False))))
 
 
 def _has_failed(entry: Entry) -> bool:

@@ -212,6 +212,11 @@ def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
         "              run",
     ]
     assert side(BASE, ())[0] == "✓ All cases passed"
+    assert "  tokens      12,431" in side(BASE, ())
+    assert side(LAST, None)[0] == "Reading the run…"
+    assert side(adding_up(GOING, counts={}), ())[0] == "No result yet"
+    broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
+    assert side(broken, None) == ["  log         b", "  problem     b.sqlite is damaged"]
 
 
 def test_cases_that_did_not_run_are_no_cases_that_passed():
@@ -220,12 +225,6 @@ def test_cases_that_did_not_run_are_no_cases_that_passed():
     page = Page(100)
     write_run_preview(page, CUT, RunDetails(), NOW, 20)
     assert draw(page.lines[1], color=False).startswith("✓ 2  ○ 14  ")
-    assert "  tokens      12,431" in side(BASE, ())
-    assert side(LAST, None)[0] == "Reading the run…"
-    assert side(adding_up(GOING, counts={}), ())[0] == "No result yet"
-    assert side(adding_up(CUT, counts={"PASSED": 9}), ())[0] == "9 cases passed, 7 without a result"
-    broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
-    assert side(broken, None) == ["  log         b", "  problem     b.sqlite is damaged"]
 
 
 def test_failures_give_room_to_what_the_run_was():
