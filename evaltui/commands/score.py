@@ -30,6 +30,7 @@ from evaltui.runs.scoring import TracesToScore, files_to_resume, trace_files
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 from evaltui.traces.reading import files_in, read_files
+from evaltui.traces.span import UnreadableTraceError
 
 if TYPE_CHECKING:
     from evaltui.project.run_settings import RunSettings
@@ -88,7 +89,10 @@ def _resumes(options: argparse.Namespace) -> bool:
 
 
 def _named(options: argparse.Namespace) -> _TraceOptions:
-    files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
+    try:
+        files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
+    except UnreadableTraceError as error:
+        raise UsageError(str(error)) from error
     # Before they are read: what is added to them meanwhile makes them others.
     digests = trace_files(options.agent_dir, files)
     return _TraceOptions(files, named, digests, options.case_from or "", options.only_paired)

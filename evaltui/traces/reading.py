@@ -6,6 +6,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
@@ -276,15 +277,31 @@ def read_files(paths: Iterable[Path]) -> Iterator[Recorded]:
 
 
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files, of a folder every file below it, in order."""
+    """The files, of a folder every file below it, in order, without hidden ones. Raises UnreadableTraceError
+    for a folder below that cannot be read, and for what is no file."""
     for path in paths:
         if path.is_dir():
-            yield from sorted(
-                file for file in path.rglob("*") if file.is_file() and not _is_hidden(file, path)
-            )
+            yield from _files_below(path, set())
         else:
             yield path
 
 
-def _is_hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+def _files_below(folder: Path, seen: set[str]) -> Iterator[Path]:
+    # A link may lead back to a folder that it is in.
+    if (real := os.path.realpath(folder)) in seen:
+        return
+    seen.add(real)
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise UnreadableTraceError(f"{folder}: {error.strerror or error}") from error
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if os.path.isdir(entry):  # noqa: PTH112
+            yield from _files_below(entry, seen)
+        elif os.path.isfile(entry) or entry.is_symlink():  # noqa: PTH113
+            yield entry
+        else:
+            # Reading a pipe would wait for what writes to it.
+            raise UnreadableTraceError(f"{entry}: no file and no folder")

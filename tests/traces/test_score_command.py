@@ -1,6 +1,8 @@
 """`evaltui score` on spans that google-adk wrote in this process."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -281,6 +283,25 @@ def test_what_cannot_be_scored_is_wrong_use(shop, tmp_path, capsys, content, why
     said = capsys.readouterr().err
     assert said.startswith("evaltui score: ")
     assert why in said
+
+
+@pytest.mark.parametrize(
+    ("put", "why"),
+    [
+        (lambda path: path.symlink_to("nowhere"), "{path} does not exist"),
+        (os.mkfifo, "{path}: no file and no folder"),
+    ],
+    ids=["a link to nowhere", "a pipe"],
+)
+@pytest.mark.parametrize("name", ["b.json", "deep/b"])
+def test_what_cannot_be_read_in_a_folder_of_traces_is_not_left_out(shop, tmp_path, capsys, put, why, name):
+    shop.sets(case("lamp", LAMP))
+    (tmp_path / "traces" / "deep").mkdir(parents=True)
+    shop.trace("traces/a.json", [LAMP[0]])
+    put(tmp_path / "traces" / name)
+    for words in (("score", "traces", "--sets", "shop.evalset.json", "--only-paired"), ("inspect", "traces")):
+        assert call(*words) == 2
+        assert why.format(path=Path("traces", name)) in capsys.readouterr().err
 
 
 def test_a_function_of_unknown_calls_is_not_evaluated(shop, tmp_path):
