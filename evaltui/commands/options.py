@@ -388,13 +388,7 @@ OPTIONS: tuple[Option, ...] = (
         "rows (messages of OpenAI as JSON lines; a table if FILE ends in .csv) of a set (default: otlp)",
         more={"choices": ("otlp", "dataset", "rows", "promptfoo"), "default": "otlp"},
     ),
-    Option(
-        "--run",
-        "gaps",
-        "Reports",
-        "Run to change (default: per case the newest of this agent that has it)",
-        "RUN",
-    ),
+    Option("--run", "gaps", "Reports", "Run to change (default: the agent's newest with the case)", "RUN"),
     Option(
         "-o",
         "export",

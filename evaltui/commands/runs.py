@@ -123,8 +123,7 @@ def _ended(row: RunRow) -> str:
 
 def _counts(row: RunRow) -> Line:
     line = counts_text(row.totals.counts)
-    left = row.selected - row.totals.cases
-    if left:
+    if left := row.selected - row.totals.cases:
         line += [(", ", "")] if line else []
         line.append((f"{left} not finished", "warning"))
     return line

@@ -80,13 +80,14 @@ def is_settled(stamp: Stamp) -> bool:
     return time.time_ns() - max(stamp[:2]) > _JUST_NOW
 
 
-def read_regular(path: Path) -> bytes:
-    """The content of a file. Raises OSError, also for a folder, a pipe and a device, which would not end."""
+def read_regular(path: Path, size: int = -1) -> bytes:
+    """The content of a file, or its first bytes. Raises OSError, also for a folder, a pipe and a device,
+    which would not end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _require_regular(os.fstat(descriptor).st_mode)
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
+            return file.read(size)
     finally:
         os.close(descriptor)
 

@@ -16,6 +16,11 @@ from evaltui.core.model.problems import DUPLICATE_KEY, NOT_JSON, UNREADABLE_FILE
 from evaltui.documents.files import read_regular
 from evaltui.documents.nodes import BOM, parse_nodes, skip_space
 
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""The first bytes of a file in UTF-16."""
+LFS_POINTER = "version https://git-lfs.github.com/spec/"
+"""The beginning of a file whose content Git LFS has not fetched."""
+
 
 def read_text(path: Path) -> str | Problem:
     """The text of a file in UTF-8, in any locale, without a byte order mark and with its line endings.
@@ -47,7 +52,7 @@ def why_unreadable(path: Path, error: OSError) -> str:
 
 def decode(data: bytes) -> str | Problem:
     """Bytes in UTF-8 as text without a byte order mark; the first byte that is wrong as a problem."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith(UTF16_MARKS):
         return NOT_JSON.at((), "is UTF-16; save it as UTF-8", line=1)
     try:
         return data.decode("utf-8-sig")
@@ -90,6 +95,8 @@ def _syntax_error(text: str, position: int, message: str) -> tuple[str, int]:
     """A sentence on a syntax error, and its position, which may be before the parser's."""
     if not text.strip():
         return "the file is empty", 0
+    if text.startswith(LFS_POINTER):
+        return "a pointer of Git LFS; `git lfs pull` fetches the file", 0
     if message.startswith("Unterminated string"):
         return "unterminated text; close it with a double quote", position
     if message.startswith("Invalid control character"):

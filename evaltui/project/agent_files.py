@@ -201,7 +201,7 @@ def _counts(path: Path) -> bool:
     is_recording = path.suffix in (".json", ".jsonl") and RECORDINGS in path.parts[-3:-1]
     is_log = path.suffix == ".log"
     # Opening a pipe waits until another program writes to it.
-    is_other = is_recording or is_log or not path.is_file()
+    is_other = is_recording or is_log or not os.path.isfile(path)  # noqa: PTH113
     return not (is_other or is_config(path) or (is_json(path) and set_kind(path) is not None))
 
 

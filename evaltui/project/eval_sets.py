@@ -33,8 +33,15 @@ from evaltui.core.model.problems import (
     errors_in,
     has_error,
 )
-from evaltui.documents.files import Stamp, stamp_in
-from evaltui.documents.json_text import duplicate_keys, locate, parse, text_or_problem
+from evaltui.documents.files import Stamp, read_regular, stamp_in
+from evaltui.documents.json_text import (
+    LFS_POINTER,
+    UTF16_MARKS,
+    duplicate_keys,
+    locate,
+    parse,
+    text_or_problem,
+)
 from evaltui.documents.yaml_text import YAML_SUFFIXES, parse_yaml
 from evaltui.project.folders import SET_SUFFIXES
 from evaltui.text.values import value_in_words
@@ -65,6 +72,14 @@ def set_kind(path: Path) -> SetKind | None:
     return _set_kind(path, stamp_in(stat)) if S_ISREG(stat.st_mode) else None
 
 
+def is_readable(path: Path) -> bool:
+    """Whether a path is a file that can be read and that has its content here."""
+    try:
+        return read_regular(path, len(LFS_POINTER)) != LFS_POINTER.encode()
+    except OSError:
+        return False
+
+
 @lru_cache(maxsize=10_000)
 def _set_kind(path: Path, stamp: Stamp) -> SetKind | None:
     _, _, size, _ = stamp
@@ -73,9 +88,10 @@ def _set_kind(path: Path, stamp: Stamp) -> SetKind | None:
             head = file.read(_HEAD)
     except OSError:
         return None
-    if b"eval_cases" not in head and b"evalCases" not in head:
+    text = head.decode("utf-16" if head.startswith(UTF16_MARKS) else "utf-8-sig", errors="replace")
+    if "eval_cases" not in text and "evalCases" not in text:
         return None
-    keys, of_case = _outline(head.decode("utf-8-sig", errors="replace"))
+    keys, of_case = _outline(text)
     if not keys & {"eval_cases", "evalCases"}:
         return None
     if keys & {"eval_set_id", "evalSetId"}:
@@ -122,12 +138,9 @@ def data_of(path: Path, text: str | Problem) -> Any | Problem:
 
 def recognised(path: Path) -> FileKind | None:
     """The kind of a file; None for an eval set, an unknown kind, and an unreadable file."""
-    if not path.is_file():
-        return None
     try:
-        with path.open("rb") as file:
-            if file.read(len(SQLITE)) == SQLITE:
-                return SESSION_DATABASE if _has_sessions(path) else None
+        if read_regular(path, len(SQLITE)) == SQLITE:
+            return SESSION_DATABASE if _has_sessions(path) else None
         if path.suffix in YAML_SUFFIXES and path.stat().st_size > _LARGEST_YAML:
             return None
     except OSError:

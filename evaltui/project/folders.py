@@ -161,7 +161,7 @@ def is_there(path: Path) -> bool:
 
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern in lower case, without hidden ones and
-    dependencies."""
+    dependencies; with links to nowhere that are called as folders of eval sets."""
     for child in _entered(folder):
         if _is_called(child, patterns):
             yield child
@@ -187,26 +187,33 @@ def is_called_set(path: Path) -> bool:
     return not path.name.startswith(".") and _LIKE_SETS.search(path.name) is not None
 
 
-def json_files(folder: Path) -> list[Path]:
+def json_files(folder: Path, *, keeps_sets: bool = False) -> list[Path]:
     """The JSON files directly in a folder, and all else that is called an eval set, sorted.
 
-    With them come links to nothing where eval sets are kept: reading them says what is wrong. Of a folder
-    that cannot be read, the folder itself.
+    With them comes, where eval sets are kept, what has the name of JSON and is no file, and links to nowhere:
+    reading them says what is wrong. `keeps_sets` says so of a folder whose own name does not. Of a folder
+    that cannot be read, and of a link to nowhere, itself.
     """
+    if is_lost_folder(folder):
+        return [folder]
     try:
         entries = sorted(folder.iterdir())
         if not os.access(folder, os.X_OK):
             # Nothing is known of its entries but their names: there may be folders among them.
             return [folder] if entries else []
+        keeps_sets = keeps_sets or is_of_tests(folder)
         files = [file for file in entries if is_json(file) or is_called_set(file)]
-        keeps_sets = is_of_tests(folder)
-        return [
+        # `Path.is_file` would raise for a link into a folder that may not be entered.
+        readable = [
             file
             for file in files
             if has_set_name(file)
-            or file.is_file()
-            or (keeps_sets and file.is_symlink() and not file.exists())
+            or os.path.isfile(file)  # noqa: PTH113
+            or (keeps_sets and not os.path.isdir(file))  # noqa: PTH112
         ]
+        # Those that are called as folders of eval sets come as folders.
+        others = (entry for entry in entries if keeps_sets and not is_of_tests(entry))
+        return [*readable, *filter(is_lost_folder, others)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError:
@@ -217,15 +224,16 @@ def json_files_below(
     folders: Iterable[Path], leave_out: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[Path]:
     """`json_files` of folders and all folders below; a folder that links to an earlier one is left out."""
-    waiting = list(folders)[::-1]
+    waiting = [(folder, is_of_tests(folder)) for folder in folders][::-1]
     seen: set[str] = set()
     while waiting:
-        folder = waiting.pop()
+        folder, keeps_sets = waiting.pop()
         if (real := os.path.realpath(folder)) in seen:
             continue
         seen.add(real)
-        yield from json_files(folder)
-        waiting += [child for child in _entered(folder)[::-1] if not leave_out(child)]
+        yield from json_files(folder, keeps_sets=keeps_sets)
+        children = (child for child in _entered(folder)[::-1] if not leave_out(child))
+        waiting += [(child, keeps_sets or is_of_tests(child)) for child in children]
 
 
 def is_entered(folder: Path) -> bool:
@@ -233,7 +241,7 @@ def is_entered(folder: Path) -> bool:
     if folder.name.startswith(".") or folder.name in NEVER_ENTERED or is_run_folder(folder):
         return False
     # Of a folder that may not be entered, `Path.exists` would raise, and its neighbours be left out with it.
-    return folder.is_dir() and not os.path.exists(folder / "pyvenv.cfg")  # noqa: PTH110
+    return os.path.isdir(folder) and not os.path.exists(folder / "pyvenv.cfg")  # noqa: PTH110, PTH112
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -241,9 +249,18 @@ def is_run_folder(folder: Path) -> bool:
     return (folder.parent.name, folder.name) in _RUN_FOLDERS
 
 
+def is_lost_folder(path: Path) -> bool:
+    """Whether a path is a link to nothing, or to what cannot be reached, with the name of a folder."""
+    if not path.is_symlink() or os.path.exists(path):  # noqa: PTH110
+        return False
+    return not path.suffix and not path.name.startswith(".") and path.name not in NEVER_ENTERED
+
+
 def _entered(folder: Path) -> list[Path]:
     try:
-        return [child for child in sorted(folder.iterdir()) if is_entered(child)]
+        children = sorted(folder.iterdir())
+        lost = (child for child in children if is_of_tests(child) and is_lost_folder(child))
+        return sorted([*filter(is_entered, children), *lost])
     except OSError:
         # `json_files` has the folder itself.
         return []

@@ -16,6 +16,7 @@ from evaltui.core.model.limits import BUDGET_FORM, Limit, limits_of, parse_budge
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant, variants_of
+from evaltui.documents.json_text import why_unreadable
 from evaltui.project.folders import agent_folder, seen_from_here
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
@@ -336,7 +337,9 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         if "evaltui" not in text:
             return None, []
         tables = tomllib.loads(text)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if path.is_symlink():
+            return None, [Problem.error((), why_unreadable(path, error), file=shown)]
         return None, []
     # A number of 5,000 digits is a ValueError, too.
     except (OSError, ValueError, RecursionError) as error:

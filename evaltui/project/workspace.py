@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agents import is_agent
 from evaltui.project.configs import config_above, config_file, config_files, configs_near, find_config
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.project.eval_sets import read_data, set_kind
+from evaltui.project.eval_sets import is_readable, read_data, set_kind
 from evaltui.project.folders import (
     CONFIG_NAME,
     SET_SUFFIXES,
@@ -30,7 +31,9 @@ from evaltui.project.folders import (
     has_set_name,
     is_entered,
     is_json,
+    is_lost_folder,
     is_of_tests,
+    is_project,
     is_there,
     json_files,
     json_files_below,
@@ -237,21 +240,27 @@ def _places(folder: Path, paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 def is_set(path: Path) -> bool:
     """Whether one of `json_files` is an eval set, or a folder in which there may be some.
 
-    By its name, else by what it holds; one that cannot be read counts where eval sets are kept. Other
-    programs call files `*.test.json`, too: of these, all but JSON that is no eval set.
+    By its name, else by what it holds; one that cannot be read, or whose content is elsewhere, counts where
+    eval sets are kept. Other programs call files `*.test.json`, too: of these, all but JSON that is no set.
     """
-    if os.path.isdir(path):  # noqa: PTH112
+    if os.path.isdir(path) or is_lost_folder(path):  # noqa: PTH112
         return True
     if not is_json(path):
         return False
     if path.name.lower().endswith(".evalset.json") or set_kind(path):
         return True
     if not has_set_name(path):
-        return is_of_tests(path.parent) and not os.access(path, os.R_OK)
+        return not is_readable(path) and _is_kept_as_set(path)
     data = read_data(path)
     if isinstance(data, dict):
         return bool(data.keys() & SET_KEYS)
     return isinstance(data, Problem) or kind_of(data) is not None
+
+
+def _is_kept_as_set(path: Path) -> bool:
+    """Whether a file is in or below a folder of eval sets of its agent or project."""
+    within = takewhile(lambda level: not (is_project(level) or has_agent_file(level)), path.parents)
+    return any(map(is_of_tests, within))
 
 
 def is_set_for_pytest(file: Path, root: Path) -> bool:

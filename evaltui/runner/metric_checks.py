@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -77,7 +78,7 @@ def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
     recorded = (
         eval_set.case_path
         for eval_set in plan.sets
-        if (file := plan.recordings_path(eval_set)) is not None and file.is_file()
+        if (file := plan.recordings_path(eval_set)) is not None and os.path.isfile(file)  # noqa: PTH113
     )
     facts = facts_of(plan.agent_dir, plan.settings.record, recorded, plan.agent.interpreter.executable)
     if gemini is None and is_elsewhere(plan.scheduler) and not plan.agent.url:

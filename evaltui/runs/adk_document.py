@@ -45,7 +45,8 @@ def result_id_of(app_name: str, eval_set_id: str, created: float) -> str:
 def adk_result(
     eval_set: SetPlan, cases: Iterable[CaseResult], app_name: str, created: float, secrets: Secrets
 ) -> tuple[str, Iterator[str]]:
-    """The id of the results of a set, and their JSON text in pieces; each repeat of a case is an entry.
+    """The id of the results of a set, and their JSON text in pieces; each repeat of a case is an entry, and a
+    case that did not run is one that was not evaluated.
 
     `created` is in seconds since 1970. The id is ADK's `{app}_{set}_{time}`, with replacements for characters
     that a file name does not allow. The session ids are not known to any server, because sessions end with
@@ -72,16 +73,28 @@ def _pieces(
     def written(data: Json) -> str:
         return valid_json_text(data | ids)
 
-    for case in cases:
-        expected = eval_set.cases[numbers[case.eval_id]] if case.eval_id in numbers else None
-        ids = {"eval_set_id": eval_set.eval_set_id, "eval_id": case.eval_id}
-        for repeat in case.repeats:
+    repeats = ((case.eval_id, case.repeats) for case in cases)
+    for eval_id, repeats_of_case in _with_cases_not_run(repeats, eval_set.eval_ids):
+        expected = eval_set.cases[numbers[eval_id]] if eval_id in numbers else None
+        ids = {"eval_set_id": eval_set.eval_set_id, "eval_id": eval_id}
+        # Else whoever reads the file takes the others for all.
+        for repeat in repeats_of_case or (RepeatResult(Status.NOT_EVALUATED),):
             number += 1
             session = {"session_id": f"{SESSION_PREFIX}{created}-{number}"}
             entry = valid_json_text(ids | _run(criteria, expected, repeat) | session)
             before = ", " if number > 1 else ""
             yield before + secrets.mask_json(entry, written)
     yield f'], "creation_timestamp": {created}}}'
+
+
+def _with_cases_not_run(
+    repeats: Iterable[tuple[str, Sequence[RepeatResult]]], selected: Iterable[str]
+) -> Iterator[tuple[str, Sequence[RepeatResult]]]:
+    not_run = dict.fromkeys(selected)
+    for eval_id, of_case in repeats:
+        not_run.pop(eval_id, None)
+        yield eval_id, of_case
+    yield from ((eval_id, ()) for eval_id in not_run)
 
 
 def _run(criteria: Json, case: EvalCase | None, repeat: RepeatResult) -> Json:

@@ -98,10 +98,15 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
         raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
     notes = [f"--baseline last is {run_id(best)}"]
     notes += [f"Skipped: {reasons}"] if reasons else []
-    if broken := _broken_in(best, files[: files.index(best)], later, alpha):
+    broken, always_failing = _broken_in(best, files[: files.index(best)], later, alpha)
+    if always_failing:
+        number = counted(always_failing, "case")
+        notes.append(f"{number} did not pass in {run_id(best)}, nor in the {_MAX_EARLIER} runs before it")
+    if broken:
         cases = short_list([f"{case.eval_id} (in {run_id(path)})" for case, path in broken.items()])
         number = counted(len(broken), "case")
         notes.append(f"{number} that earlier runs passed did not pass in {run_id(best)}: {cases}")
+    if always_failing or broken:
         notes.append("Name a run that passed to compare with it")
     return best, ". ".join(notes) if notes[1:] else ""
 
@@ -110,8 +115,11 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
 _MAX_EARLIER = 10
 
 
-def _broken_in(path: Path, earlier: Sequence[Path], later: LaterRun, alpha: float) -> dict[CaseId, Path]:
-    """The cases that do not pass in a run and passed in one before it, each with the newest such run."""
+def _broken_in(
+    path: Path, earlier: Sequence[Path], later: LaterRun, alpha: float
+) -> tuple[dict[CaseId, Path], int]:
+    """The cases that do not pass in a run and passed in one before it, each with the newest such run; and the
+    number of those that passed in none of the earlier runs that are compared, where there are more runs."""
     run = open_run(path).summary
     failing = [case for case, summary in run.cases.items() if case.path in later.cases and not summary.passes]
     passed: dict[CaseId, Path] = {}
@@ -126,7 +134,8 @@ def _broken_in(path: Path, earlier: Sequence[Path], later: LaterRun, alpha: floa
                 sides = (_only(open_run(before).summary, unresolved), _only(run, unresolved))
                 changes = compare(*sides, alpha).cases
                 passed = {change.case: before for change in changes if change.kind == "broken"} | passed
-    return {case: passed[case] for case in failing if case in passed}
+    broken = {case: passed[case] for case in failing if case in passed}
+    return broken, len(failing) - len(broken) if compared == _MAX_EARLIER else 0
 
 
 def _only(run: RunSummary, cases: Sequence[CaseId]) -> RunSummary:

@@ -23,6 +23,7 @@ from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_local
+from evaltui.text.outcomes import NOT_RUN
 
 RunEnding = Literal["over", "interrupted", "going on"]
 
@@ -75,7 +76,18 @@ class RunRow:
     def is_whole(self, paths: Iterable[str]) -> bool:
         """Whether the run is complete and has all cases of its sets, with these paths among them."""
         has_all = {*paths} <= {eval_set.path for eval_set in self.sets}
-        return self.ending == "over" and has_all and all(eval_set.whole for eval_set in self.sets)
+        is_complete = self.ending == "over" and not self.not_run
+        return is_complete and has_all and all(eval_set.whole for eval_set in self.sets)
+
+    @property
+    def not_run(self) -> int:
+        """The number of selected cases that the run, which is not going on, has no result of."""
+        return 0 if self.ending == "going on" else max(0, self.selected - self.totals.cases)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The numbers of selected cases by status, NOT_RUN among them."""
+        return {**self.totals.counts, NOT_RUN: self.not_run}
 
     @property
     def is_of_adk(self) -> bool:

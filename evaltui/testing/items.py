@@ -19,7 +19,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.agents import is_agent
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.project.folders import agent_folder, json_files
-from evaltui.project.workspace import keeps_sets, open_workspace, skipped_hint, skipped_in, with_tags
+from evaltui.project.workspace import is_set, keeps_sets, open_workspace, skipped_hint, skipped_in, with_tags
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.testing.agent_run import FinishedCase
 from evaltui.testing.case_runs import CaseRuns, CaseToTest, NoAgentError
@@ -138,14 +138,15 @@ def name_sets_elsewhere(folder: Path, session: pytest.Session, runs: CaseRuns) -
 def not_collected(folder: Path, root: Path) -> list[str]:
     """The eval sets of a folder that cannot be collected, each with the reason: those that are no files, and
     those that a run refuses to leave out."""
-    files = json_files(folder)
+    is_of_sets = keeps_sets(folder, root)
+    files = json_files(folder, keeps_sets=is_of_sets)
     unreachable = [
         problem.located()
         for file in files
-        if file.name.endswith(".evalset.json") and not file.is_file()
+        if not os.path.isfile(file) and is_set(file)  # noqa: PTH113
         for problem in read_eval_set_file(file, "", folder).errors
     ]
-    hint = skipped_hint(skipped_in(files)) if keeps_sets(folder, root) else ""
+    hint = skipped_hint(skipped_in(files)) if is_of_sets else ""
     return [*unreachable, *([f"{hint}, or name the eval sets to run"] if hint else [])]
 
 

@@ -179,6 +179,7 @@ def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
         ),
         # A run that is the same hides nothing.
         (["pp", "pf", "pf"], "1 case that earlier runs passed did not pass in {2}: b (in {0})"),
+        (["pp", *["pf"] * 11], "1 case did not pass in {11}, nor in the 10 runs before it"),
         (["pf", "pp"], ""),
         (["pf", "pf"], ""),
     ],

@@ -83,7 +83,57 @@ def dangling_link_of_any_name_below(agent):
     return agent / "evals" / "safety.json", "link to nowhere.json, which does not exist"
 
 
+def dangling_folder(agent):
+    (agent / "evals").symlink_to("../data/evals")
+    return agent / "evals", "link to ../data/evals, which does not exist"
+
+
+def dangling_folder_below(agent):
+    (agent / "evals").mkdir()
+    (agent / "evals" / "more").symlink_to("nowhere")
+    return agent / "evals" / "more", "link to nowhere, which does not exist"
+
+
+def dangling_folder_beside(agent):
+    (agent.parent / "pyproject.toml").touch()
+    (agent.parent / "tests").symlink_to("nowhere")
+    return agent.parent / "tests", "link to nowhere, which does not exist"
+
+
+def dangling_link_further_below(agent):
+    (agent / "evals" / "smoke").mkdir(parents=True)
+    (agent / "evals" / "smoke" / "more.json").symlink_to("nowhere")
+    return agent / "evals" / "smoke" / "more.json", "link to nowhere, which does not exist"
+
+
+def pipe_of_any_name_below(agent):
+    (agent / "evals").mkdir()
+    os.mkfifo(agent / "evals" / "safety.json")
+    return agent / "evals" / "safety.json", "cannot be read: a pipe has this name, not a file"
+
+
+def pointer_of_git_lfs(agent):
+    path = agent / "evals" / "data" / "safety.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n")
+    reason = "not valid JSON: a pointer of Git LFS; `git lfs pull` fetches the file (column 1)"
+    return path, reason
+
+
+def utf_16(agent):
+    path = write_set(agent / "evals" / "safety.json")
+    path.write_text(path.read_text(), encoding="utf-16")
+    return path, "is UTF-16; save it as UTF-8"
+
+
 UNREACHABLE = [
+    dangling_folder,
+    dangling_folder_below,
+    dangling_folder_beside,
+    dangling_link_further_below,
+    pipe_of_any_name_below,
+    pointer_of_git_lfs,
+    utf_16,
     dangling_set,
     dangling_link_of_any_name_below,
     dangling_set_below,
@@ -100,9 +150,10 @@ UNREACHABLE = [
 def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
     path, reason = make(agent)
     assert call("metrics", agent) == 2
-    assert f"{path}: {reason}" in capsys.readouterr().err
+    place = f"{path}:1" if make in (pointer_of_git_lfs, utf_16) else f"{path}"
+    assert f"{place}: {reason}" in capsys.readouterr().err
     assert call("lint", agent) == 1
-    assert f"{path}: error: {reason}" in capsys.readouterr().out
+    assert f"{place}: error: {reason}" in capsys.readouterr().out
     if make is dangling_config:
         for words in ((), (agent / "good.evalset.json", "--adk-verdicts")):
             assert call("run", agent, *words) == 2

@@ -168,6 +168,18 @@ def test_problems_of_an_old_file_have_its_own_paths(tmp_path):
     ]
 
 
+def test_unknown_keys_of_an_old_file_are_named(tmp_path):
+    path = tmp_path / "old.test.json"
+    call = {"tool_name": "x", "tool_input": {}, "mock_tool_output": 1, "args": {}}
+    turn = {"query": "a", "reference": "b", "Reference": "c", "expected_tool_use": [call], "tool_use": []}
+    path.write_text(json.dumps([turn]))
+    assert [str(problem).partition(": ")[2] for problem in read_eval_set(path).problems] == [
+        "[0].Reference: unknown key, ignored",
+        "[0].tool_use: unknown key, ignored",
+        "[0].expected_tool_use[0].args: unknown key, ignored",
+    ]
+
+
 def test_half_a_character_in_an_old_file_is_an_error(tmp_path):
     path = tmp_path / "x.test.json"
     path.write_text('[{"query": "\\ud83d"}]')

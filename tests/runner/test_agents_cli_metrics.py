@@ -159,6 +159,9 @@ JUDGED = {
     "no JSON": ("good", "{response}", None, Status.ERROR),
     "a preamble": ('Here is my evaluation:\n```json\n{"score": 2}\n```', "{response}", 2.0, INFO),
     "a score in a sentence": ('I would not say {"score": 5}. It is 1.', "{response}", None, Status.ERROR),
+    "a correction": ('{"score": 5} {"correction": "should be 1"}', "{response}", None, Status.ERROR),
+    "a list of another score": ('{"score": 5} [{"score": 1}]', "{response}", None, Status.ERROR),
+    "a key in another case": ('{"score": 5}\n{"Score": 1}', "{response}", None, Status.ERROR),
     "two scores": ('{"score": 1} {"score": 2}', "{response}", None, Status.ERROR),
 }
 

@@ -61,6 +61,14 @@ def test_a_run_of_some_cases_is_hollow_and_not_in_the_headline():
     assert shown(11, [some])[0][1].endswith("1/1 passed")
 
 
+def test_a_run_that_did_not_run_all_its_cases_has_no_rate_of_all():
+    cut = replace(run(19, 7, 1, 0).row, selected=3, ending="interrupted")
+    lines, first = shown(11, [RecentRun(cut, (), is_whole=False)])
+    assert lines[1].endswith("1/3 passed")
+    assert not any("%  " in line or line.endswith("100%") for line in lines[:first])
+    assert lines[first].endswith("1/3     3 cases")
+
+
 async def test_one_case_that_is_run_again_leaves_the_pass_rate_of_all_and_is_opened(write_agent):
     folder = write_agent("def root_agent(message, session):\n    return message\n")
     write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "bye")]})

@@ -140,7 +140,7 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
     write_plot(page, 9, [LAST, BASE, CUT], LAST, BASE)
     shown = [draw(line, color=False) for line in page.lines]
     assert shown[0].split() == ["100%", "───", "███", "run", "18"]
-    assert shown[1].endswith("50% (27–73%)   7/14 passed")
+    assert shown[1].endswith("50% (27–73%)   7/14 passed, 2 not run")
     assert shown[3].endswith("base ● run 15 baseline  100%")
     assert shown[4].endswith("−50 pts to the base")
     assert shown[6].endswith("best 100%  run 15 baseline")
@@ -150,8 +150,8 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
     assert [draw(line, color=False) for line in page.lines] == [
         "100% ███",
         "     ███",
-        "     ███ ███",
-        "  0% ███ ███",
+        "     ███ ───",
+        "  0% ███",
         "",
     ]
     empty = Page(76)
@@ -195,6 +195,7 @@ def side(row, failed, height=30):
 def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
     failed = [FailedCase("night", Status.FAILED, "response 0.12 < 0.80")]
     assert side(replace(LAST, changed=("agent.py",)), failed) == [
+        "○ 2 cases did not run",
         "7 cases did not pass",
         "✗ night",
         "  response 0.12 < 0.80",
@@ -210,6 +211,14 @@ def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
         "              run",
     ]
     assert side(BASE, ())[0] == "✓ All cases passed"
+
+
+def test_cases_that_did_not_run_are_no_cases_that_passed():
+    assert side(CUT, ())[0] == "○ 14 cases did not run"
+    assert not any("passed" in line for line in side(CUT, ()))
+    page = Page(100)
+    write_run_preview(page, CUT, RunDetails(), NOW, 20)
+    assert draw(page.lines[1], color=False).startswith("✓ 2  ○ 14  ")
     assert "  tokens      12,431" in side(BASE, ())
     assert side(LAST, None)[0] == "Reading the run…"
     assert side(adding_up(GOING, counts={}), ())[0] == "No result yet"
@@ -244,7 +253,7 @@ def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
 
 
 def test_a_run_has_the_pass_rate_of_its_reports_where_a_flaky_case_passes_by_its_policy():
-    met = adding_up(run(19, timedelta(seconds=12), 8, flaky=2), flaky_passed=2)
+    met = adding_up(run(19, timedelta(seconds=12), 8, flaky=2, selected=10), flaky_passed=2)
     page = Page(100)
     write_run_preview(page, met, RunDetails(), NOW, 20)
     shown = "\n".join(draw(line, color=False) for line in page.lines)

@@ -96,7 +96,8 @@ def test_a_run_that_was_stopped_at_its_budget():
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({}, "✗ Run 18 baseline of today 14:05: 7 passed, 5 failed in 14.5 s"),
+        ({"selected": 12}, "✗ Run 18 baseline of today 14:05: 7 passed, 5 failed in 14.5 s"),
+        ({}, "✗ Run 18 baseline of today 14:05: 7 passed, 5 failed, 4 not evaluated in 14.5 s"),
         ({"ending": "interrupted"}, "– Run 18 baseline of today 14:05: interrupted after 12 of 16"),
         ({"ending": "going on"}, "◐ Run 18 baseline of today 14:05: started in another process"),
         ({"problem": "damaged"}, "! Run 18 baseline of today 14:05 is unreadable"),
@@ -105,9 +106,8 @@ def test_a_run_that_was_stopped_at_its_budget():
 def test_the_last_run_of_an_earlier_sitting(fields, text):
     today = datetime.now().astimezone().replace(hour=14, minute=5)
     counts = {"PASSED": 7, "FAILED": 5}
-    row = RunRow(
-        Path("x"), today, 18, ("baseline",), totals=Totals(counts), selected=16, seconds=14.5, **fields
-    )
+    fields = {"selected": 16, "seconds": 14.5, **fields}
+    row = RunRow(Path("x"), today, 18, ("baseline",), totals=Totals(counts), **fields)
     workbench = Workbench(Path("nowhere"))
     workbench.outcomes.last_run = row
     assert draw(run_line(workbench, 160), color=False) == text

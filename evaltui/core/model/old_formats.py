@@ -20,11 +20,11 @@ from evaltui.core.model.problems import (
     NOTHING_TO_RUN,
     UNKNOWN_KEY,
     JsonPath,
-    LintRule,
     Problem,
     has_error,
     likely_typos,
     objects_in,
+    unknown_keys,
     wrong_kind,
 )
 from evaltui.text.values import show_value, value_in_words
@@ -42,6 +42,7 @@ FORMATS: Mapping[Format, str] = {
 
 _CALLS_KEY, _RESPONSES_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
 _TURN_KEYS = ("query", _CALLS_KEY, _RESPONSES_KEY, "reference")
+_TOOL_KEYS, _TEXT_KEYS = ("tool_name", "tool_input"), ("author", "text")
 _MAX_VALUE_LENGTH = 100
 _SESSION_KEYS = ("name", "data", "initial_session")
 
@@ -96,7 +97,7 @@ def _case(eval_id: str, turns: list[Json], session: Json | None) -> Json:
 
 
 def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
-    problems = _typos(item, _SESSION_KEYS, path)
+    problems = _unknown_keys(item, _SESSION_KEYS, path)
     name = _get(item, "name", str, path, problems, required=True)
     data = _get(item, "data", list, path, problems, required=True)
     turns, turn_problems = _convert_each(data or [], (*path, "data"), _turn)
@@ -128,7 +129,8 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
                 path, f"must be an object with app_name, user_id and state, is {value_in_words(data)}"
             )
         ]
-    problems = _typos(data, ("app_name", "user_id", "state"), path, INVALID_VALUE)
+    typos = likely_typos(data, (("app_name",), ("user_id",), ("state",)), path)
+    problems = [INVALID_VALUE.at(*typo) for typo in typos]
     session = {
         "app_name": _get(data, "app_name", str, path, problems) or "",
         "user_id": _get(data, "user_id", str, path, problems) or "",
@@ -137,12 +139,12 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
     return session, problems
 
 
-def _typos(item: Json, keys: Sequence[str], path: JsonPath, rule: LintRule = UNKNOWN_KEY) -> list[Problem]:
-    return [rule.at(*typo) for typo in likely_typos(item, [(key,) for key in keys], path)]
+def _unknown_keys(item: Json, keys: Sequence[str], path: JsonPath) -> list[Problem]:
+    return [UNKNOWN_KEY.at(*finding) for finding in unknown_keys(item, [(key,) for key in keys], path)]
 
 
 def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
-    problems = _typos(item, _TURN_KEYS, path)
+    problems = _unknown_keys(item, _TURN_KEYS, path)
     query = _get(item, "query", str, path, problems, required=True)
     reference = _get(item, "reference", str, path, problems, nullable=True)
     converted = {}
@@ -162,14 +164,14 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
 
 
 def _tool_use(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
-    problems: list[Problem] = []
+    problems = _unknown_keys(item, (*_TOOL_KEYS, "mock_tool_output"), path)
     name = _get(item, "tool_name", str, path, problems, required=True, nullable=True)
     args = _get(item, "tool_input", dict, path, problems, required=True, nullable=True)
     return {"name": name, "args": args}, problems
 
 
 def _intermediate_response(item: Json, path: JsonPath) -> tuple[list[Any], list[Problem]]:
-    problems: list[Problem] = []
+    problems = _unknown_keys(item, _TEXT_KEYS, path)
     author = _get(item, "author", str, path, problems, required=True)
     text = _get(item, "text", str, path, problems, required=True)
     return [author, [{"text": text}]], problems
@@ -206,7 +208,7 @@ def left_out_warnings(data: Any) -> Iterator[Problem]:
         objects += [(session, (index,), _SESSION_KEYS) for index, session in indexed_objects(data)]
     for turn, path in _turns(data):
         objects.append((turn, path, _TURN_KEYS))
-        for key, fields in ((_CALLS_KEY, ("tool_name", "tool_input")), (_RESPONSES_KEY, ("author", "text"))):
+        for key, fields in ((_CALLS_KEY, _TOOL_KEYS), (_RESPONSES_KEY, _TEXT_KEYS)):
             inner = turn.get(key)
             entries = indexed_objects(inner) if isinstance(inner, list) else ()
             objects += [(entry, (*path, key, index), fields) for index, entry in entries]

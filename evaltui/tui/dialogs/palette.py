@@ -257,7 +257,7 @@ def _last_run_line(agent_dir: Path) -> Line:
     if row.problem:
         return [(f"! {visible(row.problem)}", "error")]
     when = show_moment(row.started, datetime.now(UTC))
-    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts_line(row.totals.counts)]
+    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts_line(row.counts)]
 
 
 def _sets(agent_dir: Path) -> list[SetPreview]:

@@ -196,7 +196,8 @@ def _stored_run_line(row: RunRow) -> Line:
     if row.ending == "interrupted":
         how = "stopped" if row.stopped else "interrupted"
         return [("– ", "warning"), (f"{title}: {how} after {done}", "")]
-    return _tally_line(row.totals.counts, title, row.seconds)
+    not_evaluated = row.totals.counts.get("NOT_EVALUATED", 0) + row.not_run
+    return _tally_line({**row.totals.counts, "NOT_EVALUATED": not_evaluated}, title, row.seconds)
 
 
 def _progress_line(run: Run, width: int) -> Line:

@@ -23,7 +23,7 @@ from evaltui.text.figures import (
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, fill_line
-from evaltui.text.outcomes import counts_line, glyph
+from evaltui.text.outcomes import NOT_RUN, counts_line, glyph
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
@@ -60,7 +60,7 @@ def write_run_preview(
         interval = [(f"  {show_interval(low, high)}", "muted")]
     selected: Span = (f"   {selection_text(row)}", "muted")
     page.row(
-        *counts_line(row.totals.counts),
+        *counts_line(row.counts),
         ("   ", ""),
         rate_figure(row),
         (" ", ""),
@@ -81,10 +81,13 @@ def _write_failures(page: Page, row: RunRow, details: RunDetails | None, height:
     if details is None:
         page.row(("Reading the run…", "muted"))
         return
-    count = row.totals.cases - row.totals.passed
+    count, not_run = row.totals.cases - row.totals.passed, row.not_run
+    if not_run:
+        page.row(glyph(NOT_RUN), (f" {counted(not_run, 'case')} did not run", "bold"))
     if not count:
         passed = [glyph(Status.PASSED), (" All cases passed", "")]
-        page.row(*(passed if row.totals.cases else [("No result yet", "muted")]))
+        if not not_run:
+            page.row(*(passed if row.totals.cases else [("No result yet", "muted")]))
         return
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0
@@ -258,11 +261,12 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
     if current is None or (rate := pass_rate(current)) is None:
         return []
     passed, done = current.totals.passed, current.totals.evaluated
+    not_run = f", {show_number(current.not_run)} not run" if current.not_run else ""
     lines: list[Line] = [
         [(visible(current.title), "bold")],
         [
             (show_rate(rate), "bold accent"),
-            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed", "muted"),
+            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed{not_run}", "muted"),
         ],
     ]
     if base is not None and base is not current and (before := pass_rate(base)) is not None:

@@ -66,7 +66,8 @@ def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
         return []
     whole = [run for run in done if run.is_whole] or done
     newest = whole[-1]
-    rate: Line = [(show_rate(pass_rate(newest.row) or 0.0), "bold accent")]
+    # The rate is of the cases that ran, and would look like one of all.
+    rate: Line = [] if newest.row.not_run else [(show_rate(pass_rate(newest.row) or 0.0), "bold accent")]
     passed: Line = [(f"{_figures(newest.row)} passed", "muted")]
     if height < _MIN_PLOT_COLUMNS:
         rates = [pass_rate(run.row) for run in whole]
@@ -119,7 +120,7 @@ def _figures(row: RunRow) -> str:
     """The counts: `7/16`, passed of all, or done of all while it is in progress."""
     if row.ending == "going on":
         return f"{show_number(row.totals.cases)}/{show_number(row.selected)}"
-    return f"{show_number(row.totals.passed)}/{show_number(row.totals.cases)}"
+    return f"{show_number(row.totals.passed)}/{show_number(row.selected)}"
 
 
 _MAX_RUNS = 24

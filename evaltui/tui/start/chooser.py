@@ -354,7 +354,7 @@ def _last_outcome(agent_dir: Path) -> Line:
     except SettingsError:
         return []
     runs = stored_runs(store)
-    return counts_line(read_row(runs[0]).totals.counts) if runs else []
+    return counts_line(read_row(runs[0]).counts) if runs else []
 
 
 def _path_of(text: str) -> Path:

@@ -166,5 +166,5 @@ def refuses_to_resume(row: RunRow) -> str | None:
         return "ADK result files cannot be resumed"
     if row.ending == "going on":
         return "Run in progress"
-    is_complete = row.ending == "over" and not row.stopped and not row.totals.open_cases
+    is_complete = row.ending == "over" and not row.stopped and not row.not_run
     return "Nothing to resume: run is complete" if is_complete else None

@@ -30,6 +30,7 @@ _QUOTATION = "(quotes its prompt)"
 # Names that models use in place of those in the form, and that decide nothing.
 _OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text"))
 
+_UNICODE_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _PUNCTUATION = re.compile(r"[\s`~*_#:;.,!\ufeff-]+")
@@ -148,6 +149,9 @@ def _line_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 def _squeeze(text: str) -> str:
     """A text without blanks and escapes, to compare plain text with the same text inside JSON."""
+    text = _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+    # Two escapes may be the halves of one character.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return re.sub(r"\\+[nrt]|[\s\\]+", "", text).casefold()
 
 

@@ -105,7 +105,8 @@ def _vote(text: str) -> Vote:
     except NoVerdictError as error:
         return error.vote
     entries = [value for value in answer.values if isinstance(value, dict) and "score" in value]
-    if not entries:
+    # Any other value may be a correction, or a quotation.
+    if not entries or len(entries) < len(answer.values):
         return unreadable_vote(text)
     if not is_preamble(answer.prose):
         return Vote(None, problem=f"text beside the score, which must be JSON alone: {quote(answer.prose)}")

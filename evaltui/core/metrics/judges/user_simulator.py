@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, MetricInfo, Option, metric
-from evaltui.core.metrics.judges.answers import contradiction_vote, unreadable_vote
+from evaltui.core.metrics.judges.answers import contradiction_vote, unreadable_vote, verdict_objects
 from evaltui.core.metrics.judges.judge import (
     SIMULATED_USER,
     Judge,
@@ -24,6 +25,7 @@ from evaltui.core.metrics.judges.judge import (
 )
 from evaltui.core.metrics.judges.transcript import json_line
 from evaltui.core.metrics.judges.verdicts import (
+    YES_OR_NO,
     read_label,
     result_over_turns,
     undecided_turn,
@@ -45,7 +47,6 @@ from evaltui.core.prompts import fence, prompt
 from evaltui.core.simulated_users import persona_of
 
 _VERDICT_KEY = "is_valid"
-_BROKEN_CRITERION = re.compile(r'"passes"\s*:\s*"?false', re.IGNORECASE)
 # What google-adk takes for the label, quirks included.
 _LABEL_OF_ADK = re.compile(rf'"{_VERDICT_KEY}":\s*\[*\s*"*([^"\]]*)"*\s*\]*\s*[,\n}}]')
 _WORDS_OF_ADK = {
@@ -154,9 +155,17 @@ def _with_ending(last: InvocationScore, ending: InvocationScore) -> InvocationSc
 def read_is_valid(text: str) -> Vote:
     """The vote in a judge's JSON answer; without a score for no verdict or two different ones."""
     vote = read_label(text, _VERDICT_KEY, SIMULATED_USER)
-    if vote.score and _BROKEN_CRITERION.search(text):
-        return contradiction_vote([vote.label, "a criterion is broken"], vote.rationale)
+    if vote.score:
+        entries = verdict_objects(text, _VERDICT_KEY, SIMULATED_USER)
+        criteria = [entry["criteria"] for entry in entries if entry.get("criteria") is not None]
+        if not all(isinstance(some, list) and all(map(_is_met, some)) for some in criteria):
+            return contradiction_vote([vote.label, "a criterion is broken"], vote.rationale)
     return vote
+
+
+def _is_met(criterion: Any) -> bool:
+    """Whether a criterion in an answer is said to pass; False for any other form of it."""
+    return isinstance(criterion, dict) and YES_OR_NO.vote(criterion.get("passes")).score == 1.0
 
 
 def read_as_adk(text: str) -> Vote:

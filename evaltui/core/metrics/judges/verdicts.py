@@ -108,14 +108,18 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
         findings = _line_findings(text) or _json_findings(text)
     except NoVerdictError as error:
         return [(rubric.id, error.vote) for rubric in rubrics]
-    by_id = {rubric.id.strip(): rubric.id for rubric in rubrics}
+    ids = Counter(_normalise_text(rubric.id) for rubric in rubrics)
+    by_id = {plain: rubric.id for rubric in rubrics if ids[plain := _normalise_text(rubric.id)] == 1}
+    by_id.pop("", None)
+    by_id |= {rubric.id.strip(): rubric.id for rubric in rubrics}
     texts = Counter(_normalise_text(rubric.text) for rubric in rubrics)
     by_text = {plain: rubric.id for rubric in rubrics if texts[plain := _normalise_text(rubric.text)] == 1}
     votes: dict[str, list[Vote]] = {rubric.id: [] for rubric in rubrics}
     of_all: list[Vote] = []
     for finding in findings:
         vote = YES_OR_NO.vote(_only_item(finding.verdict), finding.rationale)
-        subject = by_id.get(finding.id.strip(), by_text.get(_normalise_text(finding.text)))
+        of_id = by_id.get(finding.id.strip(), by_id.get(_normalise_text(finding.id)))
+        subject = of_id or by_text.get(_normalise_text(finding.text))
         if subject is not None:
             votes[subject].append(vote)
         elif not finding.id.strip() and not finding.text.strip():
@@ -147,7 +151,8 @@ def _json_findings(text: str) -> list[_Finding]:
 def _line_findings(text: str) -> list[_Finding]:
     """Blocks of `Name: value` lines, each ended by its verdict; a repeated name starts a new block.
 
-    None if any other line is more than a preamble.
+    The last verdict may have its reasons behind it. None if any other line is more than a preamble, or names
+    something without a verdict.
     """
     findings: list[_Finding] = []
     block: dict[str, str] = {}
@@ -165,7 +170,7 @@ def _line_findings(text: str) -> list[_Finding]:
             stated = block.get("property", block.get("rubric", ""))
             findings.append(_Finding(value, block.get("id", ""), stated, block.get("rationale", "")))
             block = {}
-    return findings
+    return findings if block.keys() <= {"rationale"} else []
 
 
 def only_vote(votes: Sequence[Vote]) -> Vote | None:

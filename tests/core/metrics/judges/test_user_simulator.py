@@ -130,3 +130,12 @@ def test_verdicts_are_read_as_they_are_written():
     assert read_is_valid('{"criteria": [{"passes": true}], "is_valid": ["valid"]}').score == 1.0
     assert read_is_valid('{"criteria": [{"passes": false}], "is_valid": ["valid"]}').score is None
     assert read_is_valid("is_valid: true").score is None
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [{"passes": "no"}, {"passes": 0}, {"passes": None}, {"passes": [False]}, {"verdict": "no"}, "no"],
+)
+def test_a_criterion_that_is_broken_in_any_form_is_no_pass(criterion):
+    assert read_is_valid(json.dumps({"criteria": [criterion], "is_valid": True})).score is None
+    assert read_is_valid(json.dumps({"criteria": criterion, "is_valid": True})).score is None
