@@ -32,7 +32,7 @@ from evaltui.project.lint import lint_rules, rules_with_mends
 from evaltui.project.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
 from evaltui.workbench.actions import ACTIONS, ACTIONS_BY_ID, Scope, actions_in
-from evaltui.workbench.cases.filtering import LANGUAGE
+from evaltui.workbench.cases.case_list import LANGUAGE
 from evaltui.workbench.keymap import key_name
 from tests.agents.conformance import kinds_of_agents
 

@@ -15,7 +15,7 @@ IMPORTS = {
     "evaltui.project.workspace": ["google.genai", "textual"],
     "evaltui.commands.run": ["pydantic", "google.genai", "textual", "evaltui.runs.history"],
     "evaltui.commands.job": ["google.genai", "textual", "google.adk", "rouge_score", "nltk"],
-    "evaltui.runs.evaluation": ["google.genai", "textual", "google.adk", "evaltui.agents.in_process"],
+    "evaltui.runs.evaluation": ["google.genai", "textual", "google.adk", "evaltui.agents.loading"],
     "evaltui.adk": ["pydantic", "google.genai", "google.adk"],
     "evaltui.workbench": ["google.genai", "textual", "google.adk"],
     "evaltui.agents.host": ["google.genai", "textual", "google.adk"],

@@ -191,7 +191,7 @@ WITH_AN_EXTRA = {
     "evaltui.adk.results_manager",
     "evaltui.traces.receiver.http_server",
     "evaltui.reports.html.templates",
-    "evaltui.runner.dask.cluster",
+    "evaltui.runner.dask.workers",
     "evaltui.runner.dask.executor",
     "evaltui.runner.dask.worker",
     "evaltui.serving.server",

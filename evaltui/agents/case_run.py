@@ -30,6 +30,7 @@ from .call_recorder import (
     recording_calls,
 )
 from .protocol import Message, places_of
+from .threads import carry_contexts
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
 _MAX_EVENTS = 100_000
@@ -118,6 +119,7 @@ class LoadedAgent:
     async def open(self) -> Json:
         """Opens the adapter and returns the AgentInfo as JSON. Called once, in the task that will also close
         the adapter."""
+        carry_contexts()
         self.info = await self.adapter.open()
         return asdict(self.info) | {
             "not_passed_on": self.adapter.input.not_passed_on,

@@ -1,23 +1,29 @@
-"""Finds and imports an agent, and chooses its adapter. Runs only in the child process."""
+"""Finds and imports an agent, and chooses its adapter: in the child process, or where an object was made."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.model.errors import ErrorInfo
+from ..core.model.events import Json
 from ..core.model.variants import Change
 from ..project.folders import agent_folder
 from ..project.packages import install_command
 from ..text.values import did_you_mean
 from .adapters.base import AgentAdapter, AgentLoadError
 from .adapters.function import FunctionAdapter
+from .case_run import EventLine, LoadedAgent
+from .errors import AgentBrokenError, RequestFailedError, describe_error
+from .model_gate import ModelGate, gating
 from .own_modules import load_env_file, name_of, use_own_modules
-from .protocol import Message
+from .protocol import Message, encode
 from .variants import AppliedChanges, VariantError
 
 if TYPE_CHECKING:
@@ -320,3 +326,65 @@ def _change_native_agent(agent: Agent, changes: Sequence[Change], applied: Appli
             case _:
                 if applied.set(f"{agent.name}.instruction", agent.instruction, str(change.value)):
                     agent.instruction = str(change.value)
+
+
+class AgentObject:
+    """An agent that was handed over as an object. `t0` is the `time.monotonic()` that events count from."""
+
+    def __init__(self, agent: LoadedAgent, t0: float) -> None:
+        self._agent = agent
+        self._t0 = t0
+
+    @classmethod
+    async def of(cls, agent_object: Any, agent_name: str | None, t0: float) -> AgentObject:
+        """Wraps an agent object. Raises ValueError for an object that is no agent, and for an unknown agent
+        name."""
+        try:
+            return cls(LoadedAgent(await make_adapter(agent_object, agent_name)), t0)
+        except AgentLoadError as error:
+            raise ValueError(str(error)) from error
+
+    async def open(self) -> Json:
+        """Opens the agent and returns the AgentInfo as JSON. Called in the task that will also call `close`.
+        Raises AgentBrokenError."""
+        try:
+            return await self._agent.open()
+        except Exception as error:
+            raise AgentBrokenError(ErrorInfo.from_json(describe_error(error))) from error
+
+    async def run(
+        self,
+        request: Message,
+        on_event: Callable[[str], None],
+        on_recorded: Callable[[Json], None],
+        gate: ModelGate | None = None,
+    ) -> Message:
+        """Runs a case; `on_event` gets each event as JSON text, and model calls go through `gate`.
+
+        Raises RequestFailedError, also where it is cancelled: its error says where the agent was.
+        """
+
+        def send(event: Json) -> int:
+            text = encode(event).decode("ascii").rstrip("\n")
+            on_event(text)
+            return len(text)
+
+        try:
+            with gating(gate):
+                answer = await self._agent.run(_copied(request), EventLine(self._t0, send), on_recorded)
+            return _copied(answer)
+        except KeyboardInterrupt:
+            raise
+        # Also SystemExit, which would end the program that evaluates.
+        except BaseException as error:
+            raise RequestFailedError(ErrorInfo.from_json(describe_error(error))) from error
+
+    async def close(self) -> None:
+        """Closes the agent."""
+        await self._agent.adapter.close()
+
+
+def _copied(message: Message) -> Message:
+    """A deep copy of a message, as another process would receive it."""
+    copied: Message = json.loads(encode(message))
+    return copied

@@ -131,6 +131,7 @@ def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> Non
             case.eval_id,
             Status.FAILED,
             plan.repeat_rule(eval_set, case).most,
+            policy=str(plan.pass_if_of(eval_set)),
             path=case.path,
         )
         for eval_set in plan.sets

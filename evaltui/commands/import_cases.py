@@ -9,25 +9,29 @@ import os
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from evaltui.commands.exit_codes import NOT_WRITTEN
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
 from evaltui.commands.target_set import find_set, require_free
 from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.base_model import dump
 from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED, without_original
 from evaltui.core.model.eval_set import EvalCase, full_text, scored_text, tool_calls
 from evaltui.core.model.json_values import list_at
+from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import EvalSetError, errors_in
-from evaltui.documents.case_file import CaseFile
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.documents.case_file import CASES, CaseFile
 from evaltui.documents.document import JsonDocument
 from evaltui.documents.editing.config import ConfigEditor, new_config_text
 from evaltui.documents.editing.references import BLOCK, BlockList, CaseRef, References
 from evaltui.documents.editing.set import new_set_text
-from evaltui.documents.merge import Clash
+from evaltui.documents.edits import Edit, Insert, Put, Remove
+from evaltui.documents.merge import Choices, Clash, Conflict, Side, merge
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.exchange.imported import (
@@ -38,7 +42,6 @@ from evaltui.exchange.imported import (
     UnusableSourceError,
     not_taken_lines,
 )
-from evaltui.exchange.merging import MergedImport, Outcome, UnmergeableImportError, digest, merge_import
 from evaltui.exchange.promptfoo import cases_of_suite, is_suite
 from evaltui.exchange.row_cases import cases_of_rows
 from evaltui.exchange.row_mapping import RowMapping, parse_mapping
@@ -92,7 +95,7 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         imported = _read(path, _mapping(options.map), last)
         before = _digests(last)
         merged = merge_import(
-            target.document, imported.cases, {key: old[0] for key, old in before.items()}, options.conflicts
+            target.document, imported.cases, {key: old.case for key, old in before.items()}, options.conflicts
         )
         config, refused_criteria, changed = _config(target, imported, merged, before, name)
         notes = list(not_taken_lines([*imported.not_taken, *refused_criteria]))
@@ -185,11 +188,34 @@ def _target(path: Path) -> _Target:
 # The entry in the config
 
 
-def _digests(last: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Digests of the last import by case: of the case, and of its entries, with `-` between them."""
+class _Stamp(NamedTuple):
+    """Digests of a case as it was last imported, and of its tags, rules and checks."""
+
+    case: str = ""
+    entries: tuple[str, ...] = ()
+    """Digests of the entries in the file."""
+    applied: tuple[str, ...] = ()
+    """Digests of the entries that the config got: of an earlier import, where the set's case was preferred
+    since."""
+
+    @classmethod
+    def of(cls, text: str) -> _Stamp:
+        """A stamp from its text in a config, such as `3f.a1-b2~a1`."""
+        case, _, rest = text.partition(".")
+        entries, is_other, applied = rest.partition("~")
+        digests = tuple(filter(None, entries.split("-")))
+        return cls(case, digests, tuple(filter(None, applied.split("-"))) if is_other else digests)
+
+    def __str__(self) -> str:
+        other = f"~{'-'.join(self.applied)}" if self.applied != self.entries else ""
+        return ".".join(filter(None, (self.case, "-".join(self.entries) + other)))
+
+
+def _digests(last: Mapping[str, Any]) -> dict[str, _Stamp]:
+    """Stamps of the last import by case."""
     stored = last.get("cases")
     items = stored.items() if isinstance(stored, dict) else ()
-    return {eval_id: (text.partition(".")[0], text.partition(".")[2]) for eval_id, text in items}
+    return {eval_id: _Stamp.of(text) for eval_id, text in items}
 
 
 def _entry_digest(entry: Any) -> str:
@@ -198,16 +224,16 @@ def _entry_digest(entry: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _entry_digests(case: ImportedCase) -> list[str]:
+def _entry_digests(case: ImportedCase) -> tuple[str, ...]:
     """Digests of the tags, and of each rule and check of a case."""
-    return [_entry_digest(entry) for entry in ([*case.tags], *case.rules, *case.answers) if entry]
+    return tuple(_entry_digest(entry) for entry in ([*case.tags], *case.rules, *case.answers) if entry)
 
 
 def _config(
     target: _Target,
     imported: ImportedCases,
     merged: MergedImport,
-    before: Mapping[str, tuple[str, str]],
+    before: Mapping[str, _Stamp],
     name: str,
 ) -> tuple[JsonDocument, list[NotTaken], list[str]]:
     """The config with the mapping, digests, tags, rules and checks of an import, and criteria if it is new.
@@ -225,31 +251,36 @@ def _config(
     present = {case.eval_id for case in merged.document.cases} - {*merged.preferred}
     stamps: dict[str, str] = {}
     changed: list[str] = []
+    new, replaced = merged.ids("new"), merged.ids("new", "changed")
     for case in imported.cases:
-        now = _entry_digests(case)
-        stamps[case.eval_id] = ".".join(filter(None, (digest(case.case), "-".join(now))))
-        last = [*filter(None, before.get(case.eval_id, ("", ""))[1].split("-"))]
-        if case.eval_id in present and now != last:
-            _change_entries(editor, (target.set_id, case.eval_id), case, set(last))
+        now, last = _entry_digests(case), before.get(case.eval_id, _Stamp())
+        applied, old = last.applied, last.applied if case.eval_id in replaced else last.entries
+        if case.eval_id in present and (now != old or case.eval_id in new):
+            reference = target.set_id, case.eval_id
+            _change_entries(editor, reference, case, old, is_new=case.eval_id in new)
             changed += [case.eval_id] if case.eval_id in before else []
-    editor.remove_cases(target.set_id, merged.ids("gone"))
+            applied = (*(entry for entry in applied if entry not in old), *now)
+        stamps[case.eval_id] = str(_Stamp(digest(case.case), now, applied))
+    # Those of a case that the set has not, too: they would be for a later one with its id.
+    gone = before.keys() - stamps.keys() - present
+    editor.remove_cases(target.set_id, {*merged.ids("gone"), *gone})
     entry = {"source": name, "set": target.set_id, "map": dict(imported.mapping), "cases": stamps}
     editor.put_import({key: value for key, value in entry.items() if value != {}})
     return target.config.edited(edits_of(editor.config)), not_taken, changed
 
 
 def _change_entries(
-    editor: ConfigEditor, reference: CaseRef, case: ImportedCase, last: Collection[str]
+    editor: ConfigEditor, reference: CaseRef, case: ImportedCase, last: Collection[str], *, is_new: bool
 ) -> None:
     """Takes over the changes of a file since its `last` import, of whose entries these are the digests.
 
-    Entries that the user has changed or removed stay so.
+    Entries that the user has changed or removed stay so, but in a case that `is_new` in the set.
     """
     editor.change_tags([reference], case.tags, ())
     gone = {*last} - {*_entry_digests(case)}
     lists: tuple[tuple[BlockList, Sequence[Json]], ...] = (("rules", case.rules), ("answers", case.answers))
     for name, entries in lists:
-        new = [entry for entry in entries if _entry_digest(entry) not in last]
+        new = [entry for entry in entries if is_new or _entry_digest(entry) not in last]
         editor.replace_entries(name, reference, lambda entry: _entry_digest(entry) in gone, new)
 
 
@@ -404,3 +435,123 @@ def _write(writes: Sequence[Write]) -> None:
     except (OSError, ChangedOutsideError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise UsageError(f"nothing changed: {reason or error}") from error
+
+
+Outcome = Literal["new", "changed", "gone", "edited", "unchanged"]
+"""Outcome of an import for a case; `edited` is changed in the set only, and stays as it is."""
+_DIGITS = 16
+
+
+class UnmergeableImportError(ValueError):
+    """The reason why the cases of a set cannot be merged, as a sentence."""
+
+
+@dataclass(frozen=True)
+class MergedImport:
+    """A set with the cases of a file."""
+
+    document: CaseFile
+    """The set; unchanged where there are conflicts."""
+    outcomes: Mapping[str, Outcome]
+    """Outcomes of cases by id, in the order of the file; cases that are gone come last."""
+    conflicts: tuple[Clash, ...] = ()
+    """Cases that both the set and the file have changed since the last import."""
+    preferred: tuple[str, ...] = ()
+    """Conflicting cases of which the version of the set was preferred."""
+
+    def ids(self, *outcomes: Outcome) -> list[str]:
+        return [eval_id for eval_id, outcome in self.outcomes.items() if outcome in outcomes]
+
+
+def digest(case: Any) -> str:
+    """A short digest of a case, the same for every spelling of its keys and with defaults written or not."""
+    model, _ = validate_model(EvalCase, case)
+    data = case if model is None else dump(model)
+    text = json.dumps(data, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
+def merge_import(
+    mine: CaseFile, cases: Sequence[ImportedCase], before: Mapping[str, str], prefer: Side | None = None
+) -> MergedImport:
+    """The set `mine` with the cases of a file, of which `before` has the digests of the last import.
+
+    Cases that only the file or only the set has changed get that change; `prefer` decides about the others.
+    Raises UnmergeableImportError.
+    """
+    own = {case.eval_id: case for case in mine.cases}
+    imported = {case.eval_id: _spelt_as(own.get(case.eval_id), case.case) for case in cases}
+    gone = [eval_id for eval_id in before if eval_id not in imported]
+    base = _with_cases(mine, {eval_id: None for eval_id in imported if eval_id not in before})
+    bases = {eval_id: _base(old, own.get(eval_id), imported.get(eval_id)) for eval_id, old in before.items()}
+    base = _with_cases(base, bases)
+    theirs = _with_cases(mine, {**dict.fromkeys(gone), **imported})
+    everything = [*imported, *(eval_id for eval_id in gone if eval_id in own)]
+    merged = merge(base, mine, theirs, Choices({}))
+    preferred: tuple[str, ...] = ()
+    if prefer is not None and isinstance(merged, Conflict):
+        preferred = tuple(clash.name for clash in merged.cases) if prefer == "mine" else ()
+        merged = merge(base, mine, theirs, Choices(dict.fromkeys(everything, prefer)))
+    conflicts: tuple[Clash, ...] = ()
+    if isinstance(merged, Conflict):
+        if merged.reason or merged.members or merged.orders:
+            raise UnmergeableImportError(merged.reason or "the order of its cases is ambiguous")
+        conflicts = tuple(
+            replace(clash, base=clash.base if bases.get(clash.name) is not None else None)
+            for clash in merged.cases
+        )
+        # For the outcomes of the other cases.
+        merged = merge(base, mine, theirs, Choices({clash.name: "mine" for clash in conflicts}))
+        assert not isinstance(merged, Conflict)
+    after = {case.eval_id: case for case in merged.cases}
+    outcomes = {
+        eval_id: _outcome(own.get(eval_id), after.get(eval_id), imported.get(eval_id))
+        for eval_id in everything
+        if eval_id not in {clash.name for clash in conflicts}
+    }
+    return MergedImport(mine if conflicts else merged, outcomes, conflicts, preferred)
+
+
+def _spelt_as(mine: StoredCase | None, theirs: Json) -> Json:
+    """A case of the file; that of the set where it is the same in another spelling."""
+    return mine.value if mine is not None and digest(mine.value) == digest(theirs) else theirs
+
+
+def _base(old: str, mine: StoredCase | None, theirs: Json | None) -> Json | None:
+    """The case of the last import, of which only the digest is stored.
+
+    Where neither side has it any more, a case that is like neither stands for it.
+    """
+    if mine is not None and digest(mine.value) == old:
+        return dict(mine.value)
+    if theirs is not None and digest(theirs) == old:
+        return theirs
+    eval_id = mine.eval_id if mine is not None else (theirs or {}).get("eval_id")
+    return None if eval_id is None else {"eval_id": eval_id, "digest": old}
+
+
+def _with_cases(document: CaseFile, cases: Mapping[str, Json | None]) -> CaseFile:
+    """A set with other cases of these ids, None for none; new ones come last."""
+    key = document.key or CASES
+    edits: list[Edit] = []
+    numbers = {case.eval_id: number for number, case in enumerate(document.cases)}
+    for eval_id in sorted(cases.keys() & numbers.keys(), key=numbers.__getitem__, reverse=True):
+        case = cases[eval_id]
+        if case is None:
+            edits.append(Remove((key, numbers[eval_id])))
+        elif case != document.cases[numbers[eval_id]].value:
+            edits.append(Put((key, numbers[eval_id]), case))
+    count = len(document.cases) - sum(isinstance(edit, Remove) for edit in edits)
+    new = [case for eval_id, case in cases.items() if eval_id not in numbers and case is not None]
+    edits += [Insert((key,), count + number, case) for number, case in enumerate(new)]
+    return document.edited(edits)
+
+
+def _outcome(before: StoredCase | None, after: StoredCase | None, theirs: Json | None) -> Outcome:
+    if after is None:
+        return "gone" if before is not None else "edited"
+    if before is None:
+        return "new"
+    if after is not before and after.value != before.value:
+        return "changed"
+    return "unchanged" if theirs is not None and digest(after.value) == digest(theirs) else "edited"

@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import (
@@ -20,18 +21,21 @@ from evaltui.commands.output import (
     write_stderr,
     write_stdout,
 )
+from evaltui.core.compare.explain import summary
+from evaltui.core.model.outcome import MetricResult
 from evaltui.core.secrets import Secrets
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.packages import MissingExtraError
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import open_workspace
-from evaltui.reports.sessions import end_lines, session_json, session_lines
 from evaltui.runner.interrupts import INTERRUPTED, run_interruptible
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import Address, Listener, Pattern, ScoredSession, open_listener
+from evaltui.runs.sessions import Address, Listener, Pattern, ScoredSession, open_listener, pattern_in_words
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line
-from evaltui.text.values import visible
+from evaltui.text.lines import Line, wrap
+from evaltui.text.lines import cut as cut_line
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import cut, visible
 from evaltui.traces.receiver.hosts import is_loopback
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 
@@ -140,3 +144,54 @@ class _SessionOutput:
         )
         if not self._sessions and counts.spans:
             write_stderr("evaltui listen: no conversation of an agent was complete among these spans")
+
+
+_MAX_ID = 24
+
+
+def session_lines(session: ScoredSession, width: int) -> Iterator[Line]:
+    """The lines of a session: its case and the reason for its outcome, then further remarks."""
+    name = visible(cut(session.id, _MAX_ID))
+    line: Line = [glyph(session.status), (f" {name}  ", "")]
+    line.append((session.case_in_words, "" if session.case else "warning"))
+    line.append((f"  {session.why}", "" if session.result else "muted"))
+    yield cut_line(line, width)
+    for pattern in session.new_patterns:
+        yield from wrap([("    new trajectory  ", "warning"), (pattern_in_words(pattern), "")], width)
+    for remark in session.remarks:
+        yield from wrap([("    note  ", "warning"), (visible(remark), "muted")], width)
+
+
+def session_json(session: ScoredSession) -> dict[str, Any]:
+    """The JSON data of a session for `evaltui listen --format json`; unknown values are null."""
+    result = session.result
+    return {
+        "session": session.id,
+        "messages": list(session.messages),
+        "case": {"path": session.case.path, "eval_id": session.case.eval_id} if session.case else None,
+        "paired": session.is_paired,
+        "status": result.status.value if result else None,
+        "summary": summary(result) if result else None,
+        "metrics": [_metric(part) for part in result.metrics] if result else [],
+        "problem": session.problem or None,
+        "new_trajectories": [list(part) for part in session.new_patterns],
+        "log": str(session.log) if session.log else None,
+        "remarks": list(session.remarks),
+    }
+
+
+def _metric(metric: MetricResult) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "status": metric.status.value,
+        "score": metric.score,
+        "threshold": metric.threshold,
+        "reason": metric.reason or None,
+    }
+
+
+def end_lines(counts: Sequence[tuple[Pattern, int]], width: int) -> Iterator[Line]:
+    """The trajectories that no case has, each with the number of its sessions."""
+    for pattern, count in counts:
+        line: Line = [("new trajectory  ", "warning"), (pattern_in_words(pattern), "")]
+        yield from wrap([*line, (f"  {counted(count, 'session')}", "muted")], width)

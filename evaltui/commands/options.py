@@ -48,21 +48,12 @@ OPTIONS: tuple[Option, ...] = (
         "SET[:CASE,CASE...]",
         more={"dest": "selectors", "nargs": "+", "action": "extend", "default": []},
     ),
-    Option(
-        "--tag",
-        "run score",
-        "Cases",
-        "Only cases with this tag; repeatable: with all of these",
-        "NAME",
-        more=REPEATED,
-    ),
-    Option(
-        "--not-tag",
-        "run score",
-        "Cases",
-        "Only cases without this tag; repeatable: with none of these",
-        "NAME",
-        more=REPEATED,
+    *(
+        Option(name, "run score", "Cases", meaning, "NAME", more=REPEATED)
+        for name, meaning in (
+            ("--tag", "Only cases with this tag; repeatable: with all of these"),
+            ("--not-tag", "Only cases without this tag; repeatable: with none of these"),
+        )
     ),
     Option("--failed", "run", "Cases", "Run only cases that did not pass in the last run"),
     Option("--resume", "run score", "Cases", "Resume an interrupted run: missing cases and errors", "RUN"),

@@ -24,7 +24,7 @@ from evaltui.core.metrics.judges.rubrics import rubrics_of_conversation
 from evaltui.core.metrics.metric import CriterionError, MetricInput, informational, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
-from evaltui.core.metrics.trajectory import ignores_args
+from evaltui.core.metrics.trajectory import compares_order, ignores_args
 from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
 from evaltui.core.model.answer_rule import AnswerRule
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
@@ -97,6 +97,12 @@ class Expected:
         """Whether calls are compared without their arguments."""
         return any(ignores_args(metric) for metric in self.metrics)
 
+    @cached_property
+    def takes_any_order(self) -> bool:
+        """Whether calls are compared, and no metric compares their order."""
+        orders = [compares_order(metric) for metric in self.metrics]
+        return False in orders and True not in orders
+
     def of_case(self, case: EvalCase) -> Expected:
         """The expectation for another case of the set, with cached values of the config."""
         other = replace(self, case=case)
@@ -142,7 +148,7 @@ class Expected:
         )
 
 
-_CONFIG_PROPERTIES = ("effective_config", "metrics", "is_judged", "ignores_args")
+_CONFIG_PROPERTIES = ("effective_config", "metrics", "is_judged", "ignores_args", "takes_any_order")
 
 
 def _requests(case: EvalCase) -> bool:
@@ -527,6 +533,7 @@ def turn_results(
                 unscored=_unscored_texts(did, thoughts=thoughts) if did else (),
                 intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
+                any_order=expected.takes_any_order,
                 rules=rules,
                 leaves_response=expected.unspecified and want.final_response is None,
             )

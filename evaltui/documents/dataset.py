@@ -12,13 +12,13 @@ from typing import Any
 from evaltui.core.model.datasets import (
     OF_SET,
     OWN_KEY,
-    Json,
     case_ids,
     dataset_place,
     from_dataset_case,
     is_dataset,
     without_original,
 )
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.problems import JsonPath, Problem, has_error
 from evaltui.core.model.stored_cases import CaseList, StoredCase

@@ -12,7 +12,6 @@ from typing import Any
 
 from evaltui.core.model.datasets import (
     OWN_KEY,
-    Json,
     calls_of,
     columns,
     content_of,
@@ -22,6 +21,7 @@ from evaltui.core.model.datasets import (
     rubric_places,
     turn_of,
 )
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import field_of, list_at, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath, errors_in
 from evaltui.documents.dataset_meaning import (

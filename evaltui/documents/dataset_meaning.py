@@ -14,7 +14,6 @@ from evaltui.core.model.datasets import (
     OF_CASE,
     OWN_KEY,
     UNSPECIFIED,
-    Json,
     by_name,
     checks_unspecified,
     content_of,
@@ -22,6 +21,7 @@ from evaltui.core.model.datasets import (
     other_members,
     without_original,
 )
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import ABSENT, field_of, list_at, side_by_side, spelling_in
 from evaltui.core.model.problems import JsonPath
 

@@ -174,7 +174,8 @@ def propose(rows: Sequence[Row]) -> tuple[str, RowMapping]:
         _add(paths, name, _path_in(sample, shape.outputs, name), paths.get("user"), paths.get("messages"))
     _add(paths, "id", _path_in(sample, "", "id"))
     _add(paths, "id", _path_in(sample, shape.inputs, "id"))
-    _add(paths, "state", _path_in(sample, "", "state"))
+    for name in ("calls", "state"):
+        _add(paths, name, _path_in(sample, "", name), paths.get("user"), paths.get("messages"))
     _add(paths, "tag", next((path for path in _TAGS if _has(sample, path)), None))
     return shape.name, RowMapping(paths)
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model import datasets
 from evaltui.core.model.datasets import is_dataset_case
+from evaltui.core.model.events import Json
 from evaltui.core.model.file_kinds import SESSION_DATABASE, FileKind, file_kind
 from evaltui.core.model.old_formats import (
     Format,
-    Json,
     from_old_eval_set,
     from_old_test,
     kind_of,

@@ -66,12 +66,14 @@ class _Snapshot:
 class WatchedFiles:
     """The watched files: the folder of an agent, the folders of its eval sets, and its `.env`.
 
-    `modules` are imported files elsewhere; it may be changed at any time. `only_env` is for an agent behind a
-    network, see `AgentFiles`.
+    `modules` are imported and read files elsewhere, `contents` what some of them held when they were read, by
+    their names; both may be changed at any time. `only_env` is for an agent behind a network, see
+    `AgentFiles`.
     """
 
     def __init__(self, agent_dir: Path, paths: Sequence[str | Path] = (), *, only_env: bool = False) -> None:
         self.modules: frozenset[Path] = frozenset()
+        self.contents: Contents = {}
         self._agent_dir = agent_dir
         self._paths = tuple(paths)
         self._folder = agent_folder(agent_dir)
@@ -128,11 +130,12 @@ class WatchedFiles:
         return frozenset(folders | {identity for path in single if (identity := _identified(path))})
 
     def _difference(self, last: _Snapshot, now: _Snapshot) -> Changed | None:
-        # What was not watched before is not new.
+        # What was not watched before is not new, unless it has changed since it was read.
         first_seen = {
             name
             for name, path in now.also.items()
             if path in self.modules and name not in last.also and name not in last.code
+            if self.contents.get(name, now.code.get(name)) == now.code.get(name)
         }
         code = tuple(name for name in changed_files(last.code, now.code) if name not in first_seen)
         paths = last.sets.keys() | now.sets.keys()

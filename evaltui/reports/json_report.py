@@ -24,6 +24,7 @@ from evaltui.core.compare.variant_verdict import VariantVerdict
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, Seconds, in_order
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, Outcome, Rate
 from evaltui.core.model.spending import KnownCost, Spending
 from evaltui.core.schemas.generating import Schema, schema_of
@@ -35,8 +36,6 @@ from evaltui.text.json_pieces import json_pieces
 from evaltui.text.values import valid_json
 
 VERSION = 1
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from evaltui.core.compare.run_result import RunResult
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.base_model import dump
 from evaltui.core.model.eval_set import DEFAULT_USER_ID, EvalCase, Invocation
+from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.core.secrets import Secrets
 from evaltui.project.folders import app_name
@@ -26,8 +27,6 @@ from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.adk_results import EXPLANATION, SESSION_PREFIX
 from evaltui.text.values import valid_json_text
-
-Json = dict[str, Any]
 
 _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 # As in ADK, a run that raised failed, and a metric that raised was not evaluated.

@@ -100,8 +100,8 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
     notes += [f"Skipped: {reasons}"] if reasons else []
     broken, always_failing = _broken_in(best, files[: files.index(best)], later, alpha)
     if always_failing:
-        number = counted(always_failing, "case")
-        notes.append(f"{number} did not pass in {run_id(best)}, nor in the {_MAX_EARLIER} runs before it")
+        number, earlier = counted(always_failing, "case"), counted(_MAX_EARLIER, "run")
+        notes.append(f"{number} did not pass in {run_id(best)}, nor in the {earlier} before it")
     if broken:
         cases = short_list([f"{case.eval_id} (in {run_id(path)})" for case, path in broken.items()])
         number = counted(len(broken), "case")

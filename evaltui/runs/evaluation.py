@@ -48,7 +48,7 @@ from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
 
 if TYPE_CHECKING:
-    from evaltui.agents.in_process import AgentObject
+    from evaltui.agents.loading import AgentObject
 
 
 # Seconds.
@@ -185,7 +185,7 @@ def _gate_of(gated: GatedRequest) -> ModelGate:
 async def start_in_process(agent: Any, address: AgentAddress, timeout: float) -> StartedHost:
     """Open an agent object. `timeout` is that of a case, in seconds. Raises ValueError for an object that is
     no agent."""
-    from evaltui.agents.in_process import AgentObject
+    from evaltui.agents.loading import AgentObject
 
     settings = HostSettings(address, timeout)
     host = InProcessHost(await AgentObject.of(agent, address.name, settings.started))

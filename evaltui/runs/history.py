@@ -165,7 +165,9 @@ def open_run(path: Path) -> StoredRun:
 def _open_adk_result(path: Path) -> StoredRun:
     run = read_adk_result(path)
     cases = {case.id: case for case in run.cases}
-    summary = RunSummary(run_id(path), {key: summarize(case) for key, case in cases.items()}, by_label=True)
+    summary = RunSummary(
+        run_id(path), {key: summarize(case) for key, case in cases.items()}, by_label=True, of_adk=True
+    )
     return StoredRun(
         path=path,
         started=run.started,
@@ -206,6 +208,7 @@ def summary_of(file: RunFile) -> RunSummary:
         selected_cases(header.selected(), {case.id: case.summary for case in file.cases}),
         frozenset(case.path for case in header.sets if case.whole),
         circumstances_of(header, file.agent),
+        of_adk=header.of_adk,
         matrix=header.matrix,
         variant=header.variant,
         number=header.number,

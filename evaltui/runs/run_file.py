@@ -97,6 +97,17 @@ class MetricTotal:
     """Number of cases with a score."""
     sum: float = 0.0
     """Sum of the scores."""
+    failed: int = 0
+    not_evaluated: int = 0
+
+    @property
+    def status(self) -> Status:
+        """The worst status of the metric in a case."""
+        if self.failed:
+            return Status.FAILED
+        if self.cases > self.passed + self.not_evaluated:
+            return Status.ERROR
+        return Status.NOT_EVALUATED if self.not_evaluated else Status.PASSED
 
     def __add__(self, other: MetricTotal) -> MetricTotal:
         return MetricTotal(
@@ -104,6 +115,8 @@ class MetricTotal:
             self.passed + other.passed,
             self.scored + other.scored,
             self.sum + other.sum,
+            self.failed + other.failed,
+            self.not_evaluated + other.not_evaluated,
         )
 
 
@@ -357,11 +370,15 @@ class RunFile:
         """Totals of the metrics that decide cases, from the deciding repeats; `numbers` are those of the
         cases."""
         rows = self._rows(
-            "SELECT metric, count(*), total(status = 'PASSED'), count(score), total(score) "
+            "SELECT metric, count(*), total(status = 'PASSED'), count(score), total(score), "
+            "total(status = 'FAILED'), total(status = 'NOT_EVALUATED') "
             f"FROM {_DECIDING_SCORES} AND status != 'INFORMATIONAL' GROUP BY metric",
             json.dumps(list(numbers)),
         )
-        return {name: MetricTotal(cases, int(passed), *scores) for name, cases, passed, *scores in rows}
+        return {
+            name: MetricTotal(cases, int(passed), scored, total, int(failed), int(not_evaluated))
+            for name, cases, passed, scored, total, failed, not_evaluated in rows
+        }
 
     # Repeats
 

@@ -12,6 +12,9 @@ UNKNOWN = "—"
 
 _MINUTE, _HOUR = 60, 3_600
 _KB = 1_024
+# Thresholds below it need more decimals than others.
+_SMALL = 0.01
+_MOST_DECIMALS = 13
 # Names in a list before `and 4 more`.
 _NAMES_IN_LIST = 3
 
@@ -44,21 +47,39 @@ def show_score(score: float | None) -> str:
 
 
 def show_threshold(threshold: float) -> str:
-    """A threshold as text: `0.80`, with three decimals where two are not enough."""
-    return f"{threshold:.3f}".removesuffix("0")
+    """A threshold as text: `0.80`, with more decimals where two are not enough: `0.125`, of small ones up to
+    six: `0.0005`."""
+    decimals = 6 if 0 < abs(threshold) < _SMALL else 3
+    whole, _, fraction = f"{threshold:.{decimals}f}".partition(".")
+    return f"{whole}.{fraction.rstrip('0'):0<2}"
 
 
 def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
-    """Score and threshold as texts: `0.62` and `0.80`, "" for no threshold. Three decimals where two would
+    """Score and threshold as texts: `0.62` and `0.80`, "" for no threshold. More decimals where two would
     make them equal; the score is shown on its side of the threshold."""
     if threshold is None:
         return show_score(score), ""
-    figure, needed = show_score(score), show_score(threshold)
-    if figure != needed or score == threshold:
+    is_small = abs(threshold) < _SMALL
+    figure, needed = show_score(score), show_threshold(threshold) if is_small else show_score(threshold)
+    if score == threshold:
+        return needed, needed
+    if _is_same_side(figure, needed, score, threshold):
         return figure, needed
-    least = math.copysign(0.001, score - threshold)
-    beside = (min if least < 0 else max)(round(score, 3), round(threshold, 3) + least)
-    return f"{beside:.3f}", f"{threshold:.3f}"
+    if not is_small:
+        least = math.copysign(0.001, score - threshold)
+        beside = (min if least < 0 else max)(round(score, 3), round(threshold, 3) + least)
+        return f"{beside:.3f}", f"{threshold:.3f}"
+    # Such as a cost: a thousandth would be far from it.
+    for decimals in range(3, _MOST_DECIMALS):
+        figure, needed = f"{score:.{decimals}f}", f"{threshold:.{decimals}f}"
+        if _is_same_side(figure, needed, score, threshold):
+            return figure, needed
+    return repr(score), repr(threshold)
+
+
+def _is_same_side(figure: str, needed: str, score: float, threshold: float) -> bool:
+    """Whether two texts of a score and its threshold compare as the numbers do."""
+    return float(figure) != float(needed) and (float(figure) < float(needed)) == (score < threshold)
 
 
 def show_scores(score: float | None, threshold: float | None, at_most: bool = False) -> str:

@@ -111,15 +111,17 @@ def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:
 
 def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
     bounds = [turn.start, *(work.span.start for work in starts), max(turn.end, starts[-1].span.start) + 1]
+    # Calls may begin at the same moment.
+    places = [0, *(next(n for n, work in enumerate(turn.works) if work is start) for start in starts), None]
     pieces: list[TraceTurn] = []
-    for start, end in pairwise(bounds):
+    for (start, end), (first_place, next_place) in zip(pairwise(bounds), pairwise(places), strict=True):
         # Spans around several turns are of none.
         inside = {
             span.span_id
             for span in turn.spans
             if span is not turn.span and start <= span.start < end and span.end <= end
         }
-        works = [work for work in turn.works if start <= work.span.start < end]
+        works = turn.works[first_place:next_place]
         runs = [
             (operation, span)
             for operation, span in zip(turn.agents, turn.agent_spans, strict=True)

@@ -243,9 +243,13 @@ def _case(change: CaseChange, name: str) -> Line:
 
 
 def verdicts_line(change: CaseChange) -> Line:
-    """The verdicts of a case in both runs: `✓ → ✗`, `≈ 3/5 → ✗ 0/5`; the outcome of a case that is in one run
-    only; `○` for a case without a result."""
+    """The verdicts of a case in both runs: `✓ → ✗`, `≈ 3/5 → ✗ 0/5`, `✓ → ○` if it did not run now; the
+    outcome of a case that is new or gone; `○` for a case without a result."""
     sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
+    if sides and change.kind == "not run":
+        sides = [
+            [glyph(NOT_RUN)] if side is None else side_line(side) for side in (change.base, change.candidate)
+        ]
     if not sides:
         return [glyph(NOT_RUN)]
     return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]

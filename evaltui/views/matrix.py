@@ -84,8 +84,8 @@ def sum_rows(matrix: Matrix) -> dict[str, list[str]]:
 
 
 def rate_of(totals: Totals) -> str:
-    """The cases that a pass rate covers: ` of 3/16 cases`; "" where it covers all."""
-    return _case_part_text(totals.cases, totals)
+    """The evaluated cases that a pass rate covers: ` of 3/16 cases`; "" where it covers all."""
+    return _case_part_text(totals.rate.cases if totals.rate else totals.cases, totals)
 
 
 def _case_part_text(cases: int, totals: Totals) -> str:

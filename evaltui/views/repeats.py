@@ -38,6 +38,9 @@ def repeat_rows(case: CaseResult) -> Iterator[RepeatRow]:
     yield RepeatRow("pass@k", [("".join(f"{show_score(rate.pass_at_k):<6}" for rate in rates), "")])
     yield RepeatRow("pass^k", [("".join(f"{show_score(rate.pass_hat_k):<6}" for rate in rates), "")])
     groups = case.trajectories
+    if not groups:
+        yield RepeatRow("calls", [(UNKNOWN, "")])
+        return
     if len(groups) == 1:
         yield RepeatRow("calls", [("the same in every repeat", "")])
         return

@@ -231,6 +231,15 @@ def text_rows(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:
         yield Row("text", op, visible(diff.author), expected, actual, note, differs, at)
 
 
+def changed_texts(turn: TurnResult) -> Iterator[Row]:
+    """The texts before the response of a turn that differ, independent of metrics."""
+    for diff in turn.intermediate:
+        if diff.expected != diff.actual:
+            expected, actual = (ABSENT if text is None else text for text in (diff.expected, diff.actual))
+            op = "missing" if diff.actual is None else "extra" if diff.expected is None else "changed"
+            yield Row("text", op, visible(diff.author), expected, actual, differs=True)
+
+
 def scored_response(result: CaseResult | RepeatResult, number: int) -> Row | None:
     """The response of a turn, from 0, with its score as the note: `0.93 ≥ 0.80`."""
     score, metric = score_of(result, "response_match_score", number)

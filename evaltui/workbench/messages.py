@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,8 @@ class SessionsReceived(WorkbenchMessage):
     """A session was received, or listening started or ended."""
 
 
-@dataclass(frozen=True)
 class FilesRead(WorkbenchMessage):
-    """A run has read these files of the project."""
-
-    files: frozenset[Path]
+    """Runs have read other files outside of the agent's folder."""
 
 
 class CodeSaved(WorkbenchMessage):

@@ -292,3 +292,47 @@ def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
     loop.edit('"order": int(last.text)', '"order": 9')
     code, printed = loop.run()
     assert (code, "price: order is 9, expected 7" in printed) == (1, True), printed
+
+
+GUARDED = """
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+
+def call(order):
+    return [{"name": "find", "args": {"order": order}, "id": "c1", "type": "tool_call"}]
+
+
+def model(state):
+    return {"messages": [AIMessage("card 1234", id="a", tool_calls=call(1))]}
+
+
+def guard(state):
+    last = state["messages"][-1]
+    match state["messages"][-2].text:
+        case "replace":
+            return {"messages": [AIMessage("card ****", id="a", tool_calls=call(2))]}
+        case "change":
+            last.content, last.tool_calls = "card ****", call(2)
+            return {"messages": [last]}
+        case "in place":
+            last.content, last.tool_calls = "card ****", call(2)
+
+
+def tools(state):
+    return {"messages": [ToolMessage("found", tool_call_id="c1", name="find")]}
+
+
+graph = StateGraph(MessagesState).add_node(model).add_node(guard).add_node(tools)
+root_agent = graph.add_edge(START, "model").add_edge("model", "guard").add_edge("guard", "tools").compile()
+"""
+
+
+@pytest.mark.parametrize("message", ["replace", "change", "in place"])
+@pytest.mark.usefixtures("fresh_hosts")
+def test_a_message_that_a_node_changed_counts_as_it_was_changed(tmp_path, capsys, message):
+    (turn,) = Loop(tmp_path, GUARDED, capsys).record(message)
+    call, result = (event["content"]["parts"] for event in turn["intermediate_data"]["invocation_events"])
+    assert call[0] == {"text": "card ****"}
+    assert call[1]["function_call"]["args"] == {"order": 2}
+    assert result[0]["function_response"]["response"] == {"result": "found"}

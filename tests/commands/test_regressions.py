@@ -116,6 +116,13 @@ def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, c
     assert case["regression"] is (code == 1)
 
 
+@pytest.mark.parametrize("before", ["ppp", "ppf"])
+def test_a_stricter_policy_makes_no_failure_a_chance(agent, capsys, before):
+    base, now = store_run(agent, {"a": before}, pass_if="0.5"), store_run(agent, {"a": "ppf"})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 1
+    assert "policy 0.5 → all" in capsys.readouterr().out
+
+
 def test_a_case_that_fails_more_often_is_named(agent, capsys):
     base = store_run(agent, {"a": "ppppf", "b": "ppppf"})
     now = store_run(agent, {"a": "fffff", "b": "ppppf"})
@@ -441,6 +448,13 @@ def test_only_new_failures_refuses_what_has_no_such_exit_code(flag, agent, capsy
         parser_of("run").parse([str(agent), "--only-new-failures", flag])
     expected = f"evaltui run: --only-new-failures cannot be used together with {flag}\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(("of_adk", "whose"), [((True, False), "baseline"), ((False, True), "candidate")])
+def test_a_failure_in_a_run_that_google_adk_stored_excuses_none(agent, capsys, of_adk, whose):
+    runs = [store_run(agent, {"a": "f"}, of_adk=is_of_adk) for is_of_adk in of_adk]
+    assert call("compare", agent, *runs, "--fail-on-regression") == 1
+    assert f"the {whose} does not say what was expected" in capsys.readouterr().out
 
 
 def test_a_candidate_without_a_case_of_the_baseline_is_no_pass(agent, capsys):

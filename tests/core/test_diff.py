@@ -170,6 +170,14 @@ class TestAlignment:
         assert not any(row.actual in missing for row in rows if row.op == "extra")
 
     @MODEST
+    @given(st.data(), st.lists(calls, max_size=6), st.lists(calls, max_size=3))
+    def test_in_any_order_no_call_differs_where_all_were_made(self, data, expected, more):
+        actual = data.draw(st.permutations([*expected, *more]))
+        rows = align_calls(expected, actual, any_order=True)
+        assert set(ops(rows)) <= {"same", "moved", "extra"}
+        assert len(rows) == len(actual)
+
+    @MODEST
     @given(trajectories, trajectories)
     def test_only_an_exact_match_has_nothing_but_equal_calls(self, expected, actual):
         assert (set(ops(align_calls(expected, actual))) <= {"same"}) is (expected == actual)

@@ -56,6 +56,11 @@ def test_an_unknown_number_is_no_zero():
         (0.5, None, "0.50"),
         (None, 0.8, "not scored"),
         (0.8, 0.8, "0.80 ≥ 0.80"),
+        (0.0, 0.0001, "0.00 < 0.0001"),
+        (0.0001, 0.0001, "0.0001 ≥ 0.0001"),
+        (0.0002, 0.0001, "0.0002 ≥ 0.0001"),
+        (0.0007, 0.0006, "0.0007 ≥ 0.0006"),
+        (0.0, 0.0, "0.00 ≥ 0.00"),
     ],
 )
 def test_scores_can_be_told_from_their_threshold(score, threshold, text):
@@ -67,10 +72,12 @@ def test_a_threshold_that_is_the_most_is_marked():
 
 
 @given(st.floats(0, 5), st.floats(0, 5))
-def test_unequal_scores_are_shown_unequal_with_at_most_three_decimals(score, threshold):
+def test_scores_are_shown_on_their_side_of_the_threshold_with_few_decimals(score, threshold):
     figure, needed = score_figures(score, threshold)
     assert (figure == needed) == (score == threshold)
-    assert all(len(text.partition(".")[2]) <= 3 for text in (figure, needed))
+    assert (float(figure) < float(needed)) == (score < threshold)
+    if threshold >= 0.01:
+        assert all(len(text.partition(".")[2]) <= 3 for text in (figure, needed))
 
 
 @pytest.mark.parametrize(

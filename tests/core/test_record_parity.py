@@ -15,7 +15,7 @@ from evaltui.core.conversation.invocations import (
     invocations_from_events,
 )
 from evaltui.core.conversation.steps import steps_from_events
-from evaltui.core.model.events import Event, split_step
+from evaltui.core.model.events import Event, Step, split_step
 
 AdkEvent = pytest.importorskip("google.adk.events.event").Event
 step_of = pytest.importorskip("evaltui.agents.adapters.adk.events").step_of
@@ -263,3 +263,19 @@ def test_steps_survive_the_log(steps):
     rebuilt = steps_from_events(logged(event for step in originals for event in split_step(step)))
 
     assert rebuilt == originals
+
+
+def test_a_step_stands_in_the_place_of_those_it_replaces():
+    def said(text, step_id, usage=None, replaces=()):
+        content = {"role": "model", "parts": [{"text": text}]}
+        return Step("desk", content, id=step_id, turn=0, usage=usage, replaces=replaces)
+
+    spent = {"total_token_count": 5}
+    steps = [
+        said("draft", "1", spent),
+        said("more", "2"),
+        said("better", "3", replaces=("1",)),
+        said("best", "4", replaces=("3", "unknown")),
+    ]
+    joined = steps_from_events(event for step in steps for event in split_step(step))
+    assert [(step.parts[0]["text"], step.usage) for step in joined] == [("best", spent), ("more", None)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import pytest
+from eval_data import make_case, make_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -344,3 +345,17 @@ async def test_what_a_config_asks_for_is_worked_out_once_for_all_cases_of_a_set(
     alone = Expected("s", case(other), config)
     assert found[1] == await score_repeat(alone, did(same), final_state=None, custom=None)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("match_type", "op"), [("ANY_ORDER", "moved"), ("EXACT", "changed")])
+async def test_calls_that_changed_places_differ_where_their_order_counts(match_type, op):
+    def turn(*numbers):
+        calls = [{"name": "f", "args": {"n": number}} for number in numbers]
+        calls.insert(1, {"name": "g", "args": {}})
+        return {**make_turn("hi"), "intermediate_data": {"tool_uses": calls}}
+
+    criterion = {"threshold": 1.0, "match_type": match_type}
+    config = EvalConfig.model_validate({"criteria": {"tool_trajectory_avg_score": criterion}})
+    case = EvalCase.model_validate(make_case("one", turn(1, 2)))
+    result = await score_case(case, [Invocation.model_validate(turn(2, 1))], config)
+    assert [row.op for row in result.turns[0].calls] == [op, "same", op]

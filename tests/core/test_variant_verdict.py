@@ -3,7 +3,7 @@
 import pytest
 
 from evaltui.core.compare.matrix import matrix_of
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
 from evaltui.core.model.outcome import CaseResult, Status
@@ -23,8 +23,12 @@ def case(name, passed, runs=1, decision=None, **more):
     return CaseSummary("s", name, status, runs, passed, statuses=differing, **more)
 
 
-def verdict_on(base, variant):
-    columns = [RunSummary(name, {one.id: one for one in cases}) for name, cases in base_and(base, variant)]
+def verdict_on(base, variant, config=None):
+    around = Circumstances(configs={"s": config or {}})
+    columns = [
+        RunSummary(name, {one.id: one for one in cases}, circumstances=around)
+        for name, cases in base_and(base, variant)
+    ]
     matrix = matrix_of(columns)
     return matrix.verdicts[1], "\n".join(draw(line, color=False) for line in verdict_lines(matrix))
 
@@ -63,6 +67,33 @@ def test_of_a_case(base, variant, answer):
     cases = {"better": verdict.better, "worse": verdict.worse, "undecided": verdict.undecided}
     assert {name: ids for name, ids in cases.items() if ids} == ({} if answer == "same" else {answer: ("c",)})
     assert verdict.same == (answer == "same")
+
+
+FUNCTION = {"threshold": 1.0, "function": "my.metric"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "config", "answer"),
+    [
+        ("seconds", {"evaltui": {"criteria": {"seconds": {"threshold": 9.0}}}}, "worse"),
+        ("seconds", {"evaltui": {"criteria": {"seconds": FUNCTION}}}, "better"),
+        (
+            "seconds",
+            {"criteria": {"seconds": {"threshold": 1.0}}, "custom_metrics": {"seconds": {"a": 1}}},
+            "better",
+        ),
+        ("response_match_score", {"evaltui": {"criteria": {"response_match_score": FUNCTION}}}, "better"),
+        (
+            "response_match_score",
+            {"evaltui": {"criteria": {"response_match_score": {**FUNCTION, "lower_is_better": True}}}},
+            "worse",
+        ),
+    ],
+)
+def test_a_metric_of_the_user_has_its_own_direction_under_any_name(metric, config, answer):
+    base, variant = ([case(f"c{n}", 1, scores={metric: score}) for n in range(9)] for score in (1.0, 2.0))
+    verdict, _ = verdict_on(base, variant, config)
+    assert [of_metric.answer for of_metric in verdict.metrics] == [answer]
 
 
 def test_nothing_is_the_same_where_cases_did_not_run():

@@ -146,6 +146,61 @@ def test_edits_of_the_set_survive_every_change_of_the_file(before, edits, after,
     assert answers() == {key: answer for key, answer in kept.items() if answer is not None}
 
 
+def rules():
+    return json.loads(CONFIG.read_text())["evaltui"].get("rules", [])
+
+
+def row(answer, *calls):
+    ROWS.write_text(json.dumps({"id": "a", "prompt": "Hi", "expected": answer, "calls": calls}))
+
+
+STATED = {"name": "find", "args": {"id": 7}}
+
+
+def test_a_rule_of_an_earlier_import_frees_no_arguments_that_the_file_states_now():
+    row("1", "find")
+    assert bring() == 0
+    assert len(rules()) == 1
+    edit({"a": "mine"})
+    row("1", STATED)
+    assert bring("--conflicts", "mine") == 0
+    assert bring() == 0
+    assert len(rules()) == 1
+    row("2", STATED)
+    assert bring("--conflicts", "theirs") == 0
+    assert rules() == []
+
+
+def test_entries_of_a_deleted_case_are_not_for_a_later_one_with_its_id():
+    row("1", "find")
+    assert bring() == 0
+    row_a = ROWS.read_text()
+    edit({"a": None})
+    ROWS.write_text(row_a.replace('"a"', '"b"'))
+    assert bring() == 0
+    assert [rule["case"] for rule in rules()] == ["b"]
+    row("1", STATED)
+    assert bring() == 0
+    assert rules() == []
+
+
+def test_a_case_that_comes_back_has_its_checks():
+    suite = Path("suite.json")
+
+    def suite_of(text):
+        test = {"description": "a", "vars": {"q": text}, "assert": [{"type": "contains", "value": "Hi"}]}
+        suite.write_text(json.dumps({"prompts": ["{{q}}"], "providers": ["echo"], "tests": [test]}))
+
+    suite_of("one")
+    assert call("import", suite, "--into", SET, "--yes") == 0
+    edit({"a": None})
+    block = json.loads(CONFIG.read_text())
+    CONFIG.write_text(json.dumps({**block, "evaltui": {**block["evaltui"], "answers": []}}))
+    suite_of("two")
+    assert call("import", suite, "--into", SET, "--yes", "--conflicts", "theirs") == 0
+    assert len(json.loads(CONFIG.read_text())["evaltui"]["answers"]) == 1
+
+
 def test_tags_and_checks_of_a_conflict_stay_as_the_chosen_side():
     def tags():
         (entry,) = json.loads(CONFIG.read_text())["evaltui"]["tags"]

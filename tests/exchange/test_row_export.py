@@ -154,6 +154,7 @@ def test_parts_that_rows_cannot_hold_are_listed_and_strict_writes_nothing(capsys
     }
     write(
         [{**case_of(0, [turn, {"user_content": content("user", "Bye")}]), "rubrics": [rubric]}, scenario],
+        criteria={"seconds": 9},
         answers=[{"contains": ["a"]}],
         tags=[{"set": "s", "case": "case_0", "tags": ["smoke"]}],
     )
@@ -164,7 +165,8 @@ def test_parts_that_rows_cannot_hold_are_listed_and_strict_writes_nothing(capsys
     assert "eval_cases[0].rubrics" in err
     assert "eval_cases[1]: no row can hold it: it has no message of the user; left out" in err
     assert "test_config.json: evaltui.answers: 1 entry left out: rows have no place for them" in err
-    assert "nothing written: 3 parts left out (--strict)" in err
+    assert "test_config.json: criteria seconds: left out: rows have no place for them" in err
+    assert "nothing written: 4 parts left out (--strict)" in err
     assert call(*words, "rows.jsonl") == 0
     (row,) = map(json.loads, Path("rows.jsonl").read_text(encoding="utf-8").splitlines())
     assert (row["id"], row["tags"]) == ("case_0", ["smoke"])

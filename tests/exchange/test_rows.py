@@ -103,6 +103,11 @@ SHAPES = {
         "user=input  expected=expected  id=id  tag=tags  (Braintrust)",
         TEXTS,
     ),
+    "Braintrust without calls": (
+        {"input": USER, "expected": SENT, "calls": []},
+        "user=input  expected=expected  calls=calls  (Braintrust)",
+        [(USER, [], SENT)],
+    ),
     "OpenAI evals": (
         {"item": {"query": USER, "answer": SENT}},
         "user=item.query  expected=item.answer  (OpenAI evals)",

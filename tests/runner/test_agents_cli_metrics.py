@@ -152,7 +152,7 @@ JUDGED = {
     "the mean of its answers": ('{"score": 2, "explanation": "so"}', "{prompt} {response}", 2.0, INFO),
     "the filled prompt": (
         '{"score": 1, "explanation": "PROMPT"}',
-        "P={prompt} R={response} REF={reference} C={context} N={note} X={other} {1}",
+        "P={prompt} R={response} REF={reference} C={context} N={note[0]} X={ other } {1}",
         1.0,
         INFO,
     ),
@@ -176,7 +176,7 @@ async def test_a_judge_of_agents_cli_scores_the_conversation(tmp_path, name):
     assert (result.judge.model, result.judge.asked) == ("app.judges:ask", 2)
     if name == "the filled prompt":
         (turn,) = result.per_invocation
-        assert "P=Hi R=Hello! REF=Hello! C=c N=[1] X={other} {1}" in turn.reason
+        assert "P=Hi R=Hello! REF=Hello! C=c N=1 X={ other } {1}" in turn.reason
 
 
 @pytest.mark.parametrize(("score", "status"), [(5, BAD), (1, OK)])
@@ -191,12 +191,13 @@ async def test_a_judge_of_agents_cli_may_say_that_lower_is_better(tmp_path, scor
     assert {turn.status for turn in result.per_invocation} == {status}
 
 
-async def test_a_placeholder_without_its_member_is_not_judged(tmp_path):
-    definition = "prompt_template: '{reference}'\njudge_model: app.judges:ask"
+@pytest.mark.parametrize("name", ["reference", "refrence", "prompt.text"])
+async def test_a_placeholder_without_its_member_is_not_judged(tmp_path, name):
+    definition = f"prompt_template: '{{{name}}}'\njudge_model: app.judges:ask"
     write(tmp_path / "app" / "judges.py", JUDGE.format(answer="{}"))
     result = await scored(tmp_path, yaml_of(definition), {"eval_case_id": "a", "prompt": HI})
     assert (result.status, result.judge) == (Status.NOT_EVALUATED, None)
-    assert result.reason == "the case has no {reference}, which prompt_template reads"
+    assert result.reason == f"the case has no {{{name}}}, which prompt_template reads"
 
 
 async def test_without_a_response_no_function_is_called(tmp_path):

@@ -157,3 +157,46 @@ async def test_limits_of_a_tool_that_asks_a_model_are_not_evaluated_where_it_is_
 
     assert {recorded.metric(name).status for name in LIMITS} == {"FAILED"}
     assert {replayed.metric(name).status for name in LIMITS} == {"NOT_EVALUATED"}
+
+
+THREADS = """
+    import asyncio
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+    from google.adk.agents import BaseAgent
+    from google.adk.events.event import Event
+    from google.adk.models.google_llm import Gemini
+    from google.adk.models.llm_request import LlmRequest
+    from google.genai import types
+
+    POOL = ThreadPoolExecutor(1)
+
+    async def ask(question):
+        request = LlmRequest(model="gemini-test", contents=[types.UserContent(question)])
+        async for response in Gemini(model="gemini-test").generate_content_async(request):
+            return response.content.parts[0].text
+
+    class Threads(BaseAgent):
+        async def _run_async_impl(self, ctx):
+            question, answers = ctx.user_content.parts[0].text, []
+            thread = threading.Thread(target=lambda: answers.append(asyncio.run(ask(question))))
+            thread.start()
+            thread.join()
+            answers.append(POOL.submit(lambda: asyncio.run(ask("more"))).result())
+            content = types.ModelContent(" ".join(answers))
+            yield Event(author=self.name, invocation_id=ctx.invocation_id, content=content)
+
+    root_agent = Threads(name="threads")
+"""
+
+
+async def test_models_that_are_called_in_threads_are_counted_and_replayed(write_agent, gemini):
+    usage = {"promptTokenCount": 5, "candidatesTokenCount": 5}
+    gemini.respond = lambda request: says("so", usage=usage)
+    path = write_set(write_agent(THREADS), {"one": [turn("what?", "so so")], "two": [turn("why?", "so so")]})
+    config = EvalConfig.model_validate({"criteria": {}, "evaltui": {"criteria": {"tokens": 15}}})
+    for mode, requested in (("auto", 4), ("replay", 4)):
+        done = await run(path, mode, config=config)
+        assert [case.metric("tokens").score for case in done.cases] == [20, 20]
+        assert len(gemini.requests) == requested
+    assert (done.calls.live, done.calls.replayed) == (0, 4)

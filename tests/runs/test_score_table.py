@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
+from evaltui.core.model.outcome import WORST_FIRST, ErrorInfo, MetricResult, RepeatResult, Status
 from evaltui.core.thresholds import Limit, limits_of, rejudge, scores_decide
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
@@ -224,3 +224,9 @@ def test_scores_and_totals_of_stored_cases_are_those_of_their_results(tmp_path, 
         passed = sum(one.status is Status.PASSED for one in metrics)
         assert (total.cases, total.passed, total.scored) == (len(metrics), passed, len(scores))
         assert total.sum == pytest.approx(sum(scores))
+        statuses = [one.status for one in metrics]
+        assert (total.failed, total.not_evaluated) == (
+            statuses.count(Status.FAILED),
+            statuses.count(Status.NOT_EVALUATED),
+        )
+        assert total.status is next(status for status in WORST_FIRST if status in statuses)

@@ -286,6 +286,13 @@ def test_turns_and_the_state_before_them_are_those_of_the_events(
     assert conversation.final_state == {key: state[key] for key in state if not key.startswith("_")}
 
 
+def test_events_of_one_id_are_several_steps():
+    events = [event("user", "Hi"), event("desk", "Draft", id="1"), event("desk", "Hello", id="1")]
+    (conversation,) = conversations_in([read_session({**SESSION, "events": events})]).conversations
+    steps = [step.data["step"] for step in conversation.events if step.kind == "text"]
+    assert len(steps) == len(set(steps)) == 2
+
+
 @pytest.mark.parametrize(
     ("state", "is_other"), [({"city": "Oslo"}, False), ({"city": "Rome"}, True), ({}, True)]
 )

@@ -63,6 +63,7 @@ WRAPPERS = {
         "langfuse.observation.output": json.dumps("You are welcome."),
     },
     "workflow": {"traceloop.span.kind": "workflow", "traceloop.entity.name": "talk"},
+    "workflow of GenAI": {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "talk"},
     "function": {"http.method": "POST"},
 }
 RUN = {"openinference.span.kind": "AGENT", "agent.name": "desk"}
@@ -91,6 +92,7 @@ def under(root, layout, requests=REQUESTS):
         ("function", logfire),
         ("function", openinference),
         ("workflow", genai),
+        ("workflow of GenAI", genai),
         ("langfuse", langfuse),
     ],
 )
@@ -100,6 +102,13 @@ def test_each_message_of_the_user_is_a_turn(wrapper, layout):
     assert [dict(turn.untold) for turn in found] == [{}, {}]
     # Each has the time of its own spans.
     assert [turn.seconds for turn in found] == [0.11, 0.01]
+
+
+def test_turns_whose_calls_began_at_the_same_moment_are_told_apart():
+    spans = under(WRAPPERS["function"], genai, [([ASKED], PRICE), ([ASKED, PRICE, THANKS], WELCOME)])
+    for one in spans:
+        one.start = spans[0].start
+    assert [turn.user for turn in turns(spans)] == [ASKED["content"], THANKS["content"]]
 
 
 @pytest.mark.parametrize("layout", [genai, logfire, openinference, langfuse], ids=lambda one: one.__name__)

@@ -53,3 +53,6 @@ async def test_groups_are_by_the_repeat_that_decides_and_stale_failures_are_name
         await bench.open()
         await pilot.press("Q")
         await until(pilot, lambda: screen_text(app).count("a  stale") == 1)
+        await pilot.press("escape", "ctrl+g", "a")
+        await until(pilot, lambda: app.screen.find("a"))
+        assert app.screen.match_line(app.screen.find("a")[0], 80)[0][1] == "faint"

@@ -95,6 +95,22 @@ def test_a_run_that_goes_on_is_listed_and_is_not_in_the_plot():
     assert lines == ["19 ◐ 0:07   ──────── 0/16"]
 
 
+def test_of_an_interrupted_run_the_cases_without_a_result_have_not_passed():
+    row = replace(run(19, 7, 3, 0).row, ending="interrupted")
+    cut = RecentRun(row, is_whole=False)
+    lines, first = shown(11, [cut])
+    assert lines[first] == "19 7 s ago  ━━────── 3/16   16 cases"
+    for height in (3, 11):
+        lines, first = shown(height, [cut])
+        assert any(line.endswith("3/16 passed") for line in lines[:first])
+        assert not any(line.endswith("100%") or "100% 3" in line for line in lines[:first])
+
+
+def test_the_rate_is_beside_the_cases_that_it_is_of():
+    row = replace(RUNS[0].row, totals=Totals({"PASSED": 8, "FAILED": 2, "NOT_EVALUATED": 6}))
+    assert shown(3, [RecentRun(row)])[0][0].endswith("80% 8/10 passed")
+
+
 def test_runs_that_cannot_be_read_or_have_no_number():
     broken = replace(RUNS[0].row, problem="is damaged", totals=Totals())
     of_adk = replace(RUNS[1].row, path=Path("a.evalset_result.json"), number=None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_runs import FakeRuns, says
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, write_cases
 from test_result_page import ASK, EXPECTED, MADE, called, event, lines_of, outcome
 
 from evaltui.core.model.case_id import CaseId
@@ -238,3 +239,21 @@ async def test_a_case_that_fails_since_the_last_run_is_tinted_once_and_enter_goe
         assert "✓ → ✗" in screen_text(app)
         await pilot.press("down", "down", "enter")
         assert bench.navigation.selection.eval_id == "other"
+
+
+async def test_a_metric_that_was_not_evaluated_has_not_failed(tmp_path):
+    write_cases(tmp_path, "home", {"good": [turn("Hello", "Hello.")], "other": [turn("Ho", "Ho.")]})
+    criteria = {"response_match_score": 0.8, "my_metric": 0.5}
+    custom = {"my_metric": {"code_config": {"name": "metrics.mine"}}}
+    block = {"optional": ["my_metric"]}
+    config = {"criteria": criteria, "custom_metrics": custom, "evaltui": block}
+    (tmp_path / "test_config.json").write_text(json.dumps(config))
+    app = WorkbenchApp(Workbench(tmp_path, run_service=FakeRuns()))
+    async with app.run_test(size=(160, 45)) as pilot:
+        bench = app.workbench
+        await until(pilot, lambda: bool(bench.sets.listed))
+        await pilot.press("g", "up", "3", "s")
+        await until(pilot, lambda: "2/2 passed" in screen_text(app) and "my_metric" in screen_text(app))
+        line = next(line for line in screen_lines(app) if "my_metric" in line)
+        assert "2 not evaluated" in line
+        assert "✗" not in line

@@ -136,11 +136,11 @@ def test_a_run_that_cannot_be_read_says_why():
 
 
 def test_a_plot_with_the_base_and_what_the_current_run_came_to():
-    page = Page(104, 104)
-    write_plot(page, 9, [LAST, BASE, CUT], LAST, BASE)
+    page, last = Page(104, 104), adding_up(LAST, counts=Counter(PASSED=8, FAILED=8))
+    write_plot(page, 9, [last, BASE, CUT], last, BASE)
     shown = [draw(line, color=False) for line in page.lines]
     assert shown[0].split() == ["100%", "───", "███", "run", "18"]
-    assert shown[1].endswith("50% (27–73%)   7/14 passed, 2 not run")
+    assert shown[1].endswith("50% (28–72%)   8/16 passed")
     assert shown[3].endswith("base ● run 15 baseline  100%")
     assert shown[4].endswith("−50 pts to the base")
     assert shown[6].endswith("best 100%  run 15 baseline")
@@ -180,9 +180,10 @@ def test_a_plot_of_costs_and_times_has_gaps_where_they_are_not_known():
     assert [draw(line, color=False) for line in page.lines] == ["Time of a case of no run is known"]
 
 
-def test_a_base_of_other_cases_is_not_subtracted():
+@pytest.mark.parametrize("base", [replace(BASE, sets=SETS[:1]), CUT, BASE])
+def test_a_base_of_other_cases_or_other_verdicts_is_not_subtracted(base):
     page = Page(104, 104)
-    write_plot(page, 9, [LAST, BASE], LAST, replace(BASE, sets=SETS[:1]))
+    write_plot(page, 9, [LAST, BASE], LAST, base)
     assert draw(page.lines[4], color=False).endswith("other cases than the base")
 
 
@@ -211,6 +212,11 @@ def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
         "              run",
     ]
     assert side(BASE, ())[0] == "✓ All cases passed"
+    assert "  tokens      12,431" in side(BASE, ())
+    assert side(LAST, None)[0] == "Reading the run…"
+    assert side(adding_up(GOING, counts={}), ())[0] == "No result yet"
+    broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
+    assert side(broken, None) == ["  log         b", "  problem     b.sqlite is damaged"]
 
 
 def test_cases_that_did_not_run_are_no_cases_that_passed():
@@ -219,11 +225,6 @@ def test_cases_that_did_not_run_are_no_cases_that_passed():
     page = Page(100)
     write_run_preview(page, CUT, RunDetails(), NOW, 20)
     assert draw(page.lines[1], color=False).startswith("✓ 2  ○ 14  ")
-    assert "  tokens      12,431" in side(BASE, ())
-    assert side(LAST, None)[0] == "Reading the run…"
-    assert side(adding_up(GOING, counts={}), ())[0] == "No result yet"
-    broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
-    assert side(broken, None) == ["  log         b", "  problem     b.sqlite is damaged"]
 
 
 def test_failures_give_room_to_what_the_run_was():

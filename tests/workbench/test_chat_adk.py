@@ -61,3 +61,29 @@ async def test_a_case_is_continued_without_asking_the_agent_first(desk, until):
     assert desk.chat.transcript.broken is None
     thanks = await desk.talk(THANKS)
     assert (thanks.who, thanks.text) == ("bookings", "You are welcome. Have a good trip!")
+
+
+OUTPUT_BESIDE_A_TEXT = """
+    from google.adk.events.event import Event
+    from google.adk.workflow import Workflow
+
+    def node():
+        return Event(message="shown", output={"value": 1})
+
+    root_agent = Workflow(name="flow", edges=[("START", node)])
+"""
+
+
+async def test_a_repeated_turn_with_another_text_beside_its_output_differs(write_agent, until):
+    folder = write_agent(OUTPUT_BESIDE_A_TEXT)
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.chat.new(SessionStart())
+    workbench.chat.send({"role": "user", "parts": [{"text": "go"}]})
+    await until(lambda: not workbench.chat.busy)
+    path = folder / "agent.py"
+    path.write_text(path.read_text().replace("shown", "another"))
+    workbench.chat.replay()
+    await until(lambda: not workbench.chat.busy)
+    assert workbench.chat.transcript.turns[0].difference.sentence == "response differs"
+    await workbench.close()

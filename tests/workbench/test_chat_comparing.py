@@ -25,14 +25,21 @@ def heat(degrees, name="heat"):
     return events.tool_call(name, {"degrees": degrees})
 
 
+def looks(found, text="Let me see."):
+    result = events.tool_result("heat", {"found": found})
+    return events.text(text), heat(19), result, events.text("done")
+
+
 @pytest.mark.parametrize(
     ("before", "now", "sentence"),
     [
         (turn(heat(19), events.text("done"), state={"a": 1}),) * 2 + ("",),
         (turn(events.text("done")), turn(heat(19)), "unexpected call heat; no response"),
         (turn(state={"a": 1}), turn(), ""),
+        (turn(*looks(1, "Let me see.")), turn(*looks(1, "One moment.")), "text before the response differs"),
+        (turn(*looks(1)), turn(*looks(2)), "response of heat differs"),
     ],
-    ids=["the same", "no answer", "unknown state"],
+    ids=["the same", "no answer", "unknown state", "text before", "tool response"],
 )
 def test_what_is_said_of_a_repeated_turn(before, now, sentence):
     assert difference(before, now).sentence == sentence

@@ -11,7 +11,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.cases import set_editing
-from evaltui.workbench.cases.filtering import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
+from evaltui.workbench.cases.case_list import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.listed_cases import listed_case as case

@@ -7,12 +7,14 @@ from stored_matrix import BASE, PRO, write_matrix, write_variant
 
 from evaltui.core.compare.matrix import Row, matrix_of
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.variants import Change
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.matrix.page import Columns, cell_lines, title_line
+from evaltui.tui.matrix.page import Columns, best_of, cell_lines, title_line, write_heads
+from evaltui.views.repeats import repeat_rows
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, cell_result, read_matrix, rows_of
 
 
@@ -49,8 +51,12 @@ def test_runs_that_were_not_evaluated_lower_no_rate_of_a_set(pair):
     open_case = replace(run.cases[first], status=Status.NOT_EVALUATED, passed=0, statuses=())
     without = replace(run, cases={case: run.cases[case] for case in others})
     opened = matrix_of([replace(run, cases={**run.cases, first: open_case}), without])
+    heads = [draw(line, color=False) for line in write_heads(opened, Columns(20, 40, (0, 1)), 0, 9)]
+    assert "of 4/5 cases" in "".join(heads)
     title, *_ = rows_of(opened, "set", 0, differing=False, folded=())
-    assert title.sums[0] == title.sums[1] != (0, 0, 0)
+    assert title.sums[0][:2] == title.sums[1][:2] != (0, 0)
+    line = draw(title_line(opened, title, Columns(20, 30, (0, 1))), color=False)
+    assert f"{title.sums[0][0]}/{title.sums[0][1]} –1 ━━━━━━━─" in line
 
 
 def test_a_set_is_not_green_where_cases_did_not_run(tmp_path):
@@ -62,6 +68,32 @@ def test_a_set_is_not_green_where_cases_did_not_run(tmp_path):
     line = title_line(view.opened.matrix, title, Columns(20, 30, (0, 1)))
     assert "2/2     ━━━━━━━━" in (text := draw(line, color=False))
     assert "1/1 ○1  ━━━━────" in text
+    heads = [
+        draw(line, color=False) for line in write_heads(view.opened.matrix, Columns(20, 30, (0, 1)), 0, 9)
+    ]
+    assert "pts" not in heads[0]
+    assert "same rate" not in heads[0]
+    assert best_of(view.opened.matrix) is None
+
+
+@pytest.mark.parametrize(
+    ("calls", "words", "row"),
+    [
+        ({"tool_uses": []}, "repeats 1, 2 fail, same calls", "the same in every repeat"),
+        (None, "calls unknown", "—"),
+    ],
+)
+def test_repeats_have_no_more_in_common_than_is_known(pair, calls, words, row):
+    """They may fail with other responses, and of some agents the calls are unknown."""
+    view = shown(pair)
+    turn = Invocation.model_validate(
+        {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": calls}
+    )
+    repeats = tuple(RepeatResult(Status.FAILED, actual=(turn,)) for _ in range(2))
+    failed = CaseResult("a", Status.FAILED, repeats=repeats)
+    lines = [draw(line, color=False) for line in cell_lines(view, "base", "base", CellResult(failed), 80)]
+    assert lines[1] == f"✗ repeat 1 of 2   {words}"
+    assert [draw(of.line, color=False) for of in repeat_rows(failed) if of.label == "calls"] == [row]
 
 
 def test_rows_are_sorted_hidden_and_folded(pair):

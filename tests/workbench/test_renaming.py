@@ -8,8 +8,8 @@ from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from evaltui.core.model.renaming import Renaming
 from evaltui.documents.editing.set import SetEditor
 from evaltui.workbench.case.fields import RowSource
-from evaltui.workbench.case.renaming import propose_renaming, rename_everywhere
 from evaltui.workbench.case.selected_case import case_rows
+from evaltui.workbench.result.accepting import propose_renaming, rename_everywhere
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 

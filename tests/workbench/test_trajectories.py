@@ -14,6 +14,8 @@ from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Stat
 from evaltui.runs.history import StoredRun
 from evaltui.text.lines import draw
 from evaltui.tui.compare.page import (
+    Columns,
+    change_line,
     spent_line,
     write_group,
     write_trajectories,
@@ -98,6 +100,14 @@ def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click(
     assert page_of(BOTH, "same", 120)[-1] == "= Both runs made the same calls and gave the same responses"
 
 
+def test_unknown_calls_are_not_none():
+    silent = HELLO.model_copy(update={"intermediate_data": None})
+    runs = [kept(name, case("night", P, silent)) for name in ("15", "18")]
+    assert page_of(compared(*runs), "night", 120)[-1].endswith("the same responses, as far as known")
+    heads = [line for line in page_of(compared(*runs), "night", 120, height=2) if "Turn 1" in line]
+    assert heads[0].endswith("calls unknown")
+
+
 def test_responses_with_other_files_are_not_the_same():
     def picture(*files):
         made = invocation("hi", "Hello.").model_dump()
@@ -136,6 +146,8 @@ def test_a_side_without_a_trajectory_says_why():
     assert trajectories(both, change_of(both, "night")).problems == ("", "no result")
     assert page_of(both, "broken", 120)[0] == "run 18: no response within 30 s"
     assert "candidate: 1 case without a result" in draw(spent_line(both), color=False)
+    night = change_line(change_of(both, "night"), "night", "", Columns(8), 60)
+    assert "✓ → ○" in draw(night, color=False)
 
 
 def test_a_run_that_knows_set_ids_only_is_compared():

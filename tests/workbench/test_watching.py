@@ -444,3 +444,63 @@ async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_ag
         (folder / "agent.py").write_text("def root_agent(message, session):\n    return 'ho'\n")
         await until(lambda: done(workbench, "agent.py"))
         assert statuses(workbench) == {"good": "NOT_RUN", "fine": "PASSED"}
+
+
+READER = """
+    from pathlib import Path
+
+    DATA = Path(__file__).parent.parent / "data"
+
+    def root_agent(message, session):
+        return (DATA / f"{message}.txt").read_text()
+"""
+
+
+@pytest.fixture
+def reader(write_agent, write_set):
+    """An agent that reads a file of its project, outside of its folder, for each case."""
+    folder = write_agent(READER)
+    data = folder.parent / "data"
+    data.mkdir()
+    for name in ("you", "me"):
+        (data / f"{name}.txt").write_text("hello")
+    write_set(folder, good=("you", "hello"), other=("me", "hello"))
+    return folder
+
+
+@pytest.mark.parametrize("how", ["followed", "watched", "restored"])
+async def test_a_file_of_the_project_that_any_run_has_read_makes_results_stale(reader, how, until):
+    workbench = Workbench(reader)
+    await workbench.open()
+    if how == "restored":
+        await all_run(workbench, until)
+        await workbench.close()
+        workbench = Workbench(reader)
+        await workbench.open()
+    if how == "watched":
+        workbench.watch.start()
+        await workbench.watch.ready()
+    else:
+        workbench.following.start()
+        await until(lambda: workbench.following.version)
+    if how != "restored":
+        await all_run(workbench, until)
+        workbench.runs.run_cases("one", [key for key in workbench.sets.every_case() if "other" in key])
+        await until(lambda: workbench.runs.current.number == 2 and not workbench.runs.is_running)
+    await until(lambda: statuses(workbench) == {"good": "PASSED", "other": "PASSED"})
+    (reader.parent / "data" / "you.txt").write_text("good evening")
+    await until(lambda: statuses(workbench)["good"] == "old PASSED")
+    (key, _) = workbench.sets.every_case()
+    assert workbench.outcomes.freshness(key).reasons == ("../data/you.txt",)
+    await workbench.close()
+
+
+async def test_a_file_that_a_run_has_read_is_compared_by_a_reload_too(reader, until):
+    workbench = Workbench(reader)
+    await workbench.open()
+    workbench.agent.followed = True
+    await all_run(workbench, until)
+    (reader.parent / "data" / "you.txt").write_text("good evening")
+    await workbench.open()
+    assert statuses(workbench) == {"good": "old PASSED", "other": "old PASSED"}
+    await workbench.close()

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from ...core.conversation.waiting import CONFIRMATION, REQUESTS
-from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split_step
+from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split_step, with_own_id
 from ...core.model.problems import JsonPath, format_path
 from ..errors import message_of
 
@@ -147,6 +147,7 @@ class Reporter:
     def __init__(self, sink: Callable[[Event], None], *, sees_calls: bool = True) -> None:
         self._sink = sink
         self._sees_calls = sees_calls
+        self._step_ids: set[str] = set()
         self.turn: int | None = None
         self.seconds: dict[str, float] = {}
         """The duration of each call by its id, until its result is reported."""
@@ -200,7 +201,7 @@ class Reporter:
 
         The results of calls get their duration, and whether they were stubbed.
         """
-        for event in split_step(step):
+        for event in split_step(with_own_id(step, self._step_ids)):
             data, duration = event.data, None
             if event.kind == "tool_result":
                 duration = self.seconds.pop(event.parent, None)
@@ -261,8 +262,8 @@ class Steps:
         self._current_state = state
         self._reported = state()
 
-    def report(self, agent: str, content: Json | None, **more: Any) -> None:
-        """Reports a step; `more` are further fields of `Step`."""
+    def report(self, agent: str, content: Json | None, **more: Any) -> str:
+        """Reports a step; `more` are further fields of `Step`. Returns the id of the step."""
         before = self._reported
         # Changes of state inside a call belong to that call.
         if nested_in.get() is None:
@@ -274,6 +275,7 @@ class Steps:
         step_id = f"step-{next(self._numbers)}"
         step = Step(author=agent, content=content, id=step_id, timestamp=time.time(), **changes | more)
         self.reporter.step(step)
+        return step_id
 
     def report_late_changes(self, agent: str) -> None:
         """Reports changes of state after the last step, such as of an instruction that is a function."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from evaltui.core.matching.pairing import Side, align, most_pairs, number_items
+from evaltui.core.matching.pairing import Pairs, Side, align, most_pairs, number_items
 from evaltui.core.matching.rules import (
     NO_RULES,
     CaseRules,
@@ -19,7 +19,7 @@ from evaltui.core.matching.rules import (
     same_args,
 )
 from evaltui.core.model.case_id import fingerprint
-from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
+from evaltui.core.model.eval_set import Invocation, text_and_output, tool_calls
 from evaltui.core.model.json_values import ABSENT, equal, hashable_value, side_by_side
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -60,9 +60,7 @@ def texts_of_both(
     """The texts of the responses of two runs, None for a missing turn; where their files differ, with a line
     for each: `[image/png 3fb2c1a0d9e8]`."""
     files = [() if turn is None else _files(turn) for turn in (before, after)]
-    texts = [
-        None if turn is None else scored_text(turn.with_output, thoughts=thoughts) for turn in (before, after)
-    ]
+    texts = [None if turn is None else text_and_output(turn, thoughts=thoughts) for turn in (before, after)]
     if files[0] != files[1]:
         texts = [
             None if text is None else "\n".join(filter(None, (text, *own)))
@@ -88,6 +86,7 @@ def turn_result(
     unscored: Sequence[AuthoredText] = (),
     intermediate: Sequence[IntermediateDiff] = (),
     ignore_args: bool = False,
+    any_order: bool = False,
     rules: CaseRules = NO_RULES,
     leaves_response: bool = False,
 ) -> TurnResult:
@@ -101,6 +100,7 @@ def turn_result(
             calls_of(expected.intermediate_data) if expected and expectation != "unknown" else (),
             calls_of(actual.intermediate_data) if actual else (),
             ignore_args=ignore_args,
+            any_order=any_order,
             rules=rules,
         ),
         response=ResponseDiff(expected_text, actual_text, response_score),
@@ -115,6 +115,7 @@ def align_calls(
     actual: Sequence[Call],
     *,
     ignore_args: bool = False,
+    any_order: bool = False,
     rules: CaseRules = NO_RULES,
 ) -> tuple[CallDiff, ...]:
     """Two trajectories as aligned rows with the fewest changes; every call is in exactly one row.
@@ -123,7 +124,8 @@ def align_calls(
     `missing` or `extra`. A missing call that was made elsewhere is one `moved` row at its actual place. Calls
     are equal as in google-adk: names and decoded arguments by `==`, so `1 == 1.0 == True`, and `None` is not
     `{}`. Calls that are equal because of rules are paired after those. Without rules, swapped arguments give
-    the same rows with swapped sides.
+    the same rows with swapped sides. With `any_order`, two calls that changed places are two `moved` rows,
+    even if fewer arguments differ between calls at one place.
     """
     expected, actual = tuple(expected), tuple(actual)
     mine = [_side(call, ignore_args) for call in expected]
@@ -148,6 +150,8 @@ def align_calls(
         pairs = align(left, right, cost)
     else:
         pairs = [(i, j) for j, i in align(right, left, lambda item, other: cost(other, item))]
+    if any_order:
+        pairs = _without_permuted(mine, theirs, pairs, rules)
     elsewhere = _moved_calls(mine, theirs, pairs, rules)
     moved_from = set(elsewhere.values())
 
@@ -192,6 +196,39 @@ def _change_cost(expected: _Side, actual: _Side, rules: CaseRules) -> float:
         for args in (expected.args, actual.args)
     )
     return 1 + 0.5 * len(mine ^ theirs) / max(1, len(mine) + len(theirs))
+
+
+def _without_permuted(
+    expected: Sequence[_Side], actual: Sequence[_Side], pairs: Pairs, rules: CaseRules
+) -> Pairs:
+    """The pairs without those of different calls whose equals are elsewhere, where that gives no more rows:
+    calls that changed places."""
+    changed = {
+        (i, j)
+        for i, j in pairs
+        if expected[i] != actual[j] and _change_cost(expected[i], actual[j], rules) > _SAME_BY_RULE
+    }
+    if not changed:
+        return pairs
+    moved = _moved_calls(expected, actual, [pair for pair in pairs if pair not in changed], rules)
+    moved_to = {i: j for j, i in moved.items()}
+    of_expected, of_actual = {pair[0]: pair for pair in changed}, {pair[1]: pair for pair in changed}
+    apart: set[tuple[int, int]] = set()
+    waiting = set(changed)
+    while waiting:
+        # Pairs whose calls are each other's equals. An end without an equal would be one more row, unless a
+        # call that is alone is the equal of the other end.
+        chain, ends = [waiting.pop()], []
+        for i, j in chain:
+            for place, others in ((moved_to.get(i), of_actual), (moved.get(j), of_expected)):
+                neighbour = None if place is None else others.get(place)
+                if neighbour is None:
+                    ends.append(place is not None)
+                elif neighbour in waiting:
+                    waiting.remove(neighbour)
+                    chain.append(neighbour)
+        apart |= {*chain} if any(ends) or not ends else set()
+    return [pair for pair in pairs if pair not in apart]
 
 
 def _moved_calls(

@@ -19,9 +19,10 @@ from evaltui.core.compare.evidence import (
     pair_cases,
     passes_less_often,
 )
-from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.served import ServedChange, served_changes
 from evaltui.core.model.variants import BASE, Variant
@@ -38,8 +39,8 @@ def expectation_changes(
     """Reasons why the verdicts of a case cannot be compared: its expectation changed."""
     if before.expects and after.expects and before.expects != after.expects:
         yield "case changed"
-    # Where all runs agree, every policy says the same.
-    if before.policy != after.policy and before.status is after.status is Status.FLAKY:
+    # Where the repeats of both agree, every policy says the same.
+    if before.policy != after.policy and Status.FLAKY in (before.status, after.status):
         yield f"policy {before.policy} → {after.policy}"
     if then.adk_verdicts != now.adk_verdicts:
         yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
@@ -546,7 +547,7 @@ def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange
     if not (reasons or before.passes or after.passes):
         # A failure excuses another one only of the same expectation.
         sides = (("baseline", base, before), ("candidate", candidate, after))
-        unknown = (name for name, run, summary in sides if run.by_label and not summary.expects)
+        unknown = (name for name, run, summary in sides if run.of_adk and not summary.expects)
         reasons = tuple(f"the {name} does not say what was expected" for name in unknown)[:1]
     kind = _kind(before, after, reasons)
     served = _served_changes(before, after, is_same_expectation=not reasons)

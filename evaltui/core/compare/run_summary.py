@@ -12,13 +12,12 @@ from pydantic import computed_field
 from evaltui.core.model.base_model import NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
+from evaltui.core.model.events import Json
 from evaltui.core.model.modes import RecordMode, ToolMode, modes_of
 from evaltui.core.model.outcome import CaseResult, Outcome, Status, verdict_of
 from evaltui.core.model.served import ServedModel, served_models
 from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
-
-Json = dict[str, Any]
 
 _TOKENS = "token_usage_v1"
 
@@ -241,6 +240,8 @@ class RunSummary:
     whole: frozenset[str] = field(default=frozenset(), metadata=NOT_REPORTED)
     circumstances: Circumstances = field(default=Circumstances(), metadata=NOT_REPORTED)
     by_label: bool = field(default=False, metadata=NOT_REPORTED)
+    of_adk: bool = field(default=False, metadata=NOT_REPORTED)
+    """Whether google-adk ran the cases, so that their expectations are unknown."""
     ambiguous: frozenset[CaseId] = field(default=frozenset(), metadata=NOT_REPORTED)
     matrix: str = field(default="", metadata=NOT_REPORTED)
     """The id of its matrix; "" for none."""

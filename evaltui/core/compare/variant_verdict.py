@@ -144,10 +144,17 @@ def _metric_verdicts(
 
 
 def _lower_is_better(metric: str, run: RunSummary) -> bool:
-    """Whether lower scores are better, by the declaration of a metric or its criterion in a config."""
-    if info := METRICS.get(metric):
-        return info.lower_is_better
+    """Whether lower scores are better: by its criterion for a metric of the user's, also one with the name of
+    a built-in metric, else by the declaration of the metric."""
     configs = run.circumstances.configs.values()
     blocks = [block for config in configs for block in (config, config.get("evaltui") or {})]
     criteria = [(block.get("criteria") or {}).get(metric) for block in blocks]
-    return any(isinstance(criterion, dict) and criterion.get("lower_is_better") for criterion in criteria)
+    own = [criterion for criterion in criteria if isinstance(criterion, dict)]
+    functions = [(block.get("custom_metrics") or {}).get(metric) for block in blocks]
+    definitions = [(block.get("metrics_to_run") or {}).get(metric) for block in blocks]
+    # A managed metric of agents-cli has no definition of its own.
+    is_of_user = any(functions) or any(isinstance(definition, dict) for definition in definitions)
+    info = METRICS.get(metric)
+    if info and not is_of_user and not any("function" in criterion for criterion in own):
+        return info.lower_is_better
+    return any(criterion.get("lower_is_better") for criterion in own)

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from evaltui.core.model.content import Content
 from evaltui.core.model.datasets import content_of
 from evaltui.core.model.eval_set import AppDetails, EvalCase, Invocation, InvocationEvents
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import camel, field_of
-
-Json = dict[str, Any]
 
 # Members of a dataset's case that the SDK's model knows, and so gives in snake_case.
 _FIELDS = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..model.events import OUTPUT_FIELDS, STEP_FIELDS, Event, Step, is_final
+from ..model.events import OUTPUT_FIELDS, STEP_FIELDS, TUPLE_FIELDS, Event, Step, is_final
 
 
 def steps_from_events(events: Iterable[Event]) -> list[Step]:
     """Joins the events of each step.
 
-    Events inside a tool and pieces of streamed text are left out. An event without a step is its own step; an
-    event without a turn belongs to the last user message.
+    Events inside a tool, pieces of streamed text and replaced steps are left out. An event without a step is
+    its own step; an event without a turn belongs to the last user message.
     """
     grouped: dict[object, list[Event]] = {}
     turn = -1
@@ -26,7 +26,24 @@ def steps_from_events(events: Iterable[Event]) -> list[Step]:
             grouped.setdefault((placed.turn, event.data["step"]), []).append(placed)
         elif event.kind == "user" or (event.kind in _SAID_OR_DONE and not event.data.get("partial")):
             grouped[number] = [placed]
-    return [_step(group) for group in grouped.values()]
+    return _without_replaced([_step(group) for group in grouped.values()])
+
+
+def _without_replaced(steps: list[Step]) -> list[Step]:
+    """The steps, where one that replaces others stands at their place, with their usage if it has none."""
+    if not any(step.replaces for step in steps):
+        return steps
+    places: dict[tuple[int | None, str], int] = {}
+    remaining: list[Step | None] = []
+    for step in steps:
+        numbers = [places[step.turn, name] for name in step.replaces if (step.turn, name) in places]
+        earlier = [replaced for number in numbers if (replaced := remaining[number]) is not None]
+        usage = step.usage or next((replaced.usage for replaced in earlier if replaced.usage), None)
+        for number in numbers:
+            remaining[number] = None
+        place = places[step.turn, step.id] = min(numbers, default=len(remaining))
+        remaining[place : place + 1] = [replace(step, usage=usage)]
+    return [step for step in remaining if step is not None]
 
 
 _SAID_OR_DONE = ("text", "tool_call", "tool_result", "output")
@@ -53,6 +70,6 @@ def _step(events: Sequence[Event]) -> Step:
         state=effects.get("state", {}).get("delta"),
         removed=tuple(effects.get("state", {}).get("removed", ())),
         transfer=effects.get("transfer", {}).get("to"),
-        **{**shared, **{name: tuple(shared.get(name, ())) for name in ("long_running", "untold")}},
+        **{**shared, **{name: tuple(shared.get(name, ())) for name in TUPLE_FIELDS}},
     )
     return step if "step" in first.data else replace(step, final=is_final(step))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import floor
 from typing import Any, NamedTuple
 
-from evaltui.core.gaps.answer_changes import (
+from evaltui.core.gaps.changes import (
     CUT,
     DATE,
     EMPTIED,

@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from pydantic import Field
 
-from evaltui.core.gaps.answer_changes import is_english
 from evaltui.core.gaps.cells import Cell
+from evaltui.core.gaps.changes import is_english
 from evaltui.core.gaps.coverage import CellCoverage, Coverage
 from evaltui.core.gaps.judged_changes import JudgedChange
 from evaltui.core.gaps.mutants import MAX_PER_KIND, SUBJECTS, Mutant, RecordedCase, Subject

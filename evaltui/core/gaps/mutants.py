@@ -10,17 +10,19 @@ from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 from evaltui.core.compare.diff import diff_state
-from evaltui.core.gaps.answer_changes import answer_changes, with_number, without_values
-from evaltui.core.gaps.call_changes import (
+from evaltui.core.gaps.cells import Cell, Tools
+from evaltui.core.gaps.changes import (
     REPEATED,
     SWAPPED,
     CallChange,
+    answer_changes,
     call_changes,
     leaves,
     other_value,
     with_leaf,
+    with_number,
+    without_values,
 )
-from evaltui.core.gaps.cells import Cell, Tools
 from evaltui.core.matching.rules import is_number, same_args
 from evaltui.core.metrics.answer_rules import ANSWER_RULES
 from evaltui.core.metrics.metric import left_out_turns

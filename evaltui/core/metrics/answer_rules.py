@@ -407,7 +407,7 @@ def proposed_checks(expected: str) -> list[dict[str, object]]:
     checks: list[dict[str, object]] = []
     if quantities(expected):
         checks.append({"numbers": "equal"})
-    if names := names_in(expected):
+    if names := [name for name in names_in(expected) if has_text(expected, name)]:
         checks.append({"contains": names})
     if not any(has_text(expected, word) for word in NEGATIONS):
         checks.append({"not_contains": [*NEGATIONS]})

@@ -14,9 +14,8 @@ from evaltui.core.metrics.spent import cost_usd
 from evaltui.core.model.arg_rule import ANY_INDEX, ArgRule, arg_path_text, parse_arg_path
 from evaltui.core.model.config import BaseCriterion, EvalConfig, EvaltuiBlock, SimulatorConfig
 from evaltui.core.model.criteria import MatchTypeByName
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import ABSENT, value_at, without_places
-
-Json = dict[str, Any]
 
 _MATCH_TYPE: TypeAdapter[Any] = TypeAdapter(MatchTypeByName)
 

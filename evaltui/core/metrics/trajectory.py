@@ -235,6 +235,18 @@ def match_type_of(metric: EvalMetric) -> MatchType | None:
         return None
 
 
+def compares_order(metric: EvalMetric) -> bool | None:
+    """Whether a metric compares the order of calls; None for one that does not compare calls, or has an
+    unusable criterion."""
+    info = DECLARED.get(metric.metric_name)
+    if metric.custom_function_path is not None or info is None or info.compares != "calls":
+        return None
+    match_type = match_type_of(metric)
+    if match_type is None and _MATCH_TYPE in info.options:
+        return None
+    return match_type in (MatchType.EXACT, MatchType.IN_ORDER)
+
+
 def with_ignored_args(metric: EvalMetric) -> EvalMetric:
     """The metric that compares names only."""
     criterion = metric.criterion.model_dump() if metric.criterion else {"threshold": metric.threshold}

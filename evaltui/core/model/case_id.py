@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.core.model.events import describe_response
+from evaltui.core.model.events import Json, describe_response
 from evaltui.core.model.json_values import field_of, spelling_in
-from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
 
 if TYPE_CHECKING:

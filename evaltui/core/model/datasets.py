@@ -12,11 +12,10 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple
 
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import camel, field_of, indexed_objects, list_at, spelling_in
 from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
 from evaltui.text.values import show_value
-
-Json = dict[str, Any]
 
 OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}

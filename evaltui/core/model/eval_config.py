@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from evaltui.core.model.datasets import OWN_KEY
+from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import indexed_objects
 from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos, wrong_kind
 from evaltui.text.values import did_you_mean
-
-Json = dict[str, Any]
 
 METRICS_TO_RUN, CUSTOM_METRICS = "metrics_to_run", "custom_metrics"
 _BODIES = ("prompt_template", "custom_function", "custom_function_file", "remote_custom_function")

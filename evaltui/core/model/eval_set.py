@@ -415,6 +415,12 @@ def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[AuthoredT
     return tuple(AuthoredText(*text) for text in ((*texts, (THOUGHT, thought)) if thought else texts))
 
 
+def text_and_output(invocation: Invocation, *, thoughts: bool = False) -> str:
+    """The scored text of a turn, and its output below where that says something else."""
+    texts = scored_text(invocation, thoughts=thoughts), invocation.output
+    return "\n".join(dict.fromkeys(text for text in texts if text))
+
+
 def texts_before(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
     """`(author, text)` of the intermediate responses, without a text that is scored as the answer."""
     responses = intermediate_texts(invocation.intermediate_data)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from itertools import count
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...text.values import show_value, visible
@@ -177,6 +178,8 @@ class Step:
     """Parts of the turn that the agent does not report, such as CALLS: unknown, not empty."""
     remedies: Mapping[str, str] | None = None
     """The remedy for each unknown part, a sentence without its full stop; None where it is unknown."""
+    replaces: tuple[str, ...] = ()
+    """The ids of earlier steps of the turn whose content it takes the place of."""
 
     @property
     def parts(self) -> list[Json]:
@@ -198,7 +201,7 @@ class Step:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Step:
         """The step in JSON data. Raises TypeError for unknown fields."""
-        tuples = {name: tuple(data[name]) for name in ("removed", "long_running", "untold") if name in data}
+        tuples = {name: tuple(data[name]) for name in ("removed", *TUPLE_FIELDS) if name in data}
         return cls(**{**data, **tuples})
 
 
@@ -273,7 +276,10 @@ STEP_FIELDS = {
     "framework": None,
     "untold": (),
     "remedies": None,
+    "replaces": (),
 }
+TUPLE_FIELDS = ("long_running", "untold", "replaces")
+"""The fields of STEP_FIELDS that are tuples, in JSON lists."""
 OUTPUT_FIELDS = {"output": None, "node": "", "answers": False}
 _MADE_ID = re.compile(r"call-\d+(\.\d+)?")
 
@@ -306,6 +312,22 @@ def split_step(step: Step) -> list[Event]:
         )
         shared, usage = {}, None
     return events
+
+
+def with_own_id(step: Step, ids: set[str]) -> Step:
+    """The step, with another id if `ids` has its id already; adds the id to `ids`.
+
+    Frameworks may report several steps under one id, such as google-adk all responses of a model call.
+    """
+    step_id = next(
+        candidate for number in count(1) if (candidate := _numbered_id(step.id, number)) not in ids
+    )
+    ids.add(step_id)
+    return step if step_id == step.id else replace(step, id=step_id)
+
+
+def _numbered_id(step_id: str, number: int) -> str:
+    return step_id if number == 1 else f"{step_id}:{number}"
 
 
 def _fields_of(step: Step, defaults: Mapping[str, Any]) -> Json:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from evaltui.core.model.datasets import is_dataset
+from evaltui.core.model.events import Json
 from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.json_values import indexed_objects
 from evaltui.core.model.problems import (
@@ -30,7 +31,6 @@ from evaltui.core.model.problems import (
 from evaltui.text.values import show_value, value_in_words
 
 Format = Literal["eval set", "dataset", "old test", "old eval set"]
-Json = dict[str, Any]
 
 FORMATS: Mapping[Format, str] = {
     "eval set": "an eval set",

@@ -353,6 +353,12 @@ class RepeatResult:
             turns.pop()
         return tuple(turns)
 
+    @property
+    def has_unknown_calls(self) -> bool:
+        """Whether a turn is of an agent that does not report its calls."""
+        is_unknown = any(turn.expectation == "unknown" for turn in self.turns)
+        return is_unknown or any(invocation.intermediate_data is None for invocation in self.actual)
+
 
 @dataclass(frozen=True)
 class TrajectoryGroup:
@@ -472,10 +478,13 @@ class CaseResult:
     @computed_field
     @property
     def trajectories(self) -> tuple[TrajectoryGroup, ...]:
-        """The distinct trajectories of its repeats, the most frequent first; none for a single repeat.
+        """The distinct trajectories of its repeats, the most frequent first; none for a single repeat, and
+        where calls are unknown.
 
         Calls are equal as in scoring: names and arguments by `==`, without ids.
         """
+        if any(repeat.has_unknown_calls for repeat in self.repeats):
+            return ()
         groups: list[tuple[Trajectory, list[int]]] = []
         for number, repeat in enumerate(self.repeats):
             calls = repeat.trajectory

@@ -24,7 +24,6 @@ from evaltui.project.folders import agent_folder, env_file, loads_env_file
 from evaltui.project.packages import own_version
 from evaltui.project.run_settings import is_elsewhere, local_workers, warning_of
 from evaltui.runner.dask.chunks import Chunk, ChunkQueue
-from evaltui.runner.dask.cluster import OwnCluster, connected, kill_workers
 from evaltui.runner.dask.messages import (
     AgentBroken,
     CallStep,
@@ -41,7 +40,14 @@ from evaltui.runner.dask.messages import (
     WorkerReady,
 )
 from evaltui.runner.dask.worker import ClusterRun, RunOnWorker, run_chunk, versions_of
-from evaltui.runner.dask.workers import RemoteWorker, ScoringOnWorkers, UnfitWorkers
+from evaltui.runner.dask.workers import (
+    OwnCluster,
+    RemoteWorker,
+    ScoringOnWorkers,
+    UnfitWorkers,
+    connected,
+    kill_workers,
+)
 from evaltui.runner.gate import Gate
 from evaltui.runner.host import IMPORT_TIMEOUT, Host
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem

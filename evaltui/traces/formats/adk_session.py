@@ -21,7 +21,16 @@ from evaltui.core.conversation.adk_steps import is_internal, node_name, step_fro
 from evaltui.core.model.base_model import DataModel, dump
 from evaltui.core.model.content import Content, UsageMetadata
 from evaltui.core.model.eval_set import ConversationScenario
-from evaltui.core.model.events import ANSWERS, CALLS, MODEL_CALLS, Event, Json, Step, split_step
+from evaltui.core.model.events import (
+    ANSWERS,
+    CALLS,
+    MODEL_CALLS,
+    Event,
+    Json,
+    Step,
+    split_step,
+    with_own_id,
+)
 from evaltui.core.model.json_values import ABSENT, field_of
 from evaltui.core.model.model_errors import validate_model
 from evaltui.text.figures import counted, short_list
@@ -236,8 +245,10 @@ class _History:
             if changes:
                 delta = {"delta": changes, "step": f"{number}:state"}
                 yield Event("state", data=delta, turn=number, t=t)
+            ids: set[str] = set()
             for index, (step, at) in enumerate(turn.steps):
-                for event in split_step(replace(step, id=step.id or f"{number}:{index}", turn=number)):
+                step = replace(step, id=step.id or f"{number}:{index}", turn=number)
+                for event in split_step(with_own_id(step, ids)):
                     yield replace(event, t=at - self.began)
 
 

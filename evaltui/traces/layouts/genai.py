@@ -124,6 +124,8 @@ def read_genai(span: OtelSpan) -> Operation | None:
         is_adk=span.scope == ADK or any(name.startswith(ADK) for name in attributes),
         is_guess=not _named(attributes),
         remedy=_remedy(span),
+        # Around runs of agents there may be several turns.
+        is_run=attributes.get(_KIND) != "invoke_workflow",
     )
     if kind == "tool" and _is_function(span):
         operation.name = _text(attributes.get("name"))

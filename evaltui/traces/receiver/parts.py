@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
+from evaltui.core.model.events import Json
 from evaltui.text.figures import counted
 from evaltui.text.values import cut, visible
 from evaltui.traces.formats.protobuf import message_as_json, new_message
@@ -16,7 +17,6 @@ from evaltui.traces.span import SPAN_ID, TRACE_ID, UnreadableTraceError, from_ba
 
 Signal = Literal["traces", "logs"]
 Encoding = Literal["json", "protobuf"]
-Json = dict[str, Any]
 
 LONGEST_BODY = 64 * 1024 * 1024
 """Bytes of a request, as it comes and once it is decompressed."""

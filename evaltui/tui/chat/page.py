@@ -25,7 +25,7 @@ from evaltui.text.values import cut, visible, visible_block, visible_lines
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
 from evaltui.tui.trace.span import write_events
 from evaltui.tui.widgets.writer import Folding, Page, write_code, write_error, write_json
-from evaltui.views.rows import response_row
+from evaltui.views.rows import changed_texts, response_row
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
 from evaltui.workbench.chat.rows import FileShown, Row, RowKind
 
@@ -529,6 +529,8 @@ def _write_difference(page: Page, difference: Difference, turn: int) -> None:
     page.blank()
     write_heads(page, ("before", ""), ("now", ""))
     write_calls(page, difference.turn, turn, Folding())
+    for text in changed_texts(difference.turn):
+        write_text(page, text)
     op = "changed" if answer_differs(difference.turn) else ""
     if (response := response_row(difference.turn, turn, op)) is not None:
         write_text(page, response)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import TurnResult
 from evaltui.text.figures import UNKNOWN, counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad
@@ -279,13 +278,15 @@ def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, 
     head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", ""), mark]
     message = " ".join(visible_block(turn.user).split())
     page.turns[number] = len(page.lines)
-    page.fold(key, [*head, (f"  {message}", "muted")], [(_calls_in_words(turn.result), "muted")])
+    page.fold(key, [*head, (f"  {message}", "muted")], [(_calls_in_words(turn), "muted")])
     return is_open
 
 
-def _calls_in_words(turn: TurnResult) -> str:
-    """The number of calls: `2 calls`, `2 → 3 calls`."""
+def _calls_in_words(turn: TurnOfBoth) -> str:
+    """The number of calls: `2 calls`, `2 → 3 calls`, `calls unknown` where there are none as far as known."""
     before, after = (
-        sum(getattr(diff, side) is not None for diff in turn.calls) for side in ("expected", "actual")
+        sum(getattr(diff, side) is not None for diff in turn.result.calls) for side in ("expected", "actual")
     )
+    if not (turn.is_known or before or after):
+        return "calls unknown"
     return counted(after, "call") if before == after else f"{before} → {counted(after, 'call')}"

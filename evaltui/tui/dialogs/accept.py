@@ -30,9 +30,16 @@ from evaltui.tui.widgets.choices import LABEL
 from evaltui.tui.widgets.lines import LineView
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.agent.background import Progress
-from evaltui.workbench.case.renaming import RenameProposal, propose_renaming, rename_everywhere
 from evaltui.workbench.result.acceptable import Choice
-from evaltui.workbench.result.accepting import Proposal, accept, effects, propose
+from evaltui.workbench.result.accepting import (
+    Proposal,
+    RenameProposal,
+    accept,
+    effects,
+    propose,
+    propose_renaming,
+    rename_everywhere,
+)
 from evaltui.workbench.workbench import Workbench
 
 # Seconds between looks at how far reading has come.

@@ -15,15 +15,17 @@ from textual.widgets import Input
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.failure_groups import FailureGroup
+from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_number
-from evaltui.text.lines import Line, cells, fill_line, pad
-from evaltui.text.outcomes import glyph
+from evaltui.text.lines import Line, Span, cells, fill_line, pad
+from evaltui.text.outcomes import RUNNING, glyph
 from evaltui.text.values import visible
 from evaltui.tui.dialogs.prompt import CANCEL, Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.textual_private import call_later_once
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.cases.case_list import Jump, rank_cases
+from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -274,7 +276,7 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
     def match_line(self, match: Jump, width: int) -> Line:
         name_width = min(48, max(12, width * 2 // 5))
         return [
-            glyph(self._workbench.outcomes.status(match.case)),
+            _case_mark(self._workbench.outcomes, match.case),
             (" ", ""),
             *fill_line(_mark_id(match), name_width),
             ("  ", ""),
@@ -312,11 +314,9 @@ class FailureGroupScreen(PreviewScreen[FailureGroup, FailureGroup]):
     def write_preview(self, page: Page, match: FailureGroup, height: int) -> None:
         outcomes = self._workbench.outcomes
         for number, case in enumerate(match.cases):
-            outcome, (mark, role) = outcomes.get(case), glyph(outcomes.status(case))
-            part = Page(page.width)
-            name = (f" {visible(case.eval_id)}", "")
-            stale = outcomes.is_stale(case)
-            part.row((mark, "faint"), name, ("  stale", "faint")) if stale else part.row((mark, role), name)
+            outcome, part = outcomes.get(case), Page(page.width)
+            stale = ("  stale" if outcomes.is_stale(case) else "", "faint")
+            part.row(_case_mark(outcomes, case), (f" {visible(case.eval_id)}", ""), stale)
             part.block([(visible(summary(outcome.result)) if outcome else "", "muted")], 2)
             if len(page.lines) + len(part.lines) + 1 > height:
                 page.row((f"and {show_number(len(match.cases) - number)} more", "muted"))
@@ -325,6 +325,13 @@ class FailureGroupScreen(PreviewScreen[FailureGroup, FailureGroup]):
 
     def result_of(self, match: FailureGroup) -> FailureGroup:
         return match
+
+
+def _case_mark(outcomes: Outcomes, case: CaseId) -> Span:
+    """The glyph of a case's status, faint where its result is stale, as in the list of cases."""
+    status = outcomes.status(case)
+    mark, role = glyph(status)
+    return mark, "faint" if status != RUNNING and outcomes.is_stale(case) else role
 
 
 def _mark_id(jump: Jump) -> Line:

@@ -174,9 +174,18 @@ def room_for(matrix: Matrix, width: int, names: int) -> int:
 
 
 def best_of(matrix: Matrix) -> int | None:
-    """The variant with the best pass rate, the first of several; None where all are equal."""
+    """The variant with the best pass rate, the first of several; None where all are equal, or of different
+    cases."""
+    if not _have_same_cases(matrix.totals):
+        return None
     rates = [totals.rate.mean if totals.rate else -1.0 for totals in matrix.totals]
     return rates.index(max(rates)) if len(set(rates)) > 1 else None
+
+
+def _have_same_cases(sides: Sequence[Totals]) -> bool:
+    """Whether pass rates are of the same cases, as far as their numbers tell."""
+    is_complete = not any(totals.open_cases for totals in sides)
+    return is_complete and len({totals.rate.cases for totals in sides if totals.rate}) < 2
 
 
 # What the variants are and come to
@@ -243,8 +252,9 @@ def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
 
 def _points(matrix: Matrix, place: int) -> Line:
     """The difference to the base: `+12 pts`."""
-    mine, base = matrix.totals[place].rate, matrix.totals[matrix.base].rate
-    if mine is None or base is None:
+    sides = matrix.totals[place], matrix.totals[matrix.base]
+    mine, base = (totals.rate for totals in sides)
+    if mine is None or base is None or not _have_same_cases(sides):
         return []
     points = round((mine.mean - base.mean) * 100)
     role = "success" if points > 0 else "error" if points < 0 else "muted"
@@ -344,12 +354,14 @@ def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
     line: Line = [(fold, "faint"), (pad(visible(title.label), columns.names - 2), "bold")]
     best = best_of(matrix)
     for place in columns.places:
-        passed, runs, not_run = title.sums[place]
-        text: Line = [(f"{GLYPHS[NOT_RUN]}{not_run}" if not_run else UNKNOWN, "faint")]
+        passed, runs, not_run, not_evaluated = title.sums[place]
+        missing = ((GLYPHS[NOT_RUN], not_run), (GLYPHS[Status.NOT_EVALUATED], not_evaluated))
+        labels = [f"{mark}{count}" for mark, count in missing if count]
+        text: Line = [(" ".join(labels) or UNKNOWN, "faint")]
         if runs:
-            parts = [(passed, "success"), (runs - passed, "error")]
-            label = f"{passed}/{runs}" + (f" {GLYPHS[NOT_RUN]}{not_run}" if not_run else "")
-            text = [(pad(label, 8), "muted"), *stacked_bar(parts, runs + not_run, _BAR_WIDTH)]
+            parts, whole = [(passed, "success"), (runs - passed, "error")], runs + not_run + not_evaluated
+            label = " ".join((f"{passed}/{runs}", *labels))
+            text = [(f"{label:<7} ", "muted"), *stacked_bar(parts, whole, _BAR_WIDTH)]
         line += _tint_line(text, columns.size, place == best)
     return line
 
@@ -476,12 +488,14 @@ def cell_lines(view: MatrixView, label: str, name: str, cell: CellResult | None,
 
 
 def _trajectories_text(result: CaseResult) -> str:
-    """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`."""
+    """The trajectories of the repeats: `1 distinct trajectory`, `repeats 1, 3 and 4 fail, same calls`."""
     groups = result.trajectories
+    if not groups:
+        return "calls unknown"
     failing = [group for group in groups if group.status in (Status.FAILED, Status.ERROR)]
     if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
         numbers = ", ".join(str(number + 1) for number in failing[0].repeats)
-        return f"repeats {numbers} fail the same way"
+        return f"repeats {numbers} fail, same calls"
     return counted(len(groups), "distinct trajectory", "distinct trajectories")
 
 

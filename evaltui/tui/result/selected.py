@@ -190,11 +190,14 @@ def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
     names = short_names(list(metrics), shortest=False)
     width = min(_MAX_NAME, max(map(cell_len, names)))
     for name, total in zip(names, metrics.values(), strict=True):
-        share = bar(total.passed / total.cases, min(_BAR_WIDTH, page.width // 4), "success")
-        status = "PASSED" if total.passed == total.cases else "FAILED"
+        judged = total.cases - total.not_evaluated
+        share = bar(total.passed / judged if judged else 0, min(_BAR_WIDTH, page.width // 4), "success")
         mean = f"mean {show_score(total.sum / total.scored)}" if total.scored else UNKNOWN
-        left: Line = [("  ", ""), glyph(status), (f" {pad(name, width)}  ", ""), *share]
-        page.ends([*left, (f"  {total.passed}/{total.cases}", "")], [(mean, "muted")])
+        left: Line = [("  ", ""), glyph(total.status), (f" {pad(name, width)}  ", ""), *share]
+        left.append((f"  {total.passed}/{judged}" if judged else f"  {UNKNOWN}", ""))
+        if total.not_evaluated:
+            left.append((f"   {show_number(total.not_evaluated)} not evaluated", "muted"))
+        page.ends(left, [(mean, "muted")])
 
 
 def _write_slowest(page: Page, results: SetResults, outcomes: Outcomes) -> None:

@@ -287,5 +287,6 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
 
 
 def _have_same_cases(first: RunRow, second: RunRow) -> bool:
+    """Whether the pass rates of two runs are of the same cases: both have them, and as many verdicts."""
     mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (first, second))
-    return mine == theirs
+    return mine == theirs and first.totals.evaluated == second.totals.evaluated

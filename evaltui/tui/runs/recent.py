@@ -66,9 +66,12 @@ def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
         return []
     whole = [run for run in done if run.is_whole] or done
     newest = whole[-1]
-    # The rate is of the cases that ran, and would look like one of all.
-    rate: Line = [] if newest.row.not_run else [(show_rate(pass_rate(newest.row) or 0.0), "bold accent")]
-    passed: Line = [(f"{_figures(newest.row)} passed", "muted")]
+    totals = newest.row.totals
+    rate: Line = [(show_rate(pass_rate(newest.row) or 0.0), "bold accent")]
+    passed: Line = [(f"{show_number(totals.passed)}/{show_number(totals.evaluated)} passed", "muted")]
+    if newest.row.not_run:
+        # The rate is of the cases that ran, and would look like one of all.
+        rate, passed = [], [(f"{_figures(newest.row)} passed", "muted")]
     if height < _MIN_PLOT_COLUMNS:
         rates = [pass_rate(run.row) for run in whole]
         line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES_WIDTH - 6) :]

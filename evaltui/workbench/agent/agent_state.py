@@ -26,13 +26,13 @@ from evaltui.project.agent_files import (
     was_written_since,
 )
 from evaltui.project.agent_source import agent_facts
-from evaltui.project.folders import env_file
+from evaltui.project.folders import agent_folder, env_file
 from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import secrets_of
 from evaltui.runner.python_check import check_python
 from evaltui.runner.starting import HostSettings, WarmHosts
 from evaltui.runs.store import RunStore
-from evaltui.workbench.messages import AgentChanged, Messages
+from evaltui.workbench.messages import AgentChanged, FilesRead, Messages
 from evaltui.workbench.state import READ_ONLY
 
 if TYPE_CHECKING:
@@ -197,8 +197,12 @@ class AgentState:
         """
 
         before, self._contents = self._contents, await asyncio.to_thread(self._contents_now)
-        if before is not None and not self.followed:
+        if before is not None:
             changed = changed_files(before, self._contents)
+            if self.followed:
+                outside = self.read_files
+                # Whoever follows the others counts their changes.
+                changed = tuple(name for name in changed if name == PYTHON or name in outside)
             if after_run:
                 read, written = self._read, self._written
                 changed = tuple(
@@ -216,15 +220,47 @@ class AgentState:
             name: path for name, path in used_files(self.dir, files.read).items() if name not in self._read
         }
         self._read |= new
-        if self._contents is None or self._files is None:
-            return
-        others = {name: path for name, path in new.items() if name not in self._contents}
-        contents = self._files.read(others)
+        if self._contents is not None and self._files is not None:
+            self._note_contents(self._contents, self._files, new, since)
+        self._messages.publish(FilesRead())
+
+    def _note_contents(
+        self, before: Contents, agent_files: AgentFiles, new: Mapping[str, Path], since: float
+    ) -> None:
+        """Adds the contents of `new` files to those of `before`."""
+        others = {name: path for name, path in new.items() if name not in before}
+        contents = agent_files.read(others)
         # What it held for the first cases is unknown.
         changed = {
             name for name in contents if name not in self._written and was_written_since(others[name], since)
         }
-        self._contents = {**self._contents, **contents, **dict.fromkeys(changed, UNKNOWN)}
+        self._contents = {**before, **contents, **dict.fromkeys(changed, UNKNOWN)}
+
+    @property
+    def read_files(self) -> Mapping[str, Path]:
+        """The files outside of its folder that runs have read and not written, by their names."""
+        return {
+            name: path
+            for name, path in self._read.items()
+            if name.startswith("../") and name not in self._written
+        }
+
+    @property
+    def read_contents(self) -> Contents:
+        """The contents of `read_files` when they were read or compared last."""
+        contents = self._contents or {}
+        return {name: contents[name] for name in self.read_files if name in contents}
+
+    def restored(self, names: Iterable[str]) -> None:
+        """Notes the names of the files that runs of earlier sessions have read. Where they have changed, the
+        results of these runs are stale already."""
+        folder = agent_folder(self.dir)
+        outside = (name for name in names if name.startswith("../") and name not in self._read)
+        new = {name: (folder / name).resolve() for name in outside}
+        self._read |= new
+        if self._contents is not None and self._files is not None:
+            self._contents = {**self._contents, **self._files.read(new)}
+        self._messages.publish(FilesRead())
 
     def writes(self, name: str) -> bool:
         """Whether the agent has written a file itself in a run of this sitting."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.model.case_id import CaseId
-from evaltui.project.agent_files import AgentFiles, used_files
+from evaltui.project.agent_files import AgentFiles
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editing import Editing
 from evaltui.workbench.files.saves import (
@@ -65,6 +65,8 @@ class Following:
         self._ready = asyncio.Event()
         # Results are read for one reason at a time.
         self._reading = asyncio.Lock()
+        self._files: WatchedFiles | None = None
+        messages.subscribe(self._follow_read, FilesRead)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -88,10 +90,18 @@ class Following:
             self._messages.say(f"Changes on disk are no longer shown: {type(error).__name__}: {error}")
 
     async def _follow_files(self) -> None:
+        self._files = self._agent.watched_files(self._paths)
+        self._follow_read()
         try:
-            await self._agent.watched_files(self._paths).follow(self._on_save, self._ready.set)
+            await self._files.follow(self._on_save, self._ready.set)
         finally:
             self._ready.set()
+
+    def _follow_read(self, _: WorkbenchMessage | None = None) -> None:
+        """Follows the files that runs have read outside of the agent's folder, too."""
+        if self._files is not None:
+            self._files.contents = self._agent.read_contents
+            self._files.modules = frozenset(self._agent.read_files.values())
 
     async def _on_save(self, change: Changed) -> None:
         if change.code:
@@ -178,7 +188,7 @@ class Watch:
         self._runs = runs
         self._paths = paths
         self._messages = messages
-        messages.subscribe(self._follow_opened, FilesRead)
+        messages.subscribe(self._follow_read, FilesRead)
         self._names = AgentFiles(agent.dir)
         self._saved_sets = SavedSets(self._sets, self._outcomes, reload)
         self._due = DueCases(self._sets, self._outcomes, editing.navigation)
@@ -189,7 +199,6 @@ class Watch:
         self._scoring: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._modules: frozenset[Path] = frozenset()
-        self._opened: frozenset[Path] = frozenset()
         self._files: WatchedFiles | None = None
         self._saved_at = 0.0
         self._heard_at = 0.0
@@ -248,7 +257,7 @@ class Watch:
         if before is not None:
             await asyncio.wait([before])
         self._files = self._agent.watched_files(self._paths)
-        self._files.modules = self._modules | self._opened
+        self._follow_read()
         try:
             await self._agent.compare_files()
             self._agent.followed = self.on
@@ -285,16 +294,14 @@ class Watch:
     def _on_imported(self, started: StartedHost, info: Json) -> None:
         # Those from elsewhere are watched as well.
         self._modules = started.host.files
-        if self._files is not None:
-            self._files.modules = self._modules | self._opened
+        self._follow_read()
         self._agent.imported(info)
 
-    def _follow_opened(self, message: WorkbenchMessage) -> None:
-        """Also watches the files of the project that a run has read."""
-        assert isinstance(message, FilesRead)
-        self._opened = files = frozenset(used_files(self._agent.dir, message.files).values())
+    def _follow_read(self, _: WorkbenchMessage | None = None) -> None:
+        """Watches the imported modules, and the files that runs have read outside of the agent's folder."""
         if self._files is not None:
-            self._files.modules = self._modules | files
+            self._files.contents = self._agent.read_contents
+            self._files.modules = self._modules | frozenset(self._agent.read_files.values())
 
     # What was saved
 

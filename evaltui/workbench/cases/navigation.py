@@ -14,7 +14,7 @@ from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
 from evaltui.views.cause import actual_call_index, differences_of
 from evaltui.views.difference import DifferenceAt
-from evaltui.workbench.cases.filtering import Filtered, Reaching, Scores, scores_by_case
+from evaltui.workbench.cases.case_list import Filtered, Reaching, Scores, scores_by_case
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages, SelectionChanged
 from evaltui.workbench.result.outcomes import Outcomes

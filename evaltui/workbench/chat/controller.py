@@ -19,8 +19,14 @@ from evaltui.core.model.spending import Spending
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
-from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
-from evaltui.workbench.chat.current_session import CurrentSession, info_of
+from evaltui.workbench.chat.conversation import (
+    ChatTurn,
+    CurrentSession,
+    SessionStart,
+    Transcript,
+    TurnStage,
+    info_of,
+)
 from evaltui.workbench.chat.origins import Origin, difference, read_origin
 from evaltui.workbench.messages import ChatProgressed, Messages
 from evaltui.workbench.result.outcomes import Outcomes

@@ -1,16 +1,34 @@
-"""The conversation as plain data."""
+"""The conversation as plain data, and the session of the agent that it is held in."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Literal
 
-from evaltui.core.conversation.waiting import CallPlace, WaitingCall, responses_in, waiting_calls
+from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.core.conversation.replay import past_of_turns
+from evaltui.core.conversation.waiting import (
+    CallPlace,
+    WaitingCall,
+    places_of_events,
+    responses_in,
+    waiting_calls,
+)
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.model.outcome import ErrorInfo, StateDiff, TurnResult
+from evaltui.project.agent_files import AgentFiles, Contents, changed_files, used_files
+from evaltui.project.watching import Changed
+from evaltui.runner.conversation import Conversation
+from evaltui.runner.starting import HostSettings
+from evaltui.workbench.agent.agent_state import AgentState
+from evaltui.workbench.messages import ChatProgressed, CodeSaved, Messages
 
 
 class TurnStage(StrEnum):
@@ -170,3 +188,188 @@ def shown_text(content: Json) -> str:
 def text_of(content: Json) -> str:
     """The texts of a genai Content as JSON, one per line; without files."""
     return "\n".join(part["text"] for part in content.get("parts") or [] if part.get("text"))
+
+
+class CurrentSession:
+    """The one open session: opened for a transcript and renewed when the agent's files change.
+
+    `printed` is called with each line that the agent prints, and the stream.
+    """
+
+    def __init__(self, agent: AgentState, printed: Callable[[str, str], None], messages: Messages) -> None:
+        self.info: Json | None = None
+        """The metadata of the agent or sub-agent (AgentInfo as JSON); None before it is imported."""
+        self.code_changes: tuple[str, ...] = ()
+        """The files that changed since the agent was imported, such as `("agent.py",)`: the next turn is the
+        first to run with them."""
+        self.opening = False
+        """Whether a session is being opened."""
+        self._agent = agent
+        self._printed = printed
+        self._messages = messages
+        messages.subscribe(lambda _: self.check_code(), CodeSaved)
+        self._files = AgentFiles(agent.dir, only_env=bool(agent.address.url))
+        # The agent or sub-agent of the conversation, the contents of its files when it was imported, and the
+        # transcript and turns at whose end the session is.
+        self._address = agent.address
+        self._conversation: Conversation | None = None
+        self._code: Contents | None = None
+        self._held: tuple[Transcript, list[ChatTurn]] | None = None
+        self._new_code: tuple[str, ...] = ()
+        self._checking: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+
+    # The code
+
+    def take_new_code(self) -> tuple[str, ...]:
+        """The files that changed since the last call."""
+        changed, self._new_code = self._new_code, ()
+        return changed
+
+    def check_code(self) -> None:
+        """Checks in a thread whether the agent's files have changed."""
+        if self._code is not None and self._checking is None:
+            self._checking = asyncio.create_task(self._check_code(self._code))
+
+    async def _check_code(self, code: Contents) -> None:
+        try:
+            now = await asyncio.to_thread(self._files.contents)
+        finally:
+            self._checking = None
+        # Meanwhile the agent may have been imported again.
+        if code is self._code and (changes := self._changed_files(now)) != self.code_changes:
+            self.code_changes = changes
+            self._messages.publish(ChatProgressed())
+
+    def _changed_files(self, now: Contents) -> tuple[str, ...]:
+        """The files that others than the agent have changed since it was imported."""
+        if self._code is None:
+            return ()
+        own = self._conversation.opened.written if self._conversation else ()
+        written = used_files(self._address.code, own)
+        return tuple(name for name in changed_files(self._code, now) if name not in written)
+
+    async def _follow_files(self) -> None:
+        """Checks the code again whenever a file in the agent's folders changes."""
+
+        async def on_change(_: Changed) -> None:
+            self.check_code()
+
+        # Where the system cannot watch the folders, the next turn tells of new code.
+        with suppress(OSError):
+            await self._agent.watched_files().follow(on_change, self.check_code)
+
+    # The session
+
+    async def ready(self, transcript: Transcript, past: Sequence[ChatTurn]) -> None:
+        """Opens a session at the end of `past`, on the current code, unless it is there.
+
+        Raises AgentBrokenError, RequestFailedError, HostLostError, and ValueError for an invalid past.
+        """
+        address = self._agent.address
+        address = replace(address, name=transcript.agent_name or address.name)
+        if address != self._address:
+            await self._end()
+            self._address, self._code = address, None
+        if self._following is None:
+            self._following = asyncio.create_task(self._follow_files())
+        now = await asyncio.to_thread(self._files.contents)
+        changed, self._code = self._changed_files(now), now
+        if changed:
+            await self._end()
+            self._new_code = tuple(sorted({*self._new_code, *changed}))
+        self.code_changes = ()
+        if self._held != (transcript, [*past]):
+            self.opening = True
+            self._messages.publish(ChatProgressed())
+            try:
+                await self._open(transcript, past)
+            finally:
+                self.opening = False
+
+    async def _open(self, transcript: Transcript, past: Sequence[ChatTurn]) -> None:
+        self._held = None
+        if self._conversation is None:
+            settings = HostSettings(self._address, self._agent.settings.timeout)
+            self._conversation = Conversation(settings, self._printed, self._agent.warm_hosts.start)
+        steps = await asyncio.to_thread(past_of_turns, [turn.events for turn in past])
+        try:
+            state = await self._conversation.open(transcript.session.to_json(), steps)
+        except AgentBrokenError as broken:
+            await self._end()
+            if transcript.agent_name is None:
+                self._agent.failed(broken.error)
+            raise
+        self._held = transcript, [*past]
+        transcript.broken = None
+        self.info = self._conversation.info
+        transcript.has_unknown_state = state is None
+        if transcript.agent_name is None and self.info is not None:
+            self._agent.imported(self.info)
+        if not past:
+            transcript.opened_state = state
+        elif past[-1].source == "recorded":
+            past[-1].state_after = state
+
+    async def say(
+        self,
+        transcript: Transcript,
+        past: Sequence[ChatTurn],
+        turn: ChatTurn,
+        on_event: Callable[[Event], None],
+    ) -> Json | None:
+        """Runs a turn in a session that is ready at the end of `past`; returns the state after it, None where
+        it is unknown.
+
+        Raises RequestFailedError, HostLostError.
+        """
+        assert self._conversation is not None
+        self._held = None
+        repeated = [turn.repeats.events for turn in transcript.turns if turn.repeats and turn.repeats.counts]
+        # The places of the calls to which a repeated message responds.
+        places = {**transcript.places, **places_of_events(repeated)}
+        say = partial(self._conversation.say, len(past), turn.content, on_event, places)
+        try:
+            state = await say()
+        except HostLostError:
+            if turn.events:
+                raise
+            # It died between turns: this one has not begun, and is not to blame.
+            await self._open(transcript, past)
+            self._held = None
+            state = await say()
+        self._held = transcript, [*past, turn]
+        return state
+
+    async def kill(self) -> None:
+        """Ends the agent's process by force; the next turn starts another one."""
+        if self._conversation is not None:
+            await self._conversation.kill()
+
+    async def close(self) -> None:
+        """Ends the agent's process."""
+        if tasks := [task for task in (self._checking, self._following) if task is not None]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        await self._end()
+
+    async def _end(self) -> None:
+        self._held = None
+        if self._conversation is None:
+            return
+        ended, self._conversation = self._conversation, None
+        closing = asyncio.create_task(ended.close())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            # Nobody knows of the process any more: it must not be left behind.
+            await closing
+            raise
+
+
+def info_of(error: Exception) -> ErrorInfo:
+    """The error of a failed session or turn."""
+    if isinstance(error, AgentBrokenError | RequestFailedError | HostLostError):
+        return error.error
+    return ErrorInfo(type(error).__name__, str(error), kind=ErrorKind.AGENT)

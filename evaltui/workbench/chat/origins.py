@@ -14,8 +14,9 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import events_of_invocation, expected_places
 from evaltui.core.conversation.waiting import CallPlace, responses_in
 from evaltui.core.matching.rules import REQUEST_ID_RULES, rules_of_case
+from evaltui.core.metrics.intermediate_match import align_texts
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before, tool_responses
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.model.outcome import StateDiff, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
@@ -185,8 +186,8 @@ MAX_CALLS = 500
 
 
 def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
-    """The difference of two finished turns: calls, response, and the state after them; None where one of them
-    has no actions.
+    """The difference of two finished turns: calls, texts, responses of tools, and the state after them; None
+    where one of them has no actions.
 
     Raises ValueError for events that cannot be converted.
     """
@@ -206,10 +207,11 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
         expectation="these calls",
         expected_text=texts[0],
         actual_text=texts[1],
+        intermediate=align_texts(*(texts_before(side, thoughts=False) for side in (expected, actual))),
         rules=rules_of_case(REQUEST_ID_RULES, "", ""),
     )
     state = _states(before.state_after, now.state_after)
-    reasons = list(_reasons(turn, state))
+    reasons = [*_reasons(turn), *_changed_responses(expected, actual), *_state_reasons(state)]
     more = [f"{show_number(len(reasons) - MAX_REASONS)} more"] if len(reasons) > MAX_REASONS else []
     return Difference("; ".join([*reasons[:MAX_REASONS], *more]), turn, state)
 
@@ -224,10 +226,29 @@ def _states(before: Json | None, now: Json | None) -> tuple[StateDiff, ...]:
     return diff_state({key: before.get(key) for key in before | now}, now)
 
 
-def _reasons(turn: TurnResult, state: tuple[StateDiff, ...]) -> Iterator[str]:
+def _reasons(turn: TurnResult) -> Iterator[str]:
     yield from (describe_call(call) for call in turn.calls if call.op != "same")
+    if any(text.expected != text.actual for text in turn.intermediate):
+        yield "text before the response differs"
     if turn.response.expected != turn.response.actual:
         yield "response differs" if turn.response.actual else "no response"
+
+
+def _changed_responses(before: Invocation, now: Invocation) -> Iterator[str]:
+    """The tools whose responses differ, of those that responded as often as before."""
+    by_tool: list[dict[str, list[Json | None]]] = []
+    for side in (before, now):
+        responses: dict[str, list[Json | None]] = {}
+        for response in tool_responses(side.intermediate_data):
+            responses.setdefault(response.name or "", []).append(response.response)
+        by_tool.append(responses)
+    for name, responses_before in by_tool[0].items():
+        responses_now = by_tool[1].get(name, [])
+        if len(responses_now) == len(responses_before) and responses_now != responses_before:
+            yield f"response of {visible(name)} differs"
+
+
+def _state_reasons(state: tuple[StateDiff, ...]) -> Iterator[str]:
     for diff in state:
         was, now = show_change(diff.expected, diff.actual)
         yield f"state {visible(diff.path)} is {now}, was {was}"

@@ -33,8 +33,8 @@ class SetTitle:
 
     path: str
     label: str
-    sums: tuple[tuple[int, int, int], ...]
-    """Passed and all evaluated executions, and cases that did not run, by column."""
+    sums: tuple[tuple[int, int, int, int], ...]
+    """Passed and evaluated executions, cases that did not run, and cases not evaluated, by column."""
     folded: bool
 
 
@@ -70,12 +70,17 @@ def _rows_by_set(matrix: Matrix, *, differing: bool, folded: Collection[str]) ->
             yield from shown
 
 
-def _sums(rows: Collection[Row], columns: int) -> Iterator[tuple[int, int, int]]:
+def _sums(rows: Collection[Row], columns: int) -> Iterator[tuple[int, int, int, int]]:
     for place in range(columns):
         cells = [row.cells[place] for row in rows]
         cases = [case for cell in cells if (case := cell.case)]
-        not_run = sum(cell.is_open for cell in cells)
-        yield sum(case.passed for case in cases), sum(case.evaluated for case in cases), not_run
+        passed, evaluated = sum(case.passed for case in cases), sum(case.evaluated for case in cases)
+        yield (
+            passed,
+            evaluated,
+            sum(cell.is_open for cell in cells),
+            sum(not case.evaluated for case in cases),
+        )
 
 
 def _spread(row: Row) -> float:

@@ -1,4 +1,4 @@
-"""Accepting the agent's behaviour as expected: the proposed changes of files, and applying them.
+"""Accepting the agent's behaviour as expected, and renaming: proposed changes of files, and applying them.
 
 Only changes that were shown are applied, all as one step for undo.
 """
@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import answer_text
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.renaming import Renaming
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.documents.editing.accepting import Accepting
 from evaltui.documents.editing.json_paths import cases_path, eval_ids
@@ -26,6 +27,9 @@ from evaltui.documents.edits import EditError
 from evaltui.documents.line_changes import LineChange, changed_lines
 from evaltui.documents.problems import check_new_cases
 from evaltui.documents.values import all_or_nothing, edits_of
+from evaltui.project.folders import is_recording
+from evaltui.runner.recording_files import recordings_of
+from evaltui.runner.renaming import RenamedFiles, rename_in_files
 from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.background import Progress, run_in_thread
@@ -293,3 +297,64 @@ def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[I
         yield f"{which}what the case gives the agent changed after {run}   {key_of('run')}  Run case"
     if case.scored.config.evaltui.thoughts == "score" and choice.what in ("answer", "turn", "case"):
         yield "thoughts are scored, but not accepted as expected text"
+
+
+@dataclass(frozen=True)
+class RenameProposal:
+    """The files as a renaming would make them."""
+
+    renaming: Renaming
+    files: RenamedFiles = field(default_factory=RenamedFiles)
+    changes: tuple[FileChange, ...] = ()
+    """The changed lines of each file; none of recordings, whose lines are long."""
+    problem: str = ""
+    """Why the name cannot be changed, as a sentence."""
+
+
+async def propose_renaming(editing: Editing, renaming: Renaming) -> RenameProposal:
+    """Works out what a renaming would change; nothing is changed yet."""
+    try:
+        documents = await _documents(editing)
+        files = await asyncio.to_thread(rename_in_files, renaming, documents)
+        changes = await asyncio.to_thread(_changes, files)
+    except (OSError, EvalSetError) as error:
+        return RenameProposal(renaming, problem=str(error).partition("\n")[0])
+    problem = "" if files.files else f"No {renaming.what} {renaming.full_name} in the eval sets"
+    return RenameProposal(renaming, files, changes, problem)
+
+
+def rename_everywhere(editing: Editing, proposal: RenameProposal) -> bool:
+    """Does what was proposed; False where it cannot be done any more, which is said."""
+    if not still_hold(editing, proposal.changes):
+        editing.say("File changed on disk; review the new diff")
+        return False
+    renaming = proposal.renaming
+    edits = {change.path: change.after for change in proposal.changes}
+    if not editing.do_edits(f"rename {renaming.words}", edits):
+        return False
+    counts = proposal.files.counts
+    editing.say(f"Renamed {renaming.full_name} to {renaming.new}: {counts}   {key_of('undo')} undo")
+    return True
+
+
+async def _documents(editing: Editing) -> dict[Path, CaseFile]:
+    """The sets that can be edited, with their configs and recordings. Raises OSError, EvalSetError."""
+    sets = [
+        eval_set.path for eval_set in editing.sets.listed if editing.refuses_to_edit(eval_set.path) is None
+    ]
+    configs = [path for path in map(editing.sets.config_path, sets) if editing.is_there(path)]
+    recordings = await asyncio.to_thread(lambda: [file for path in sets for file in recordings_of(path)])
+    return {path: editing.whole(path) for path in (*sets, *configs, *recordings)}
+
+
+def _changes(files: RenamedFiles) -> tuple[FileChange, ...]:
+    return tuple(
+        FileChange(
+            file.path,
+            1,
+            () if is_recording(file.path) else changed_lines(file.before, file.after),
+            file.before,
+            file.after,
+        )
+        for file in files.files
+    )

@@ -219,6 +219,18 @@ def last_outcomes(
         done.update(shown)
 
 
+def names_read(logs: Iterable[Path]) -> set[str]:
+    """The names of the files that the agent of these runs has read and not written, also outside of its
+    folder."""
+    read, written = set[str](), set[str]()
+    for log in logs:
+        with suppress(OSError, ValueError):
+            header = RunFile(log).header
+            read |= {*header.read}
+            written |= {*header.written}
+    return read - written
+
+
 @dataclass(frozen=True)
 class _RunReader:
     """A run whose results are being read."""

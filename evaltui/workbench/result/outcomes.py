@@ -496,7 +496,7 @@ class Outcomes:
 
     async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
-        from evaltui.workbench.result.earlier_results import last_outcomes
+        from evaltui.workbench.result.earlier_results import last_outcomes, names_read
 
         sets = self._sets
         if sets.workspace is None:
@@ -518,6 +518,8 @@ class Outcomes:
             if len(results) >= 2 * shown:
                 shown = len(results)
                 self._results_read()
+        logs = (self._latest or (self.results, self.traces))[0].files()
+        self._agent.restored(await asyncio.to_thread(names_read, logs))
         self._results_read()
         # As while the workbench is open: by what is expected now. Where a previous run was opened meanwhile,
         # the last results are scored again when it is left.

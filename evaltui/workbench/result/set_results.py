@@ -101,7 +101,8 @@ def _metrics(results: Iterable[CaseOutcome]) -> dict[str, MetricTotal]:
             totals[name] = totals.get(name, MetricTotal()) + total
     for metric in (metric for result in in_memory for metric in result.metrics):
         if metric.status is not Status.INFORMATIONAL:
-            is_scored = metric.score is not None
-            total = MetricTotal(1, metric.status is Status.PASSED, is_scored, metric.score or 0.0)
+            is_of = (metric.status is status for status in (Status.FAILED, Status.NOT_EVALUATED))
+            score = metric.score is not None, metric.score or 0.0
+            total = MetricTotal(1, metric.status is Status.PASSED, *score, *is_of)
             totals[metric.name] = totals.get(metric.name, MetricTotal()) + total
     return {name: total for name, total in totals.items() if total.cases}

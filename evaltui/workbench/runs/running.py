@@ -50,7 +50,7 @@ from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest, SelectedRun, resume_request
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.cases.open_sets import OpenSets
-from evaltui.workbench.messages import FilesRead, Messages, RunProgressed
+from evaltui.workbench.messages import Messages, RunProgressed
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.result.stored_results import ResultInMemory, RunResults, StoredResult
 from evaltui.workbench.runs.repeats import confidence_of
@@ -244,9 +244,8 @@ class RunFollower:
             case RunStopped(reason):
                 run.remarks.append(reason)
                 run.is_stopped = True
-            case FilesOpened(read=read):
+            case FilesOpened():
                 self._agent.opened(update, self._started)
-                self._messages.publish(FilesRead(frozenset(read)))
             case RepeatDone(case=case, result=repeated):
                 run.judging.discard(case)
                 run.calls.on_result(repeated)

@@ -178,6 +178,18 @@ def test_calls_of_adk_are_calls_with_their_numbers_as_integers():
     assert all(step.untold == () for step in steps)
 
 
+def test_an_artifact_of_another_task_is_new_whatever_its_id():
+    received = Received()
+    for task in ("t1", "t2"):
+        whole = {
+            "id": task,
+            "contextId": "c1",
+            "artifacts": [{"artifactId": "result", "parts": [part("Hi.")]}],
+        }
+        _, steps = turn_of({"task": whole | {"status": {"state": "TASK_STATE_COMPLETED"}}}, received=received)
+        assert texts(steps) == ["Hi."]
+
+
 def test_events_that_adk_sends_as_artifacts_keep_their_order():
     about = {"adk_author": "desk"}
     _, steps = turn_of(

@@ -114,6 +114,24 @@ def everything():
     return root, ["where?", "both", "blocked", "code", "buy", "refund", "bye"]
 
 
+def pieces():
+    """A model that returns several responses to one request, which ADK gives the same event id."""
+    order = types.Part(function_call=types.FunctionCall(id="l-1", name="look_up", args={"order": "A1"}))
+    answers = {
+        "hi": [say("hel", partial=True), say("hello")],
+        "where?": [say("I look it up."), parts(order)],
+        "look_up()": [say("It "), say("shipped.")],
+    }
+    return agent(answers, tools=[look_up]), ["hi", "where?"]
+
+
+class Again(BaseAgent):
+    async def _run_async_impl(self, ctx):
+        for text in ("draft", "final text"):
+            content = types.Content(role="model", parts=[types.Part(text=text)])
+            yield AdkEvent(id="mine", author=self.name, invocation_id=ctx.invocation_id, content=content)
+
+
 def flow():
     first = agent({"anything": say("draft")}, name="first")
     second = agent({"anything": say("final text")}, name="second")
@@ -121,7 +139,15 @@ def flow():
 
 
 @pytest.mark.parametrize(
-    "made", [everything, flow, lambda: (Chatty(name="chatty"), ["hi"])], ids=["everything", "flow", "chatty"]
+    "made",
+    [
+        everything,
+        flow,
+        lambda: (Chatty(name="chatty"), ["hi"]),
+        pieces,
+        lambda: (Again(name="again"), ["hi", "hi"]),
+    ],
+    ids=["everything", "flow", "chatty", "pieces", "again"],
 )
 async def test_invocations_are_those_of_adk(made):
     root, messages = made()

@@ -10,6 +10,7 @@ pytest.importorskip("google.adk")
 from adk_scripted import Chat, ScriptedLlm, call, say
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.auth.auth_tool import AuthConfig
 from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import LongRunningFunctionTool
 from google.adk.tools.base_tool import BaseTool
@@ -247,3 +248,62 @@ async def test_a_missing_answer_is_raised_where_the_model_is_asked():
     with pytest.raises(NotRecordedError, match="the model call of helper in turn 1 is not in recordings"):
         await talk(root, Deck().recorder("replay"), "hi")
     assert not model._requests
+
+
+async def test_a_tool_that_requests_a_confirmation_requests_it_in_a_replay():
+    def pay(tool_context):
+        """Pays."""
+        if not tool_context.tool_confirmation:
+            tool_context.request_confirmation(hint="Pay?", payload={"euros": 3})
+            return {"status": "waits"}
+        return {"status": "paid"}
+
+    deck = Deck()
+    root, _ = agent({"hi": call(("pay", {}, "1")), "anything": say("done")}, tools=[pay])
+    first = await talk(root, deck.recorder("record"), "hi")
+    deck.keep()
+    played = await talk(root, deck.recorder("replay"), "hi")
+    assert played.called() == first.called() == ["pay", "adk_request_confirmation"]
+    asked = [chat.of("tool_call")[1].content["parts"][0]["function_call"]["args"] for chat in (first, played)]
+    assert [args["toolConfirmation"] for args in asked] == [
+        {"hint": "Pay?", "payload": {"euros": 3}, "confirmed": False}
+    ] * 2
+
+
+async def test_a_tool_that_requests_a_credential_is_not_recorded():
+    def login(tool_context):
+        """Logs in."""
+        scheme = {"type": "apiKey", "name": "key", "in": "header"}
+        tool_context.request_credential(AuthConfig(auth_scheme=scheme, credential_key="shop"))
+        return {"status": "waits"}
+
+    deck = Deck()
+    root, _ = agent({"hi": call(("login", {}, "1")), "anything": say("done")}, tools=[login])
+    first = await talk(root, deck.recorder("record"), "hi")
+    deck.keep()
+    assert first.called() == ["login", "adk_request_credential"]
+    assert deck.notes == [
+        "case one: the result of login is not recorded: the call requests a credential, which contains keys"
+    ]
+    with pytest.raises(NotRecordedError, match="no call of login recorded"):
+        await talk(root, deck.recorder("replay"), "hi")
+
+
+async def test_state_that_a_tool_changes_in_place_is_changed_in_a_replay():
+    def note(tool_context):
+        """Notes."""
+        tool_context.state["notes"].append("tool")
+
+    def prepare(tool, args, tool_context):
+        tool_context.state["notes"] = ["callback"]
+
+    deck = Deck()
+    root, _ = agent(
+        {"hi": call(("note", {}, "1")), "anything": say("done")},
+        tools=[note],
+        before_tool_callback=prepare,
+    )
+    for mode in ("record", "replay"):
+        chat = await talk(root, deck.recorder(mode), "hi")
+        deck.keep()
+        assert await chat.session.state() == {"notes": ["callback", "tool"]}

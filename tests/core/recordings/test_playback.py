@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from eval_data import make_case, make_turn
 
+from evaltui.agents.call_recorder import Playback
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
 from evaltui.core.model.judgement import JudgedBy
@@ -24,7 +25,6 @@ from evaltui.core.recordings.entry import (
     shared_lines,
 )
 from evaltui.core.recordings.given import stubs_of_case
-from evaltui.core.recordings.playback import Playback
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.runner.run_recordings import merged
 

@@ -99,7 +99,7 @@ def test_verdicts_and_log_are_those_of_this_machine(shop, scheduler):
 
 
 def test_a_scheduler_that_does_not_answer_is_said(shop, capsys, monkeypatch):
-    monkeypatch.setattr("evaltui.runner.dask.cluster._CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr("evaltui.runner.dask.workers._CONNECT_TIMEOUT", 0.5)
     assert call("run", shop, "--record", "off", "--scheduler", "tcp://127.0.0.1:9") == 3
     assert "tcp://127.0.0.1:9: no Dask scheduler answers" in capsys.readouterr().err
 
@@ -140,7 +140,7 @@ def answering() -> Iterator[Callable[[bytes | None], str]]:
     ],
 )
 def test_what_answers_and_is_no_scheduler_is_said(shop, capsys, monkeypatch, answering, said, told):
-    monkeypatch.setattr("evaltui.runner.dask.cluster._CONNECT_TIMEOUT", 1.0)
+    monkeypatch.setattr("evaltui.runner.dask.workers._CONNECT_TIMEOUT", 1.0)
     address = answering(said)
     assert call("run", shop, "--record", "off", "--scheduler", address) == 3
     errors = " ".join(capsys.readouterr().err.split())

@@ -12,7 +12,7 @@ from distributed.comm import connect
 from eval_data import write_eval_set
 
 from evaltui.agents.orphans import MARK
-from evaltui.runner.dask.cluster import OwnCluster
+from evaltui.runner.dask.workers import OwnCluster
 from tests.numbered_cases import one_case
 
 

@@ -8,6 +8,7 @@ run reach only the tool, so `Runner.run_async` is wrapped to report them.
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -20,6 +21,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
@@ -185,8 +187,11 @@ def _described(response: LlmResponse) -> Described:
 
 
 _FORMAT = ResponseFormat(_response_to_json, _response_from_json, _described)
-# Actions that a tool requests of ADK. Requests for credentials are left out: they contain keys.
+# Actions that a tool requests of ADK.
 _ACTIONS = ("skip_summarization", "transfer_to_agent", "transfer_reason", "escalate")
+# The action of a recorded call that asked a person to confirm it.
+_CONFIRMATION = "confirmation"
+_HAS_KEYS = "the call requests a credential, which contains keys"
 
 # Tools that are parts of the agent: they transfer to other agents, whose own calls are recorded, or change
 # only the session. They run in a replay, unless the config names one.
@@ -215,8 +220,8 @@ def _watched_tool(run: _Run) -> _Run:
         actions = context.actions
         form = ToolForm(
             functools.partial(_outcome, actions),
-            functools.partial(_recorded, actions),
-            lambda: dict(actions.state_delta),
+            functools.partial(_recorded, context),
+            functools.partial(_state_of, actions),
             lambda changed, _: context.state.update(changed),
             is_recorded=not _is_part_of_agent(self),
         )
@@ -238,13 +243,29 @@ def _is_part_of_agent(tool: BaseTool) -> bool:
     return not homes.isdisjoint(_PARTS_OF_AGENTS)
 
 
+def _state_of(actions: Any) -> Json:
+    """A copy of the changes of state, which a tool may change in place; of values that cannot be copied, the
+    values themselves."""
+    try:
+        return copy.deepcopy(dict(actions.state_delta))
+    except Exception:
+        return dict(actions.state_delta)
+
+
 def _outcome(actions: Any, result: Any) -> ToolOutcome:
     requested = {name: getattr(actions, name, None) for name in _ACTIONS}
     actions_set = {name: value for name, value in requested.items() if value is not None}
-    return ToolOutcome(result, actions=actions_set)
+    for request in actions.requested_tool_confirmations.values():
+        actions_set[_CONFIRMATION] = _written(request)
+    unrecordable = _HAS_KEYS if actions.requested_auth_configs else ""
+    return ToolOutcome(result, actions=actions_set, unrecordable=unrecordable)
 
 
-def _recorded(actions: Any, recorded: ToolCall) -> Any:
+def _recorded(context: Any, recorded: ToolCall) -> Any:
     for name, value in recorded.actions.items():
-        setattr(actions, name, value)
+        if name == _CONFIRMATION:
+            request = ToolConfirmation.model_validate(value)
+            context.actions.requested_tool_confirmations[context.function_call_id] = request
+        else:
+            setattr(context.actions, name, value)
     return recorded.result

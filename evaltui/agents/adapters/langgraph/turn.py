@@ -16,12 +16,25 @@ from .messages import content_of_message, divided, usage_of_message
 
 MESSAGES = "messages"
 _STRUCTURED = "structured_response"
+# The content of a message that has lost its text.
+_EMPTY: Json = {"role": "model", "parts": [{"text": ""}]}
 
 
 def state_json(values: Any) -> Json:
     """The values of a graph's state that JSON can hold, without its messages."""
     items = values.items() if isinstance(values, dict) else vars(values).items()
     return jsonable((name, value) for name, value in items if name != MESSAGES and not name.startswith("__"))
+
+
+@dataclass
+class _ReportedMessage:
+    """A message of the current turn as it was reported."""
+
+    message: Any
+    content: Json
+    nodes: list[str]
+    steps: list[str]
+    """The ids of its steps."""
 
 
 @dataclass
@@ -49,6 +62,7 @@ class Turn:
         self._structured = before.get(_STRUCTURED)
         self._reported = reported
         self._seen, self._callers = reported.seen, reported.callers
+        self._messages: list[_ReportedMessage] = []
         # The agent of the last message.
         self._speaker = name
         self._last_text = ""
@@ -94,19 +108,35 @@ class Turn:
         self._report_new(added, nodes, call)
 
     def _report_new(self, messages: Sequence[Any], nodes: list[str], call: str | None) -> None:
+        """Reports new messages, and those of this turn that a node has changed or replaced under their id."""
         seen_ids = {message.id for message in self._seen.values() if getattr(message, "id", None)}
-        new = [
-            message
-            for message in messages
-            if id(message) not in self._seen and getattr(message, "id", None) not in seen_ids
-        ]
-        self.ignore(new)
+        earlier: dict[object, _ReportedMessage] = {}
+        for reported in self._messages:
+            earlier |= {id(reported.message): reported, reported.message.id or id(reported.message): reported}
         token = nested_in.set(call or nested_in.get())
         try:
-            for message in convert_to_messages(new):
-                self._report(message, nodes)
+            for message in messages:
+                message_id = getattr(message, "id", None)
+                changed = earlier.get(id(message)) or earlier.get(message_id)
+                if getattr(message, "type", "") == "remove":
+                    # A summary may take the place of calls that were made.
+                    continue
+                if changed is not None:
+                    self._report_changed(message, changed)
+                elif id(message) not in self._seen and message_id not in seen_ids:
+                    self.ignore([message])
+                    for converted in convert_to_messages([message]):
+                        self._report(converted, nodes)
         finally:
             nested_in.reset(token)
+
+    def _report_changed(self, message: Any, reported: _ReportedMessage) -> None:
+        """Reports the present content of a message if it is not the reported one."""
+        content = content_of_message(message) or _EMPTY
+        if content != reported.content:
+            self.ignore([message])
+            self._messages.remove(reported)
+            self._report(message, reported.nodes, reported.steps)
 
     def on_result(self, message: Any) -> None:
         """Reports the result of a tool at once: the next model request may come before the node's update."""
@@ -114,8 +144,11 @@ class Turn:
             self.ignore([message])
             self._report(message, [])
 
-    def _report(self, message: Any, nodes: list[str]) -> None:
+    def _report(self, message: Any, nodes: list[str], replaced: Sequence[str] = ()) -> None:
+        """Reports a message in place of the `replaced` steps."""
         content = content_of_message(message)
+        if content is None and replaced:
+            content = _EMPTY
         if content is None:
             return
         agent, branch, transfer = agent_of(nodes, message), ".".join(nodes[:-1]), None
@@ -132,7 +165,7 @@ class Turn:
                 self._speaker, self._last_text = agent, message.text
         may_be_final = message.type != "tool" and not getattr(message, "tool_calls", None)
         usage = usage_of_message(getattr(message, "usage_metadata", None))
-        for number, part_of_content in enumerate(contents, start=1):
+        steps = [
             self._steps.report(
                 agent,
                 part_of_content,
@@ -140,7 +173,11 @@ class Turn:
                 usage=usage if number == 1 else None,
                 branch=branch,
                 transfer=transfer,
+                replaces=tuple(replaced) if number == 1 else (),
             )
+            for number, part_of_content in enumerate(contents, start=1)
+        ]
+        self._messages.append(_ReportedMessage(message, content, nodes, steps))
 
     def on_values(self, values: Any) -> None:
         """Handles the state of the graph after a step."""
@@ -156,7 +193,10 @@ class Turn:
             self._answer = values.get(_STRUCTURED)
 
     def end(self) -> None:
-        """Ends the turn: reports a structured response that is in no message."""
+        """Ends the turn: reports messages that were changed in place, and a structured response that is in no
+        message."""
+        for reported in tuple(self._messages):
+            self._report_changed(reported.message, reported)
         # An equal response to another message is one, too; a node may also pass the state on as it is.
         is_repeated = self._is_answer_written and self._answer is not self._structured
         is_new = is_repeated or self._answer != self._structured

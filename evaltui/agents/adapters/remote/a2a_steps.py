@@ -111,8 +111,8 @@ class Received:
 
     messages: set[tuple[str, str]] = field(default_factory=set)
     """The ids of messages with their content: some servers use one id for several messages."""
-    artifacts: dict[str, str] = field(default_factory=dict)
-    """The content of artifacts, by their id."""
+    artifacts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The content of artifacts, by the ids of their task and of themselves within it."""
     steps: set[str] = field(default_factory=set)
     """The ids of google-adk's events."""
     sends_calls: bool = False
@@ -165,7 +165,7 @@ class TurnSteps:
         """The last step of the turn: its result, and the position from which the conversation continues."""
         result = [part for parts in self._artifacts.values() for part in parts]
         self._received.artifacts |= {
-            artifact_id: _key(parts) for artifact_id, parts in self._artifacts.items()
+            (self.task_id, artifact_id): _key(parts) for artifact_id, parts in self._artifacts.items()
         }
         self._artifacts = {}
         steps = [self._step(result, {})] if result and _key(result) != self._last else [self._step([], {})]
@@ -187,7 +187,8 @@ class TurnSteps:
         # The metadata of a task collect those of all its messages, so only the author is used.
         author = {name: value for name, value in about.items() if name == f"{_ADK}author"}
         for artifact in task.get("artifacts") or []:
-            if self._received.artifacts.get(artifact.get("artifactId") or "") != _key(_parts(artifact)):
+            key = self.task_id, artifact.get("artifactId") or ""
+            if self._received.artifacts.get(key) != _key(_parts(artifact)):
                 update = {"artifact": artifact, "lastChunk": True, "metadata": author}
                 yield from self._artifact_update(update)
         yield from self._status(task.get("status") or {}, {}, is_repeated=True)
@@ -237,7 +238,7 @@ class TurnSteps:
         elif f"{_ADK}author" in about:
             # An artifact of google-adk is one event, in order with the others.
             whole = self._artifacts.pop(artifact_id)
-            self._received.artifacts[artifact_id] = _key(whole)
+            self._received.artifacts[self.task_id, artifact_id] = _key(whole)
             self._sent_artifacts.add(_key(whole))
             if _key(whole) != self._last:
                 yield self._step(whole, about)

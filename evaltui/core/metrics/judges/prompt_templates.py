@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from evaltui.core.conversation.instances import Json, instance_of
+from evaltui.core.conversation.instances import instance_of
 from evaltui.core.metrics.judges.answers import (
     NoVerdictError,
     contradiction_vote,
@@ -27,14 +28,16 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
+from evaltui.core.model.arg_rule import ANY_INDEX, parse_arg_path
+from evaltui.core.model.events import Json
+from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.core.prompts import Prompt
 from evaltui.text.values import show_value
 
 # Source: google-cloud-aiplatform 2.7.0, PromptTemplate.
-_PLACEHOLDER = re.compile(r"\{([_a-zA-Z][_a-zA-Z0-9]*)\}")
-_STANDARD = ("prompt", "response", "reference", "context", "agent_data")
+_PLACEHOLDER = re.compile(r"\{([_a-zA-Z][_a-zA-Z0-9]*(?:[.\[][\w.\[\]]*)?)\}")
 
 
 async def judged_by_template(inputs: MetricInput, judge: Judge) -> MetricResult:
@@ -49,7 +52,7 @@ async def judged_by_template(inputs: MetricInput, judge: Judge) -> MetricResult:
     if "response" not in instance:
         return not_evaluated(metric, NO_ANSWER)
     names = dict.fromkeys(_PLACEHOLDER.findall(definition.prompt_template))
-    if missing := [f"{{{name}}}" for name in names if name in _STANDARD and name not in instance]:
+    if missing := [f"{{{name}}}" for name in names if _member(instance, name) is ABSENT]:
         return not_evaluated(metric, f"the case has no {', '.join(missing)}, which prompt_template reads")
     text = _PLACEHOLDER.sub(lambda match: _filled(instance, match), definition.prompt_template)
     options, last = judge_options(metric), len(inputs.actual) - 1
@@ -64,12 +67,19 @@ async def judged_by_template(inputs: MetricInput, judge: Judge) -> MetricResult:
     return result_over_turns(inputs, turns, samples, options, prompt)
 
 
+def _member(instance: Json, name: str) -> Any:
+    """The member of an instance by its path, such as `metadata.user`; ABSENT for none."""
+    try:
+        steps = [step for step in parse_arg_path(name) if step is not ANY_INDEX]
+    except ValueError:
+        return ABSENT
+    return value_at(instance, tuple(steps), ABSENT)
+
+
 def _filled(instance: Json, match: re.Match[str]) -> str:
-    """The value of a placeholder as a text; braces that stand for no member of the instance stay."""
+    """The value of a placeholder as a text."""
     name = match[1]
-    if name not in instance:
-        return match[0]
-    value = instance[name]
+    value = _member(instance, name)
     if name == "reference" and isinstance(value, dict):
         value = value.get("response")
     parts = value.get("parts") if isinstance(value, dict) else None
