@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaltui.commands.output import UsageError, complain, require_one_agent, width, write_lines
 from evaltui.core.metrics.declaration import MetricInfo
@@ -21,15 +20,11 @@ from evaltui.project.run_settings import SettingsError
 from evaltui.project.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.metric_checks import checked, facts_of
-from evaltui.runner.plan import RunPlan
+from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runner.python_check import check_python, python_lines
 from evaltui.runs.sets import FileSets
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import did_you_mean, visible
-
-if TYPE_CHECKING:
-    from evaltui.runner.plan import SetPlan
-
 
 _NAMES = max(map(len, METRICS))
 _INDENT = 4

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.project.configs import config_file, config_files, find_config
+from evaltui.project.configs import ConfigInUse, config_file, config_files, find_config
 from evaltui.project.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
 from evaltui.project.folders import case_path, file_of
 from evaltui.project.settings import remember_config, remembered_config
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from evaltui.documents.case_file import CaseFile
     from evaltui.documents.open_file import OpenFile
     from evaltui.documents.saving import Fingerprint
-    from evaltui.project.configs import ConfigInUse
 
 
 # As many cases are validated between two keys that are typed.
