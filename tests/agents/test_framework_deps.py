@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 import pydantic
@@ -60,6 +61,7 @@ class Outer:
     q: Aliased = field(default_factory=Aliased)
     many: list[Aliased] = field(default_factory=list)
     by_number: dict[int, Inner] = field(default_factory=dict)
+    queue: deque[Inner] = field(default_factory=deque)
     typed: Typed | None = None
     root: RootModel[list[Inner]] | None = None
     open: Open | None = None
@@ -71,6 +73,7 @@ class OuterModel(BaseModel):
     q: Aliased = Aliased()
     many: list[Aliased] = []
     by_number: dict[int, Inner] = {}
+    queue: deque[Inner] = deque()
     typed: Typed | None = None
     root: RootModel[list[Inner]] | None = None
     open: Open | None = None
@@ -144,6 +147,7 @@ NOT_TAKEN = {
     "many[1].couleur": {"many": [{"color": "red"}, {"couleur": "red"}]},
     "by_number.7.colour": {"by_number": {"7": {"colour": "red"}}},
     "typed.age": {"typed": {"user": "Bob", "age": 3}},
+    "queue[0].colour": {"queue": [{"colour": "red"}]},
     "root[0].colour": {"root": [{"colour": "red"}]},
 }
 

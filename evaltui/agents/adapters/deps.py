@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import AliasChoices, BaseModel, RootModel, TypeAdapter
@@ -23,7 +23,7 @@ def keys_not_taken(data: Any, value: Any, path: str = "", *, by_name: bool = Tru
     pydantic ignores such keys at every depth. `by_name` says whether a field that has an alias was validated
     by its name, too.
     """
-    if isinstance(data, list) and isinstance(value, list | tuple):
+    if isinstance(data, list) and isinstance(value, Sequence):
         for number, (item, item_value) in enumerate(zip(data, value, strict=False)):
             yield from keys_not_taken(item, item_value, f"{path}[{number}]", by_name=by_name)
     elif isinstance(value, RootModel):
