@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import AliasChoices, BaseModel, RootModel, TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.errors import PydanticUserError
 
 from ...core.model.events import Json
 from .base import AgentLoadError, copy_state
@@ -73,8 +73,13 @@ def _takes_more(value: Any) -> bool:
 
 
 def _validated(kind: Any, data: Any) -> Any:
-    # A past conversation has its state by the names of fields, an initial state may have their aliases.
-    return TypeAdapter(kind).validate_python(data, by_alias=True, by_name=True)
+    adapter = TypeAdapter(kind)
+    try:
+        # A past conversation has its state by the names of fields, an initial state may have their aliases.
+        return adapter.validate_python(data, by_alias=True, by_name=True)
+    except TypeError:
+        # Before pydantic 2.11.
+        return adapter.validate_python(data)
 
 
 class Deps:
@@ -152,7 +157,7 @@ class Deps:
     def _read(self, name: str, value: Any) -> Any:
         try:
             return _validated(self._hints.get(name, Any), value)
-        except PydanticSchemaGenerationError:
+        except PydanticUserError:
             return value
 
     def state(self) -> Json:
