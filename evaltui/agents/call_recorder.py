@@ -472,18 +472,17 @@ class CallRecorder:
         try:
             if outcome.unrecordable:
                 raise ValueError(outcome.unrecordable)
+            done = {"result": outcome.result, "state": outcome.state, "actions": outcome.actions}
             entry = ToolCall(
                 case=self._recorded.case,
                 repeat=self._recorded.repeat,
                 turn=self.turn,
                 tool=tool,
                 args=args,
-                result=self._plain(outcome.result),
                 error=self._error(outcome.error),
-                state=self._plain(outcome.state),
                 removed=outcome.removed,
-                actions=self._plain(outcome.actions),
                 models=outcome.models,
+                **self._plain(done),
             )
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"the result of {tool}", unfit)

@@ -15,7 +15,7 @@ def chosen_cases(options: argparse.Namespace) -> list[Selection]:
 
     Raises SelectionError, EvalSetError.
     """
-    workspace = open_workspace(options.agent_dir, config=options.config)
+    workspace = open_workspace(options.agent_dir, config=options.config, in_project=not options.url)
     chosen = chosen_in(workspace, options)
     for skipped in passed_over(workspace, options.selectors):
         if not skipped.is_set:

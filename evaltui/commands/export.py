@@ -284,7 +284,7 @@ def _export_set(options: argparse.Namespace) -> int:
     if options.format == "otlp":
         raise UsageError("--set: needs --format dataset, rows or promptfoo")
     _require_file(options)
-    path = existing_set(options.agent_dir, options.set)
+    path = existing_set(options.agent_dir, options.set, in_project=not options.url)
     read = read_eval_set(path)
     if read.eval_set is None:
         raise EvalSetError(errors_in(read.problems))

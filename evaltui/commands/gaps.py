@@ -419,7 +419,7 @@ def _cases(options: argparse.Namespace) -> CasesInRuns:
     store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     if not store.files():
         require_one_agent(options)
-    selections = select(open_workspace(options.agent_dir), options.selectors)
+    selections = select(open_workspace(options.agent_dir, in_project=not options.url), options.selectors)
     cases = cases_in_runs(agent_of(options), store, selections, options.run or "")
     if not cases.in_runs:
         runs = f"run {options.run}" if options.run else f"last {counted(MAX_RUNS, 'run')}"

@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from evaltui.commands.baselines import settled_baseline
 from evaltui.commands.exit_codes import HAD_ERRORS, INTERRUPTED, SOME_FAILED, WRONG_USE
 from evaltui.commands.job import FinishedVariant, job_of, read_for_matrix
 from evaltui.commands.matrix_output import matrix_targets, write_matrix
-from evaltui.commands.output import UsageError
+from evaltui.commands.output import ReportTarget, UsageError
 from evaltui.commands.variants import refusing_variant, with_variant
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.model.variants import Variant
@@ -32,9 +31,6 @@ from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import short_list
-
-if TYPE_CHECKING:
-    from evaltui.commands.output import ReportTarget
 
 # Of the exit codes of several runs, the first one that is there.
 WORST_FIRST = (INTERRUPTED, WRONG_USE, SOME_FAILED, HAD_ERRORS, 0)

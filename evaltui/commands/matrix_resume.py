@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from evaltui.commands.baselines import alpha_of, baseline_of, regression_exit_code, settled_baseline
 from evaltui.commands.exit_codes import exit_code
 from evaltui.commands.job import FinishedVariant, job_of, resumed
 from evaltui.commands.matrix import not_started, run_variants, targets_of_matrix
-from evaltui.commands.output import UsageError
+from evaltui.commands.output import ReportTarget, UsageError
 from evaltui.commands.resumed import NothingLeftError, require_own_options
 from evaltui.commands.variants import with_variant
 from evaltui.core.compare.run_comparison import compare
@@ -30,9 +29,6 @@ from evaltui.runs.resuming import run_spending
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
-
-if TYPE_CHECKING:
-    from evaltui.commands.output import ReportTarget
 
 
 async def resume_matrix(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaltui.commands.output import UsageError, complain, require_one_agent, width, write_lines
 from evaltui.core.metrics.declaration import MetricInfo
@@ -21,15 +20,11 @@ from evaltui.project.run_settings import SettingsError
 from evaltui.project.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.metric_checks import checked, facts_of
-from evaltui.runner.plan import RunPlan
+from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runner.python_check import check_python, python_lines
 from evaltui.runs.sets import FileSets
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import did_you_mean, visible
-
-if TYPE_CHECKING:
-    from evaltui.runner.plan import SetPlan
-
 
 _NAMES = max(map(len, METRICS))
 _INDENT = 4
@@ -73,7 +68,9 @@ def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, lis
         above = (folder for folder in place.resolve().parents if is_agent(folder))
         return next(above, place.parent), [sets.open(place)]
     require_one_agent(options)
-    return place, [sets.open(eval_set.path) for eval_set in open_workspace(place).sets]
+    return place, [
+        sets.open(eval_set.path) for eval_set in open_workspace(place, in_project=not options.url).sets
+    ]
 
 
 def _python(agent: AgentAddress) -> Iterator[Line]:

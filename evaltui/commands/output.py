@@ -26,13 +26,12 @@ from evaltui.project.remote_address import url_hint
 from evaltui.project.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.reports.writers import WRITERS, render_report
 from evaltui.text.figures import counted
-from evaltui.text.lines import draw
+from evaltui.text.lines import Line, draw
 from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.runs.report import RunReport
-    from evaltui.text.lines import Line
 
 
 def write_stdout(text: str) -> None:

@@ -81,7 +81,7 @@ def _prepare(options: argparse.Namespace) -> _Recording:
     if not options.case:
         raise UsageError("--case: Case id is missing")
     messages = _messages(options.turns)
-    path = find_set(agent_dir, options.set)
+    path = find_set(agent_dir, options.set, in_project=not options.url)
     if path.exists():
         require_free(path, [options.case])
     session = read_initial_session(options.initial_session)

@@ -219,13 +219,9 @@ def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
             return eval_set_schema(tools)
         case "config":
             return config_schema(tools)
-        case "report":
-            from evaltui.reports.json_report import report_schema
+        case "report" | "matrix":
+            from evaltui.reports.json_report import matrix_schema, report_schema
 
-            return report_schema()
-        case "matrix":
-            from evaltui.reports.json_report import matrix_schema
-
-            return matrix_schema()
+            return report_schema() if kind == "report" else matrix_schema()
         case _:
             return schema_of(Event, "Event of an evaltui run", "event")

@@ -90,21 +90,21 @@ def _unusable(path: Path, where: JsonPath, message: str) -> EvalSetError:
 _NEW_SET = SET_SUFFIXES[0]
 
 
-def existing_set(agent_dir: Path, name: str) -> Path:
+def existing_set(agent_dir: Path, name: str, *, in_project: bool = True) -> Path:
     """The file of an existing set, by its path or id. Raises UsageError."""
-    path, set_ids = _existing(agent_dir, name)
+    path, set_ids = _existing(agent_dir, name, in_project)
     if path is None:
         hint = did_you_mean(name, set_ids) or (f"; there are {short_list(set_ids)}" if set_ids else "")
         raise UsageError(f"no eval set {name!r} in {agent_folder(agent_dir)}{hint}")
     return path
 
 
-def _existing(agent_dir: Path, name: str) -> tuple[Path | None, list[str]]:
+def _existing(agent_dir: Path, name: str, in_project: bool) -> tuple[Path | None, list[str]]:
     """The file of a set, None where there is none, and the ids of all sets. Raises UsageError."""
     for path in (Path(name), agent_folder(agent_dir) / name):
         if path.is_file():
             return path, []
-    sets = open_workspace(agent_dir).sets
+    sets = open_workspace(agent_dir, in_project=in_project).sets
     matches = [eval_set.path for eval_set in sets if eval_set.eval_set_id == name]
     if len(matches) > 1:
         raise UsageError(
@@ -113,10 +113,10 @@ def _existing(agent_dir: Path, name: str) -> tuple[Path | None, list[str]]:
     return (matches[0] if matches else None), [eval_set.eval_set_id for eval_set in sets]
 
 
-def find_set(agent_dir: Path, name: str) -> Path:
+def find_set(agent_dir: Path, name: str, *, in_project: bool = True) -> Path:
     """The file of an existing set, or of a new one; a new one without a folder goes to the agent's."""
     folder = agent_folder(agent_dir)
-    existing, set_ids = _existing(agent_dir, name)
+    existing, set_ids = _existing(agent_dir, name, in_project)
     if existing:
         return existing
     if not name.endswith(_NEW_SET):

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.errors import TRANSIENT_KINDS, ErrorKind
-from evaltui.core.model.limits import parse_limit
+from evaltui.core.model.limits import Limit, parse_limit
 from evaltui.project.remote_address import is_url
 from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, refusal_of
 from evaltui.text.values import MAX_VALUE, cut
 from evaltui.traces.receiver.hosts import canonical
 
 if TYPE_CHECKING:
-    from evaltui.core.model.limits import Limit
     from evaltui.runs.shards import Shard
 
 

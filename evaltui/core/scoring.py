@@ -23,6 +23,7 @@ from evaltui.core.metrics.judges.prompt_templates import judged_by_template
 from evaltui.core.metrics.judges.rubrics import rubrics_of_conversation
 from evaltui.core.metrics.metric import CriterionError, MetricInput, informational, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
+from evaltui.core.metrics.preflight import STATED_IN
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import compares_order, ignores_args
 from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
@@ -335,9 +336,6 @@ def _checks_no_calls(inputs: MetricInput) -> bool:
     return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired_reason(inputs)
 
 
-_STATED_IN = {"calls": "intermediate_data", "response": "final_response"}
-
-
 def _leaves_unstated(inputs: MetricInput) -> bool:
     """Whether a metric only compares or judges what a case leaves out that need not state everything.
 
@@ -354,7 +352,7 @@ def _leaves_unstated(inputs: MetricInput) -> bool:
             return not rubrics_of_conversation(inputs, range(len(turns)))
         except CriterionError:
             return False
-    name = _STATED_IN.get(info.compares)
+    name = STATED_IN.get(info.compares)
     return name is not None and all(
         getattr(turn, name) is None for number, turn in enumerate(turns) if number not in inputs.context
     )

@@ -78,6 +78,8 @@ class Workspace:
     skipped: tuple[Skipped, ...] = ()
     config: Path | None = None
     """The config for all sets; None where each has its own."""
+    in_project: bool = True
+    """Whether the project around the folder was searched, too."""
 
     @cached_property
     def by_case_path(self) -> Mapping[str, EvalSetFile]:
@@ -115,18 +117,24 @@ def open_workspace(
     paths: Sequence[str | Path] = (),
     before: Workspace | None = None,
     config: Path | None = None,
+    *,
+    in_project: bool = True,
 ) -> Workspace:
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
     Searches `searched_places` and `paths`, which are folders and files of any name. Unchanged cases of
     `before` are the same objects. `config` replaces the config of each set.
+    Without `in_project`, nothing beside or above the folder is searched, as for an agent with a URL.
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, paths) if path.is_file()]
     earlier = {eval_set.path: eval_set for eval_set in before.sets} if before else {}
     sets: dict[str, EvalSetFile] = {}
     skipped: dict[str, Skipped] = {}
-    for file, origin in [*_places(folder, map(Path, paths)), *((file, "given") for file in named)]:
+    for file, origin in [
+        *_places(folder, map(Path, paths), in_project=in_project),
+        *((file, "given") for file in named),
+    ]:
         real = os.path.realpath(file)
         if real in sets:
             continue
@@ -141,6 +149,7 @@ def open_workspace(
         tuple(sorted(with_tags(sets.values(), config), key=lambda eval_set: eval_set.path)),
         tuple(sorted([*skipped.values(), *missing], key=lambda skip: skip.path)),
         config,
+        in_project,
     )
 
 
@@ -171,10 +180,12 @@ def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
 
 
-def searched_places(folder: Path) -> str:
-    """Where eval sets of the agent in a folder are looked for, in words."""
+def searched_places(workspace: Workspace) -> str:
+    """Where the eval sets of a workspace are looked for, in words."""
     own = "the folder itself, eval*/ and test*/ in it"
-    if levels_above(folder):
+    if not workspace.in_project:
+        return own
+    if levels_above(workspace.folder):
         return f"{own}, eval*/ and tests/ beside it and above, up to the root of its project"
     return f"{own}; it is in no project (pyproject.toml, .git), whose eval*/ and tests/ would be searched too"
 
@@ -223,14 +234,14 @@ def _is_other(folder: Path) -> bool:
     return has_table or os.path.isdir(folder / ".git")  # noqa: PTH112
 
 
-def _places(folder: Path, paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def _places(folder: Path, paths: Iterable[Path], *, in_project: bool = True) -> Iterator[tuple[Path, str]]:
     """Every JSON file that may be an eval set, with its folder as seen from the agent's."""
     for file in json_files(folder):
         yield file, "agent directory"
     below = [child for child in subfolders(folder, _SETS_BELOW) if not has_agent_file(child)]
     for file in json_files_below(below, has_agent_file):
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
-    for number, level in enumerate(levels_above(folder), start=1):
+    for number, level in enumerate(levels_above(folder) if in_project else [], start=1):
         for file in json_files_below(_folders_of_sets(level), has_agent_file):
             yield file, f"{'../' * number}{file.parent.relative_to(level).as_posix()}/"
     for file in json_files_below(path for path in paths if path.is_dir()):
@@ -410,7 +421,7 @@ def _selections_of(workspace: Workspace, selectors: Sequence[str]) -> list[Selec
         if not workspace.sets:
             raise SelectionError(
                 f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases in "
-                f"{searched_places(workspace.folder)}{hint and f'. {hint}'}"
+                f"{searched_places(workspace)}{hint and f'. {hint}'}"
             )
         _refuse_without(workspace.skipped)
         return [

@@ -121,6 +121,9 @@ def _set_header(eval_set: SelectedSet, summaries: Sequence[CaseSummary], report:
     # A run that was ended has done fewer.
     repeats = ((eval_set.config or {}).get("evaltui") or {}).get("repeats") or {}
     most, runs = "", report.settings.runs or repeats.get("runs", 1)
+    if eval_set.conversations is not None:
+        # Conversations of traces are the repeats, as many as there are of each case.
+        runs, most = 1, "at most " if any(case.runs > 1 for case in summaries) else ""
     for case in summaries:
         runs = max(runs, case.runs)
         most = "at most " if case.decision else most

@@ -98,44 +98,46 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
         raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
     notes = [f"--baseline last is {run_id(best)}"]
     notes += [f"Skipped: {reasons}"] if reasons else []
-    broken, always_failing = _broken_in(best, files[: files.index(best)], later, alpha)
+    # A run that is skipped for a regression may have mended another case.
+    newest_first = [*takewhile(lambda path: path != best, skipped), *files[: files.index(best)][::-1]]
+    broken, always_failing = _broken_in(best, newest_first, later, alpha)
     if always_failing:
-        number, earlier = counted(always_failing, "case"), counted(_MAX_EARLIER, "run")
-        notes.append(f"{number} did not pass in {run_id(best)}, nor in the {earlier} before it")
+        number, compared = counted(always_failing, "case"), counted(_MAX_OTHERS, "other run")
+        notes.append(f"{number} did not pass in {run_id(best)}, nor in {compared}")
     if broken:
         cases = short_list([f"{case.eval_id} (in {run_id(path)})" for case, path in broken.items()])
         number = counted(len(broken), "case")
-        notes.append(f"{number} that earlier runs passed did not pass in {run_id(best)}: {cases}")
+        notes.append(f"{number} that other runs passed did not pass in {run_id(best)}: {cases}")
     if always_failing or broken:
         notes.append("Name a run that passed to compare with it")
     return best, ". ".join(notes) if notes[1:] else ""
 
 
-# Runs before a baseline that are compared with it.
-_MAX_EARLIER = 10
+# Runs that are compared with a baseline.
+_MAX_OTHERS = 10
 
 
 def _broken_in(
-    path: Path, earlier: Sequence[Path], later: LaterRun, alpha: float
+    path: Path, newest_first: Sequence[Path], later: LaterRun, alpha: float
 ) -> tuple[dict[CaseId, Path], int]:
-    """The cases that do not pass in a run and passed in one before it, each with the newest such run; and the
-    number of those that passed in none of the earlier runs that are compared, where there are more runs."""
+    """The cases that do not pass in a run and passed in another one, each with the newest such run; and the
+    number of those that passed in none of the runs that are compared, where there are more runs."""
     run = open_run(path).summary
     failing = [case for case, summary in run.cases.items() if case.path in later.cases and not summary.passes]
     passed: dict[CaseId, Path] = {}
     compared = 0
-    for before in reversed(earlier):
-        if compared == _MAX_EARLIER or passed.keys() >= {*failing}:
+    for other in newest_first:
+        if compared == _MAX_OTHERS or passed.keys() >= {*failing}:
             break
         with suppress(OSError, ValueError):
-            if _is_comparable(RunFile(before).header, later):
+            if _is_comparable(RunFile(other).header, later):
                 compared += 1
                 unresolved = [case for case in failing if case not in passed]
-                sides = (_only(open_run(before).summary, unresolved), _only(run, unresolved))
+                sides = (_only(open_run(other).summary, unresolved), _only(run, unresolved))
                 changes = compare(*sides, alpha).cases
-                passed = {change.case: before for change in changes if change.kind == "broken"} | passed
+                passed = {change.case: other for change in changes if change.kind == "broken"} | passed
     broken = {case: passed[case] for case in failing if case in passed}
-    return broken, len(failing) - len(broken) if compared == _MAX_EARLIER else 0
+    return broken, len(failing) - len(broken) if compared == _MAX_OTHERS else 0
 
 
 def _only(run: RunSummary, cases: Sequence[CaseId]) -> RunSummary:

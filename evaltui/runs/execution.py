@@ -15,7 +15,7 @@ from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.case_id import CaseId, fingerprint
-from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.core.secrets import Secrets
@@ -131,7 +131,9 @@ class LoggedRun:
             interpreter=None if agent.url or agent.in_process else interpreter,
             variant=agent.variant.shown if agent.variant else None,
             preflight=plan.checks,
-            functions=_functions(plan),
+            functions=functions_now(
+                (eval_set.config for eval_set in plan.sets), plan.agent_dir, plan.agent.interpreter.executable
+            ),
         )
         if store is None:
             writer = RunWriter(None, header, secrets, _texts(plan))
@@ -303,20 +305,18 @@ def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
     )
 
 
-def _functions(plan: RunPlan) -> dict[str, str]:
+def functions_now(configs: Iterable[EvalConfig], agent_dir: Path, python: Path | None) -> dict[str, str]:
     """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
-    functions, where it is found."""
+    functions, where it is found. `python` is the agent's, None for evaltui's."""
     digests = {}
-    for config in (eval_set.config for eval_set in plan.sets):
+    for config in configs:
         for function in functions_of(config):
             name = ":".join(function.rpartition(".")[::2])
-            digests[function] = function_digest(name, plan.agent_dir, plan.agent.interpreter.executable)
+            digests[function] = function_digest(name, agent_dir, python)
         for definition in config.evaltui.metrics_to_run.values():
             # Code in the config is a part of that.
             if definition.is_function and not definition.source:
-                digests[definition.place] = prints_of(plan.agent_dir, [definition.file]).get(
-                    definition.file, ""
-                )
+                digests[definition.place] = prints_of(agent_dir, [definition.file]).get(definition.file, "")
     return {function: digest for function, digest in digests.items() if digest}
 
 

@@ -222,7 +222,7 @@ def _files(agent: AgentAddress, selector: str | Path | None) -> Iterator[tuple[P
         raise SelectionError(f"{selector}: no such file or folder")
     # Also the id of a set, as on the command line.
     for eval_set, eval_ids in select(
-        open_workspace(agent.folder), [] if selector is None else [str(selector)]
+        open_workspace(agent.folder, in_project=not agent.url), [] if selector is None else [str(selector)]
     ):
         yield eval_set.path, eval_ids
 

@@ -196,6 +196,8 @@ class RunFile:
         for path, eval_set_id, fingerprint, file, config_path, not_used, whole, *rest in self._rows(
             f"SELECT path, eval_set_id, {columns} FROM sets ORDER BY rowid"
         ):
+            if not isinstance(path, str):
+                raise ValueError(f"{self.path} is damaged: {value_in_words(path)} is the path of a set")
             of_traces, config, defaulted = rest
             mine = cases.get(path, [])
             places = tuple(place for _, place, *_ in mine)

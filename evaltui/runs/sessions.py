@@ -18,11 +18,12 @@ from evaltui.core.model.events import CALLS
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import make_own_folder
+from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_folder
 from evaltui.project.packages import require_extra
 from evaltui.project.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
-from evaltui.runs.execution import RunSelected, RunUpdate, run
+from evaltui.runs.execution import RunSelected, RunUpdate, functions_now, run
 from evaltui.runs.scoring import TracesToScore, messages_of
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
@@ -132,6 +133,8 @@ class ScoredSession:
     """The case that scored it; None without a result."""
     config: EvalConfig | None = None
     """The config that scored it; None without a result."""
+    functions: Mapping[str, str] = field(default_factory=dict)
+    """The fingerprints of its functions that scored the session, by their paths."""
     result: CaseResult | None = None
     """The result; None without a case, and where it could not be scored."""
     problem: str = ""
@@ -230,7 +233,14 @@ async def score_session(
         cases.cases[session_result.case],
         cases.sets.open(cases.files[session_result.case.path]).config,
     )
-    return await _score(replace(session_result, expected=eval_case, config=used), asking, cases.sets)
+    functions = await asyncio.to_thread(functions_of_agent, used, request.agent)
+    scored_by = replace(session_result, expected=eval_case, config=used, functions=functions)
+    return await _score(scored_by, asking, cases.sets)
+
+
+def functions_of_agent(config: EvalConfig, agent: AgentAddress) -> Mapping[str, str]:
+    """The present fingerprints of the functions that a config scores by, as `functions_now` has them."""
+    return functions_now([config], agent.folder, agent.interpreter.executable)
 
 
 async def _score(session: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:

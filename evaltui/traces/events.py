@@ -76,6 +76,7 @@ class TurnEvents:
     def events(self) -> list[Event]:
         turn = self._turn
         _settle_ambiguous(turn)
+        _settle_texts_of_json(turn)
         done = list(self._works(turn.works, inside=""))
         final_texts = self._said_in_the_end(done)
         user = self._user()
@@ -446,6 +447,32 @@ def _settle_ambiguous(turn: TraceTurn) -> None:
         if operation.kind == "tool" and (operation.remedy == SCHEMA_1 or operation.is_cut):
             operation.arguments = ABSENT if operation.arguments == {} else operation.arguments
             operation.result = ABSENT if operation.result == {} else operation.result
+
+
+def _settle_texts_of_json(turn: TraceTurn) -> None:
+    """Takes the message of a model for the value of an agent's span that has the same text.
+
+    Where that text is JSON, only a member of it may have been read as the message.
+    """
+    operations = [turn.operation] if turn.operation else []
+    for operation in (*operations, *turn.agents):
+        if operation.kind != "agent":
+            continue
+        for model in turn.models:
+            answer = "\n".join(texts(model.operation.outputs or ()))
+            if _is_same_value(answer, operation.output_value):
+                operation.outputs = [{"role": "model", "parts": [{"text": answer}]}]
+            elif model.operation.outputs is None and _is_same_value(
+                str(model.operation.output_value or ""), operation.output_value
+            ):
+                operation.outputs = None
+            for part in user_parts(model.operation.inputs or ()):
+                if _is_same_value(str(part.get("text") or ""), operation.input_value):
+                    operation.inputs = [{"role": "user", "parts": [part]}]
+
+
+def _is_same_value(text: str, value: Any) -> bool:
+    return bool(text) and isinstance(value, str) and _is_same_text(text, value)
 
 
 def _remedy(turn: TraceTurn) -> str:

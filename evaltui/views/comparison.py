@@ -140,14 +140,17 @@ class SpentRow(NamedTuple):
 
 
 def spent_rows(comparison: Comparison) -> Iterator[SpentRow]:
-    """The costs and times that are known of both runs; a case with repeats counts with its means."""
+    """The costs and times that are known of both runs, with the number of their cases where these are not
+    all; a case with repeats counts with its means."""
+    both = comparison.both_count
     for name, total, show in (
         ("time", comparison.seconds, show_duration),
         ("tokens", comparison.tokens, _show_tokens),
         ("cost", comparison.usd, show_money),
     ):
         if total:
-            yield SpentRow(name, f"{show(total.base)} → {show(total.candidate)}{total.growth}")
+            some = f" of {show_number(total.cases)}/{counted(both, 'case')}" if total.cases < both else ""
+            yield SpentRow(name, f"{show(total.base)} → {show(total.candidate)}{total.growth}{some}")
 
 
 def _listed_changes(comparison: Comparison, kind: Kind) -> Sequence[CaseChange]:

@@ -62,7 +62,9 @@ class Workbench:
         self.agent.read_only = read_only
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, messages)
         """Imports the agent again once it is mended."""
-        self.sets = OpenSets(address.folder, paths, config, messages, read_only=read_only)
+        self.sets = OpenSets(
+            address.folder, paths, config, messages, read_only=read_only, in_project=not address.url
+        )
         self.outcomes = Outcomes(self.agent, self.sets, messages)
         self.navigation = Navigation(self.sets, self.outcomes, messages)
         self.editing = Editing(self.sets, self.outcomes, self.navigation, messages)

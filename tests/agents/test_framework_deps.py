@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
-from typing import TypedDict
 
+import pydantic
 import pytest
-from pydantic import BaseModel
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, RootModel
+from typing_extensions import TypedDict
 
 from evaltui.agents.adapters.base import AgentLoadError
 from evaltui.agents.adapters.deps import Deps
@@ -35,6 +37,47 @@ class Open(BaseModel, extra="allow"):
 
 class Typed(TypedDict):
     user: str
+
+
+class Aliased(BaseModel):
+    color: str = Field(default="blue", alias="colour")
+    size: int = Field(default=1, validation_alias=AliasChoices("Size", AliasPath("sizes", 0)))
+
+
+@pydantic.dataclasses.dataclass
+class AliasedDataclass:
+    color: str = Field(default="blue", alias="colour")
+
+
+@dataclass
+class Inner:
+    color: str = "blue"
+    fixed: int = field(default=0, init=False)
+
+
+@dataclass
+class Outer:
+    p: Inner = field(default_factory=Inner)
+    q: Aliased = field(default_factory=Aliased)
+    many: list[Aliased] = field(default_factory=list)
+    by_number: dict[int, Inner] = field(default_factory=dict)
+    queue: deque[Inner] = field(default_factory=deque)
+    typed: Typed | None = None
+    root: RootModel[list[Inner]] | None = None
+    open: Open | None = None
+    free: object = None
+
+
+class OuterModel(BaseModel):
+    p: Inner = Inner()
+    q: Aliased = Aliased()
+    many: list[Aliased] = []
+    by_number: dict[int, Inner] = {}
+    queue: deque[Inner] = deque()
+    typed: Typed | None = None
+    root: RootModel[list[Inner]] | None = None
+    open: Open | None = None
+    free: object = None
 
 
 class Plain:
@@ -77,6 +120,50 @@ def test_any_other_class_has_the_state_as_its_attributes():
 def test_a_key_that_has_no_place_is_refused(kind):
     with pytest.raises(AgentLoadError, match=f"'age', which is no field of context of type {kind.__name__}"):
         Deps(kind, {"user": "Bob", "age": 3}, "context")
+
+
+@pytest.mark.parametrize("kind", [Aliased, AliasedDataclass])
+@pytest.mark.parametrize("key", ["color", "colour"])
+def test_a_field_is_named_by_its_name_or_its_alias(kind, key):
+    assert Deps(kind, {key: "red"}).state()["color"] == "red"
+    with pytest.raises(AgentLoadError, match="session state"):
+        Deps(kind, {key: 7})
+
+
+def test_further_aliases_name_a_field():
+    assert Deps(Aliased, {"sizes": [3]}).value.size == Deps(Aliased, {"Size": 3}).value.size == 3
+
+
+TAKEN = [
+    {"p": {"color": "red"}, "q": {"colour": "red"}, "many": [{"color": "red"}]},
+    {"by_number": {"7": {"color": "red"}}, "typed": {"user": "Bob"}, "root": [{"color": "red"}]},
+    {"open": {"more": 1}, "free": {"any": {"thing": 1}}},
+]
+NOT_TAKEN = {
+    "p.colour": {"p": {"colour": "red"}},
+    "p.fixed": {"p": {"fixed": 1}},
+    "q.couleur": {"q": {"color": "red", "couleur": "red"}},
+    "q.color": {"q": {"color": "red", "colour": "green"}},
+    "many[1].couleur": {"many": [{"color": "red"}, {"couleur": "red"}]},
+    "by_number.7.colour": {"by_number": {"7": {"colour": "red"}}},
+    "typed.age": {"typed": {"user": "Bob", "age": 3}},
+    "queue[0].colour": {"queue": [{"colour": "red"}]},
+    "root[0].colour": {"root": [{"colour": "red"}]},
+}
+
+
+@pytest.mark.parametrize("kind", [Outer, OuterModel])
+@pytest.mark.parametrize("state", TAKEN)
+def test_nested_keys_that_are_fields_are_taken(kind, state):
+    value = Deps(kind, state).value
+    assert (value.p.color, value.q.color) == ("red", "red") if "p" in state else ("blue", "blue")
+
+
+@pytest.mark.parametrize("kind", [Outer, OuterModel])
+@pytest.mark.parametrize("path", NOT_TAKEN)
+def test_a_nested_key_that_is_no_field_is_refused_by_its_path(kind, path):
+    with pytest.raises(AgentLoadError, match=f"the key {path!r}, which is no field".replace("[", r"\[")):
+        Deps(kind, NOT_TAKEN[path])
 
 
 def test_an_agent_without_any_takes_no_state():

@@ -280,6 +280,40 @@ def test_an_initial_state_that_the_graph_has_no_place_for_is_refused(made):
     assert "the initial state has the key 'jump_to'" in made.dropped.error.message
 
 
+MODEL_STATE = """
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, StateGraph
+    from pydantic import BaseModel, Field
+
+    class Paint(BaseModel):
+        color: str = Field(default="blue", alias="colour")
+
+    class State(BaseModel):
+        messages: list = []
+        paint: Paint = Paint()
+        size: int = Field(default=1, alias="Size")
+
+    def answer(state: State):
+        return {"messages": [AIMessage(f"{state.paint.color} {state.size}")]}
+
+    root_agent = StateGraph(State).add_node(answer).add_edge(START, "answer").compile()
+"""
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+async def test_an_initial_state_that_the_model_of_a_graph_ignores_is_refused(tmp_path):
+    async with talker(tmp_path, MODEL_STATE) as graph:
+        taken = await graph.talk("hi", state={"paint": {"colour": "red"}})
+        refused = [
+            await graph.talk("hi", state=state) for state in ({"paint": {"color": "red"}}, {"size": 2})
+        ]
+    assert taken.texts() == ["red 1"]
+    assert [talk.error.message.partition(", which")[0] for talk in refused] == [
+        "the initial state has the key 'paint.color'",
+        "the initial state has the key 'size'",
+    ]
+
+
 @pytest.mark.usefixtures("fresh_hosts")
 def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
     """With a model that answers by rules."""

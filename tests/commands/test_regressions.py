@@ -173,20 +173,22 @@ def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
     store = RunStore(agent)
     path, note = last_baseline(stored_run(store, store.latest()))
     assert path.stem == expected
+    note, _, broken = note.partition(". 1 case that other runs passed did not pass in")
     assert note == (f"--baseline last is {expected}. Skipped: {last} ({why})" if why else "")
+    assert not broken or broken.startswith(f" {expected}: b (in {last})")
 
 
 @pytest.mark.parametrize(
     ("runs", "broken"),
     [
-        (["ppf", "pff"], "1 case that earlier runs passed did not pass in {1}: b (in {0})"),
+        (["ppf", "pff"], "1 case that other runs passed did not pass in {1}: b (in {0})"),
         (
             ["ppp", "pfp", "ppf", "fff"],
-            "3 cases that earlier runs passed did not pass in {3}: a (in {2}), b (in {2}), c (in {1})",
+            "3 cases that other runs passed did not pass in {3}: a (in {2}), b (in {2}), c (in {1})",
         ),
         # A run that is the same hides nothing.
-        (["pp", "pf", "pf"], "1 case that earlier runs passed did not pass in {2}: b (in {0})"),
-        (["pp", *["pf"] * 11], "1 case did not pass in {11}, nor in the 10 runs before it"),
+        (["pp", "pf", "pf"], "1 case that other runs passed did not pass in {2}: b (in {0})"),
+        (["pp", *["pf"] * 11], "1 case did not pass in {11}, nor in 10 other runs"),
         (["pf", "pp"], ""),
         (["pf", "pf"], ""),
     ],
@@ -199,6 +201,16 @@ def test_a_run_without_a_gate_in_which_cases_broke_is_no_silent_baseline(agent, 
     assert path.stem == ids[-1]
     advice = ". Name a run that passed to compare with it"
     assert note == (broken and f"--baseline last is {ids[-1]}. {broken.format(*ids)}{advice}")
+
+
+def test_a_case_that_a_skipped_run_passed_is_named(agent):
+    first = store_run(agent, {"b": "p", "c": "f"})
+    second = store_run(agent, {"b": "f", "c": "p"}, baseline=first)
+    store_run(agent, {"b": "p", "c": "f"})
+    store = RunStore(agent)
+    path, note = last_baseline(stored_run(store, store.latest()))
+    assert path.stem == first
+    assert f"1 case that other runs passed did not pass in {first}: c (in {second})" in note
 
 
 def test_a_run_in_which_a_case_broke_without_evidence_is_not_the_last_baseline(agent, capsys):

@@ -13,6 +13,7 @@ from command_line import call
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from misbehaving_server import MisbehavingServer, event, refuses, says, streams
 
+from evaltui import evaluate
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
@@ -188,6 +189,30 @@ def test_an_error_code_of_the_server_is_an_error(server, home):
     assert run(server.url, home, "desk:a") == 3
     error = report_of(home)["cases"][0]["error"]
     assert (error["type"], error["message"]) == ("SAFETY", "no")
+
+
+def test_only_the_home_is_searched_for_eval_sets(server, home, capsys):
+    (home / "pyproject.toml").touch()
+    folders = [home / name for name in ("evals_a", "evals_b", "empty")]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders[:2]:
+        write_eval_set(folder, folder.name, case("a"))
+    write_test_config(folders[0], response_match_score=0.5)
+    server.turns += [says("hello")] * 2
+    assert call("run", server.url, "--home", folders[0], "--report", f"json={home / 'out.json'}") == 0
+    assert [one["eval_set_id"] for one in report_of(home)["cases"]] == ["evals_a"]
+    assert len(asyncio.run(evaluate(server.url, home=folders[0])).cases) == 1
+    workbench = Workbench(AgentAddress(folders[0], url=server.url))
+    asyncio.run(workbench.sets.read())
+    assert [eval_set.eval_set_id for eval_set in workbench.sets.workspace.sets] == ["evals_a"]
+    capsys.readouterr()
+    assert call("run", server.url, "--home", folders[2]) == 2
+    assert " ".join(capsys.readouterr().err.split()).endswith("in the folder itself, eval*/ and test*/ in it")
+    (home / "turns.txt").write_text("hi\n")
+    words = ("--home", folders[0], "--case", "b", "--turns", home / "turns.txt")
+    assert call("record", server.url, "evals_b", *words) == 2
+    assert "no eval set 'evals_b'" in capsys.readouterr().err
 
 
 def test_results_are_of_the_metric_that_scored_them(server, home):

@@ -8,7 +8,7 @@ from evaltui.core.compare.run_summary import summarize
 from evaltui.core.cost.metering import MeteredCall, calls_in, spending_on, tokens_of
 from evaltui.core.cost.prices import OWN_PRICE_SOURCE, Prices
 from evaltui.core.model.config import EvaltuiBlock
-from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, Event
+from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, Event, Step, split_step
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import Cost, ModelSpending, Spending, Tokens, total
 from evaltui.text.figures import show_money
@@ -148,6 +148,26 @@ def test_steps_tell_of_calls_that_nobody_saw_where_they_happened():
     assert spent(request(), response(), step) == spent(request(), response())
     assert spent(hidden) == Spending(unseen=1)
     assert spent(hidden, request(), response()).unseen == 0
+
+
+def test_steps_tell_of_calls_of_agents_beside_those_whose_requests_are_seen():
+    def step(agent, usage):
+        return Event("text", agent=agent, data={"step": agent}, usage=usage, turn=0)
+
+    seen = request(agent="desk"), response()
+    assert spent(*seen, step("desk", {"total_token_count": 9})) == spent(*seen)
+    # The same call under another name.
+    assert spent(*seen, step("node", USAGE)) == spent(*seen)
+    own = spent(*seen, step("own", {"prompt_token_count": 7}))
+    assert [(models.model, models.calls, models.tokens.input) for models in own.models] == [
+        ("m", 1, spent(*seen).models[0].tokens.input),
+        ("", 1, 7),
+    ]
+
+
+def test_tokens_of_a_step_without_content_count():
+    step = Step("desk", {"role": "model", "parts": []}, usage=USAGE, model_version="m", id="s", turn=0)
+    assert spent(*split_step(step)) == spent(request(), response())
 
 
 def test_nothing_is_known_of_a_run_that_nobody_metered():

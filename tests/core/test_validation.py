@@ -158,6 +158,18 @@ def test_typos_are_found_at_every_level_that_adk_tolerates():
     ]
 
 
+def test_keys_of_events_that_nothing_reads_are_named_unless_google_adk_has_them():
+    events = [
+        {"author": "x", "CONTENT": None},
+        {"author": "x", "turnComplete": True, "branch": "a", "data": 1},
+    ]
+    place = "warning eval_cases[0].conversation[0].intermediate_data.invocation_events"
+    assert found(case({"user_content": USER, "intermediate_data": {"invocation_events": events}})) == [
+        f"{place}[0].CONTENT: unknown key, ignored",
+        f"{place}[1].data: unknown key, ignored",
+    ]
+
+
 def test_an_unknown_key_is_named_once_with_its_number_and_a_comment_is_none():
     cases = [case({"user_content": USER}, owner="me", _why="", evalIds=[]) for _ in range(3)]
     for number, one in enumerate(cases):

@@ -478,3 +478,13 @@ def test_cases_are_scored_by_what_their_rows_state(name):
     assert [
         case["status"] for case in json.loads(Path("report.json").read_text(encoding="utf-8"))["cases"]
     ] == statuses
+
+
+def test_a_metric_that_no_row_has_a_part_for_is_not_passed_where_it_is_required(capsys):
+    write("agent.py", "def root_agent(message, session):\n    return 'Hi'\n")
+    criteria = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+    write("test_config.json", json.dumps({"criteria": criteria}))
+    assert bring(write("rows.csv", "q,expected\na,Hi\n"), "--yes", "--map", "user=q") == 0
+    capsys.readouterr()
+    assert call("run", ".", "--require", "tool_trajectory_avg_score") == 2
+    assert "no case has expected calls, and none has to" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_every_case_that_changed_has_a_line():
         "  score    hello       ✓ → ✓  response_match_score 0.95 → 0.82",
         "  1 broken, 1 fixed, 1 flaky, 1 expectation changed, 1 new, 1 gone, 2 unchanged",
         "  better on 1, worse on 1 of 5 cases: p = 1 (exact McNemar test)",
-        "  time 3 s → 5.1 s (+70%), tokens 400 → 490 (+22%), of the cases in both",
+        "  time 3 s → 5.1 s (+70%) of 2/6 cases, tokens 400 → 490 (+22%) of 2/6 cases, of the cases in both",
     ]
 
 

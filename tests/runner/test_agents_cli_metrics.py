@@ -162,6 +162,7 @@ JUDGED = {
     "a correction": ('{"score": 5} {"correction": "should be 1"}', "{response}", None, Status.ERROR),
     "a list of another score": ('{"score": 5} [{"score": 1}]', "{response}", None, Status.ERROR),
     "a key in another case": ('{"score": 5}\n{"Score": 1}', "{response}", None, Status.ERROR),
+    "a key twice in two cases": ('{"score": 5, "Score": 1}', "{response}", None, Status.ERROR),
     "two scores": ('{"score": 1} {"score": 2}', "{response}", None, Status.ERROR),
 }
 

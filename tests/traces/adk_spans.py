@@ -164,6 +164,12 @@ def _attachment():
     return _agent({"anything": say("A nice picture.")})
 
 
+def _painter():
+    answer = say("A lamp.")
+    answer.content.parts.append(types.Part(inline_data=types.Blob(mime_type="image/png", data=b"1")))
+    return _agent({"anything": answer})
+
+
 def _blocked():
     return _agent({"anything": LlmResponse(error_code="SAFETY", error_message="no", finish_reason="SAFETY")})
 
@@ -178,6 +184,7 @@ AGENTS = {
     "thoughts": _thoughts,
     "raising": _raising,
     "attachment": _attachment,
+    "painter": _painter,
 }
 
 

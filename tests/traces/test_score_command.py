@@ -246,12 +246,25 @@ def test_a_turn_that_failed_is_an_error(shop):
 
 
 def test_repeats_shards_and_a_baseline(shop, capsys):
-    shop.sets(case("buy", LAMP), case("time", TIME), case("thanks", THANKS))
+    criteria = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+    repeats = {"runs": 5, "pass_if": "all"}
+    shop.sets(
+        case("buy", LAMP),
+        case("time", TIME),
+        case("thanks", THANKS),
+        criteria=criteria,
+        evaltui={"repeats": repeats},
+    )
     for number in range(2):
         shop.trace(f"lamp{number}.json", [LAMP[0]], session=f"l{number}")
     shop.trace("time.json", [TIME[0]], session="t")
     shop.trace("thanks.json", [THANKS[0]], session="th")
     files = ("lamp0.json", "lamp1.json", "time.json", "thanks.json")
+    capsys.readouterr()
+    assert call("score", "time.json", "--sets", "shop.evalset.json", "--only-paired") == 0
+    assert "(1 case, 1 run each, " in capsys.readouterr().out
+    assert call("score", *files, "--sets", "shop.evalset.json") == 0
+    assert "(3 cases, at most 2 runs each, " in capsys.readouterr().out
     code, cases = shop.score(*files)
     assert (code, [len(one["repeats"]) for one in cases.values()]) == (0, [2, 1, 1])
     parts = [shop.score(*files, "--shard", f"{part}/2") for part in (1, 2)]

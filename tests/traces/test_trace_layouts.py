@@ -252,6 +252,13 @@ def conversation(spans):
     return found
 
 
+def spoken(spans):
+    """The message, the response and the unknown parts of the only turn."""
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    return turn.user, scored_text(one, thoughts=False), dict(turn.untold)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
 def test_every_layout_tells_the_same(layout):
     found = conversation(layout())

@@ -260,6 +260,14 @@ def test_an_attachment_is_said_not_to_be_there():
     assert found.turns[0].remarks == ("an attachment not recorded",)
 
 
+@CONTENT
+def test_an_attachment_of_a_response_is_said_not_to_be_there(environment):
+    """Schema 1 has a description as the text of its part."""
+    found = conversation("painter", ["Paint a lamp"], environment)
+    assert turns(found) == [("Paint a lamp", [], "A lamp.")]
+    assert found.turns[0].remarks == ("an attachment not recorded",)
+
+
 def test_a_model_that_was_asked_counts_although_nobody_knows_what_it_said():
     found = conversation("thoughts", ["Think"], BARE)
     (one,) = invocations_from_events(found.events)

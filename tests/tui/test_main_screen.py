@@ -138,6 +138,9 @@ async def test_no_sets_says_where_was_looked_and_f5_looks_again(write_agent):
         write_cases(folder, "lights", {"fine": [turn("hello", "x")]})
         await pilot.press("f5", "1")
         await until(pilot, lambda: "○ fine" in screen_text(app))
+        assert "1 file not read" in screen_text(app)
+        await pilot.press("R")
+        await until(pilot, lambda: "1 file not read: other.json" in screen_text(app))
 
 
 async def test_resizing_during_a_run_changes_the_layout(house):

@@ -104,6 +104,30 @@ async def test_a_session_is_stale_when_its_case_or_config_is_another_one(write_a
         await until(pilot, lambda: "stale" not in screen_text(app))
 
 
+async def test_a_session_is_stale_when_the_function_that_scored_it_is_another_one(write_agent, monkeypatch):
+    monkeypatch.setattr(sessions, "QUIET", -1.0)
+    folder = write_agent(AGENT, name="greeter")
+    write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
+    (folder / "own.py").write_text("def polite(actual, expected, criterion):\n    return 1.0\n")
+    config = {
+        "criteria": {},
+        "evaltui": {"criteria": {"polite": {"function": "own.polite", "threshold": 1.0}}},
+    }
+    (folder / "test_config.json").write_text(json.dumps(config))
+    async with workbench_on(folder, (120, 36)) as (app, pilot):
+        workbench = app.workbench
+        await until(pilot, lambda: workbench.sets.listed)
+        workbench.received.start(0)
+        await pilot.press("T")
+        await until(pilot, lambda: workbench.received.url in screen_text(app))
+        await send(pilot, session(1, "hi", "good day"))
+        await until(pilot, lambda: "✓ talk-1" in screen_text(app))
+        assert "stale" not in screen_text(app)
+        (folder / "own.py").write_text("def polite(actual, expected, criterion):\n    return 0.0\n")
+        await workbench.open()
+        await until(pilot, lambda: "stale: config" in screen_text(app))
+
+
 async def test_a_session_is_stale_where_its_case_has_unsaved_edits(write_agent, monkeypatch):
     monkeypatch.setattr(sessions, "QUIET", -1.0)
     folder = write_agent(AGENT, name="greeter")

@@ -221,6 +221,33 @@ async def test_changed_code_is_noticed_and_used_by_the_next_turn(chatting, until
     assert (await chatting.talk("one")).new_code == ()
 
 
+async def test_a_changed_file_that_the_agent_has_read_elsewhere_is_used_by_the_next_turn(write_agent, until):
+    folder = write_agent("""
+        from pathlib import Path
+
+        GREETING = (Path(__file__).parent.parent / "data" / "greeting.txt").read_text()
+
+        def root_agent(message, session):
+            return GREETING
+    """)
+    path = folder.parent / "data" / "greeting.txt"
+    path.parent.mkdir()
+    workbench = Workbench(folder)
+    responses = []
+    for text in ("hello", "good evening", "good evening"):
+        path.write_text(text)
+        workbench.chat.send({"role": "user", "parts": [{"text": "hi"}]})
+        await until(lambda: not workbench.chat.busy)
+        turn = workbench.chat.transcript.turns[-1]
+        responses.append((turn.events[-1].content["parts"][0]["text"], turn.new_code))
+    assert responses == [
+        ("hello", ()),
+        ("good evening", ("../data/greeting.txt",)),
+        ("good evening", ()),
+    ]
+    await workbench.close()
+
+
 async def test_replaying_tells_what_is_different_on_the_new_code(chatting, until):
     chat = chatting.chat
     await chatting.talk("one", "raise", "look")

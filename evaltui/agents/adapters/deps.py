@@ -4,16 +4,82 @@ own."""
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic import AliasChoices, BaseModel, RootModel, TypeAdapter
+from pydantic.errors import PydanticUserError
 
 from ...core.model.events import Json
 from .base import AgentLoadError, copy_state
 from .values import jsonable
+
+
+def keys_not_taken(data: Any, value: Any, path: str = "", *, by_name: bool = True) -> Iterator[str]:
+    """The paths of keys in JSON data that are no field of the dataclass or model created from it.
+
+    pydantic ignores such keys at every depth. `by_name` says whether a field that has an alias was validated
+    by its name, too.
+    """
+    if isinstance(data, list) and isinstance(value, Sequence):
+        for number, (item, item_value) in enumerate(zip(data, value, strict=False)):
+            yield from keys_not_taken(item, item_value, f"{path}[{number}]", by_name=by_name)
+    elif isinstance(value, RootModel):
+        yield from keys_not_taken(data, value.root, path, by_name=by_name)
+    elif isinstance(data, dict):
+        members = _members(data, value, by_name=by_name)
+        for key, item in data.items():
+            key_path = f"{path}.{key}" if path else str(key)
+            if key in members:
+                yield from keys_not_taken(item, members[key], key_path, by_name=by_name)
+            elif not _takes_more(value):
+                yield key_path
+
+
+def _members(data: Json, value: Any, *, by_name: bool) -> dict[str, Any]:
+    """The members of a value created from JSON data, by the keys of the data that name them."""
+    if isinstance(value, Mapping):
+        # The keys of a dict of numbers or dates have changed, a TypedDict has lost those it does not declare.
+        is_converted = len(value) == len(data) and not value.keys() & data.keys()
+        return dict(zip(data, value.values(), strict=True)) if is_converted else dict(value)
+    if not isinstance(value, BaseModel) and not dataclasses.is_dataclass(value):
+        return {}
+    fields = getattr(value, "__pydantic_fields__", None)
+    if fields is None:
+        return {name: getattr(value, name, None) for name in inspect.signature(type(value)).parameters}
+    config = getattr(value, "model_config", None) or getattr(value, "__pydantic_config__", {})
+    by_name = by_name or config.get("validate_by_name") or config.get("populate_by_name") or False
+    members: dict[str, Any] = {}
+    for name, field in fields.items():
+        alias = field.validation_alias or field.alias
+        choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []
+        # An AliasPath begins with the key.
+        keys = [choice if isinstance(choice, str) else str(choice.path[0]) for choice in choices]
+        keys += [name] if by_name or not keys else []
+        if key := next((key for key in keys if key in data), None):
+            members[key] = getattr(value, name, None)
+    return members
+
+
+def _takes_more(value: Any) -> bool:
+    """Whether a value may have taken keys that are no field: only models and dataclasses are certain."""
+    if isinstance(value, BaseModel):
+        return value.model_config.get("extra") == "allow"
+    if dataclasses.is_dataclass(value):
+        return getattr(value, "__pydantic_config__", {}).get("extra") == "allow"
+    return not isinstance(value, dict)
+
+
+def _validated(kind: Any, data: Any) -> Any:
+    adapter = TypeAdapter(kind)
+    try:
+        # A past conversation has its state by the names of fields, an initial state may have their aliases.
+        return adapter.validate_python(data, by_alias=True, by_name=True)
+    except TypeError:
+        # Before pydantic 2.11.
+        return adapter.validate_python(data)
 
 
 class Deps:
@@ -55,14 +121,15 @@ class Deps:
         if self._is_dict:
             return state
         try:
-            if issubclass(self._kind, BaseModel):
-                if self._kind.model_config.get("extra") != "allow":
-                    self._refuse([key for key in state if key not in self._kind.model_fields])
-                return self._kind.model_validate(state)
+            if hasattr(self._kind, "__pydantic_validator__"):
+                value = _validated(self._kind, state)
+                self._refuse(keys_not_taken(state, value))
+                return value
             read = {name: self._read(name, value) for name, value in state.items()}
             init = self._initial_fields()
             value = self._kind(**{name: value for name, value in read.items() if name in init})
-            self._refuse([key for key in state if not hasattr(value, key)])
+            self._refuse(key for key in state if not hasattr(value, key))
+            self._refuse(path for key in state for path in keys_not_taken(state[key], read[key], key))
             for name in read.keys() - init:
                 setattr(value, name, read[name])
             return value
@@ -80,17 +147,17 @@ class Deps:
             return set()
         return {field.name for field in dataclasses.fields(self._kind) if field.init}
 
-    def _refuse(self, unknown: list[str]) -> None:
-        if unknown:
+    def _refuse(self, unknown: Iterable[str]) -> None:
+        for path in unknown:
             raise AgentLoadError(
-                f"the initial state has the key {unknown[0]!r}, which is no field of {self._what} of type "
+                f"the initial state has the key {path!r}, which is no field of {self._what} of type "
                 f"{self._kind.__name__}. Remove the key, or add the field"
             )
 
     def _read(self, name: str, value: Any) -> Any:
         try:
-            return TypeAdapter(self._hints.get(name, Any)).validate_python(value)
-        except PydanticSchemaGenerationError:
+            return _validated(self._hints.get(name, Any), value)
+        except PydanticUserError:
             return value
 
     def state(self) -> Json:

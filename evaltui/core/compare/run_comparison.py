@@ -324,6 +324,8 @@ class Total:
 
     base: float
     candidate: float
+    cases: int = field(default=0, metadata=NOT_REPORTED)
+    """Number of these cases."""
 
     @property
     def growth(self) -> str:
@@ -429,6 +431,11 @@ class Comparison:
         return not any(self._in_both())
 
     @property
+    def both_count(self) -> int:
+        """Number of cases with a result in both runs."""
+        return sum(1 for _ in self._in_both())
+
+    @property
     def not_in_candidate(self) -> list[CaseChange]:
         """Cases of the base that the candidate did not select, or does not have."""
         return [change for change in self.of("not run") if change.case not in self.candidate.cases]
@@ -466,7 +473,7 @@ def _sum_pairs(pairs: Sequence[tuple[float | None, float | None]]) -> Total | No
     complete = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
     # Exact, so that the order of the cases, which is that of the candidate, does not matter.
     return (
-        Total(fsum(mine for mine, _ in complete), fsum(theirs for _, theirs in complete))
+        Total(fsum(mine for mine, _ in complete), fsum(theirs for _, theirs in complete), len(complete))
         if complete
         else None
     )

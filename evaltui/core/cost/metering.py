@@ -181,9 +181,12 @@ class _Request:
 class _Meter:
     def __init__(self) -> None:
         self._requests: dict[str, _Request] = {}
-        self._reported: list[tuple[int | None, MeteredCall]] = []
+        # Each with its agent.
+        self._reported: list[tuple[str, MeteredCall]] = []
         self._at: datetime | None = None
         self._seen_turns: set[int | None] = set()
+        # Turns with the agents whose requests were seen.
+        self._asking: set[tuple[int | None, str]] = set()
         self._hidden_turns: set[int | None] = set()
         self._lacks_some = False
         self._stubbed = 0
@@ -212,6 +215,7 @@ class _Meter:
         is_agents = event.agent != SIMULATED_USER
         if is_agents:
             self._seen_turns.add(event.turn)
+            self._asking.add((event.turn, event.agent))
         payer: Payer = "agent" if is_agents else "simulated user"
         model, is_replayed = str(event.data.get("model") or ""), bool(event.data.get("replayed"))
         number = self._next_number(payer, event.turn)
@@ -245,15 +249,27 @@ class _Meter:
             call = MeteredCall(
                 "agent", name, (tokens,), is_replayed, self._at, name, event.turn, number, is_requested=False
             )
-            self._reported.append((event.turn, call))
+            self._reported.append((event.agent, call))
 
     def calls(self) -> list[MeteredCall]:
-        reported = [call for turn, call in self._reported if turn not in self._seen_turns]
-        return [*(request.call() for request in self._requests.values()), *reported]
+        seen = [request.call() for request in self._requests.values()]
+        tokens = {(call.turn, spent) for call in seen for spent in call.tokens}
+        reported = [call for agent, call in self._reported if self._is_unseen(agent, call, tokens)]
+        return [*seen, *reported]
+
+    def _is_unseen(self, agent: str, call: MeteredCall, seen: Collection[tuple[int | None, object]]) -> bool:
+        """Whether a call that a step reports is none of the requests: in a turn with requests, a call of
+        another agent with other tokens."""
+        if call.turn not in self._seen_turns:
+            return True
+        is_asking = not self._asking.isdisjoint(((call.turn, agent), (call.turn, "")))
+        return not is_asking and any(
+            spent is not None and (call.turn, spent) not in seen for spent in call.tokens
+        )
 
     @property
     def counts(self) -> Spending:
-        reported_turns = {turn for turn, _ in self._reported}
+        reported_turns = {call.turn for _, call in self._reported}
         # Model calls of a turn were not observed, or not all of them.
         is_unseen = self._lacks_some or bool(self._hidden_turns - self._seen_turns - reported_turns)
         return Spending(unseen=int(is_unseen), stubbed=self._stubbed, stubbed_models=self._stubbed_models)

@@ -46,7 +46,8 @@ _SIGN = r"(?<!\w)(?:(?<!\d )minus |[-+−–](?! ))"
 # A word with a digit in it, such as a number, a time, a date or an id.
 _WORD = re.compile(
     rf"(?P<before>{_SIGN})?(?P<currency>{_CURRENCY})? ?(?P<sign>{_SIGN})?"
-    r"(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)",
+    # From its first letter on: in a long text without digits, each letter would be tried.
+    r"(?(sign)|(?(before)|(?(currency)|(?<![\w-]))))(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(

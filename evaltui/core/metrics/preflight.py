@@ -50,6 +50,20 @@ def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
     return (_data_traits(case.eval_id, case.data()) for case in stored)
 
 
+STATED_IN: Mapping[str, str] = {"calls": "intermediate_data", "response": "final_response"}
+"""The member of a turn with the expectations that a metric compares."""
+
+
+def _any_states(cases: Sequence[EvalCase], name: str) -> bool:
+    """Whether a case has a member in a turn, or an absent one is an expectation, too."""
+    stored = cases.stored if isinstance(cases, StoredCases) else map(StoredCase.of, cases)
+    return any(
+        checks_unspecified(data) or any(field_of(turn, name) is not None for turn in data["conversation"])
+        for case in stored
+        if (data := case.data()).get("conversation")
+    )
+
+
 def _data_traits(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
     turns = data.get("conversation") or []
     rubrics = [
@@ -128,12 +142,14 @@ class MetricCheck:
     """Cases for which the metric cannot be evaluated."""
     withheld: bool = field(default=False, metadata=NOT_REPORTED)
     """Whether the metric is not tried at all."""
+    is_left_out: bool = field(default=False, metadata=NOT_REPORTED)
+    """Whether the cases may pass without the metric, because they state nothing for it and need not."""
     paths: tuple[str, ...] = field(default=(), metadata=NOT_REPORTED)
     """Paths of the sets as in `CaseId`."""
 
     @property
     def is_fine(self) -> bool:
-        return self.readiness is Readiness.RUNS and not self.why
+        return self.is_left_out or (self.readiness is Readiness.RUNS and not self.why)
 
     @property
     def reason(self) -> str:
@@ -171,6 +187,7 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
                 for eval_id in of_set.without
             ),
             withheld=finding.withheld,
+            is_left_out=finding.is_left_out,
             paths=tuple(eval_set.known_as for eval_set, _, _ in alike),
         )
         for name, group in groups.items()
@@ -243,6 +260,10 @@ class _Cases:
         self.simulated = [eval_id for eval_id, turns in ids_and_turns(eval_set.cases) if turns is None]
         self.scripted = [eval_id for eval_id, turns in ids_and_turns(eval_set.cases) if turns is not None]
 
+    def any_states(self, name: str) -> bool:
+        """Whether a case has a member in a turn, or an absent one is an expectation, too."""
+        return _any_states(self._set.cases, name)
+
     @cached_property
     def traits(self) -> list[CaseTraits]:
         return list(traits_of(self._set.cases))
@@ -281,6 +302,15 @@ def _data(metric: EvalMetric, cases: _Cases) -> MetricReadiness | None:
         if any(case.expects_texts for case in cases.traits):
             return None
         return MetricReadiness(Readiness.CANNOT, "no turn expects intermediate responses", _ADD_TEXTS)
+    name = STATED_IN.get(info.compares)
+    if name and metric.definition is None and cases.scripted and not cases.any_states(name):
+        of_what = "expected calls" if info.compares == "calls" else "an expected response"
+        return MetricReadiness(
+            Readiness.CANNOT,
+            f"no case has {of_what}, and none has to",
+            "Add them to a case, or remove the metric",
+            is_left_out=True,
+        )
     if "a scenario" in info.needs and cases.scripted:
         return _some_cases(
             cases,

@@ -50,6 +50,7 @@ class MetricReadiness:
     why: str = ""
     fix: str = ""
     withheld: bool = False
+    is_left_out: bool = False
     without: tuple[str, ...] = field(default=(), compare=False)
 
 

@@ -386,9 +386,9 @@ def _with_parts(step: Step, parts: Sequence[Json]) -> Json:
 def _effects(step: Step) -> Iterator[_StepPart]:
     if has_output := step.output is not None and not step.says_output:
         yield _StepPart("output", data=_fields_of(step, OUTPUT_FIELDS))
-    # What only the framework understands needs an event to go with.
-    has_event = has_output or step.parts or step.transfer or step.error_code
-    if step.state or (step.framework and not has_event):
+    # What only the framework understands needs an event to go with, and so do the tokens of no content.
+    has_event = has_output or step.parts or step.transfer or step.error_code or step.grounding is not None
+    if step.state or ((step.framework or step.usage) and not has_event):
         removed = {"removed": list(step.removed)} if step.removed else {}
         yield _StepPart("state", data={"delta": step.state or {}, **removed})
     if step.transfer:

@@ -40,7 +40,6 @@ from evaltui.core.model.problems import (
     Problem,
     duplicate_key_text,
     has_error,
-    likely_typos,
     merge_ignored,
     problems_of,
     unknown_keys,
@@ -144,13 +143,23 @@ def _duplicate_ids(data: dict[str, Any]) -> Iterator[Finding]:
 # Checks of a case's data
 
 
+# The fields of an event of google-adk 2.13 that an eval set does not use: people paste whole events.
+_OF_EVENTS = (
+    "actions avg_logprobs branch cache_metadata citation_metadata custom_metadata environment_id error_code "
+    "error_message finish_reason go_away id input_transcription interaction_id interaction_status "
+    "interrupted invocation_id isolation_scope live_session_id live_session_resumption_update "
+    "logprobs_result long_running_tool_ids node_info output output_transcription partial timestamp "
+    "turn_complete turn_complete_reason voice_activity"
+)
+
+
 @UNKNOWN_KEY.checks("case data")
 def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
-    """Unknown keys that ADK silently keeps or drops; in recorded events, only likely misspellings."""
+    """Unknown keys that ADK silently keeps or drops."""
     for model, values, path in _open_objects(data):
-        keys = likely_typos if model is InvocationEvent else unknown_keys
         own = {key: value for key, value in values.items() if key != OWN_KEY or model is not EvalCase}
-        yield from keys(own, spellings(model), path)
+        others = [(name, camel(name)) for name in _OF_EVENTS.split()] if model is InvocationEvent else []
+        yield from unknown_keys(own, [*spellings(model), *others], path)
 
 
 @DUPLICATE_KEY.checks("case data")

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaltui.core.model.events import SCRIPTED_PREFIX, SIMULATED_USER
+from evaltui.core.model.events import SCRIPTED_PREFIX, SIMULATED_USER, Event
 from evaltui.text.figures import counted
 
 if TYPE_CHECKING:
-    from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import RepeatResult
 
 

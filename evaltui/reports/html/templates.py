@@ -6,7 +6,10 @@ import base64
 import hashlib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from evaltui.reports.html.painting import (
     Verdict,
@@ -21,9 +24,6 @@ from evaltui.text.figures import show_number
 from evaltui.text.syntax import color_json
 from evaltui.text.values import visible_block
 from evaltui.views.rows import argument_rows
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _FOLDER = Path(__file__).parent
 
@@ -47,16 +47,12 @@ def own_text(name: str) -> str:
 
 def markup(text: str) -> Any:
     """A text marked as HTML, which templates do not escape."""
-    from markupsafe import Markup
-
     return Markup(text)
 
 
 @cache
 def environment() -> Environment:
     """The environment of the templates: every written text is escaped and has no control characters."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
 
     def safe(value: Any) -> Any:
         return visible_block(value) if isinstance(value, str) and not isinstance(value, Markup) else value

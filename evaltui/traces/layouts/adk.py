@@ -23,6 +23,8 @@ REMEDY = (
 )
 _REQUEST, _RESPONSE = f"{ADK}.llm_request", f"{ADK}.llm_response"
 _ARGUMENTS, _RESULT = f"{ADK}.tool_call_args", f"{ADK}.tool_response"
+# As google-adk 2.13 writes data in responses.
+_INLINE_DATA = re.compile(r"<inline_data: (.+), \d+ bytes>")
 _MERGED = "execute_tool (merged)"
 # Of ADK for Java before it had spans of `execute_tool`: the result is in the next request, too.
 _JAVA_CALL, _JAVA_RESULT = re.compile(r"tool_call \[(.+)\]"), "tool_response ["
@@ -102,9 +104,17 @@ def _with_placeholders(contents: Any) -> Any:
 
 def _answer(response: Json, content: Any) -> list[Json] | None:
     if isinstance(content, dict):
-        return contents_of([{"role": "model", **content, "parts": content.get("parts") or []}])
+        recorded = content.get("parts")
+        parts = [_with_attachment(part) for part in recorded] if isinstance(recorded, list) else []
+        return contents_of([{"role": "model", **content, "parts": parts}])
     # A response without content is one that said nothing; `{}` is none at all.
     return [] if response else None
+
+
+def _with_attachment(part: Any) -> Any:
+    text = part.get("text") if isinstance(part, dict) else None
+    data = _INLINE_DATA.fullmatch(text) if isinstance(text, str) else None
+    return {"text": f"[{NOT_RECORDED}: {data[1]}]"} if data else part
 
 
 def _object(value: Any) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.messages import contents_of, instruction_in, is_unread, messages_of
+from evaltui.traces.layouts.messages import contents_of, instruction_in, is_unread, may_be_text, messages_of
 from evaltui.traces.layouts.operation import (
     Layout,
     Operation,
@@ -54,13 +54,15 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
     elif kind == "model":
         operation.name = str(attributes.get(f"{_PREFIX}model.name") or "")
         operation.inputs = contents_of(input_value)
-        operation.outputs = contents_of(output_value, "assistant")
+        operation.output_value = output_value
+        operation.outputs = None if may_be_text(output_value) else contents_of(output_value, "assistant")
         operation.is_unread = is_unread(output_value)
         operation.instruction = instruction_in(messages_of(input_value)) if operation.inputs else ""
         operation.usage = _usage(attributes)
     elif kind == "agent":
         operation.is_run = attributes[_KIND] == "agent"
         operation.name = operation.agent = span.name if operation.is_run else ""
+        operation.input_value, operation.output_value = input_value, output_value
         operation.inputs, operation.outputs = _spoken(input_value, "user"), _spoken(output_value, "assistant")
     return operation
 
@@ -75,7 +77,8 @@ def _spoken(value: Any, role: str) -> Any:
             case _:
                 inner = list(parsed.values())
         strings = [member for member in inner if isinstance(member, str)]
-        parsed = strings[0] if len(strings) == 1 else None
+        # A text among arguments is no JSON of its own.
+        parsed = strings if len(strings) == 1 else None
     contents = contents_of(parsed, role)
     return contents if contents and texts(contents) else None
 

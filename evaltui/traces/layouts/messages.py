@@ -216,6 +216,18 @@ def is_unread(value: Any) -> bool:
     return any(_is_unread(item) for item in _items(value, "assistant") if isinstance(item, dict))
 
 
+def may_be_text(value: Any) -> bool:
+    """Whether JSON in a text may be the text of a message, and no message: it names no author, and has no
+    objects inside."""
+    value = json_attribute(value) if isinstance(value, str) else None
+    if isinstance(value, dict) and not {"role", "type"} & value.keys():
+        members = list(value.values())
+    else:
+        members = value if isinstance(value, list) else [{}]
+    inner = [item for member in members for item in (member if isinstance(member, list) else [member])]
+    return bool(inner) and not any(isinstance(item, dict | list) for item in inner)
+
+
 def _is_unread(item: Json) -> bool:
     if not _MESSAGE_KEYS & item.keys():
         return True

@@ -12,6 +12,7 @@ from evaltui.traces.layouts.messages import (
     has_choices,
     instruction_in,
     is_unread,
+    may_be_text,
     messages_of,
     structured_output,
 )
@@ -63,8 +64,9 @@ def read_openinference(span: OtelSpan) -> Operation | None:
         operation.is_run = str(attributes[KIND]).upper() != "CHAIN"
         operation.name = operation.agent
         # Each call of a model overwrites the messages of the one before: only what came in and out counts.
-        operation.inputs = _spoken(attributes.get("input.value"), "user")
-        output = attributes.get("output.value")
+        operation.input_value, output = _value(span, "input"), _value(span, "output")
+        operation.inputs = _spoken(operation.input_value, "user")
+        operation.output_value = output
         operation.outputs = structured_output(output) or _spoken(output, "assistant")
     return operation
 
@@ -101,13 +103,16 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
     attributes = span.attributes
     operation.name = str(attributes.get("llm.model_name") or "")
     inputs, outputs = (_unflattened(span, f"llm.{way}_messages.") for way in ("input", "output"))
-    operation.inputs = contents_of(inputs) if inputs else contents_of(attributes.get("input.value"))
+    operation.inputs = contents_of(inputs or _value(span, "input"))
+    operation.output_value = None if outputs else _value(span, "output")
     operation.outputs = (
         contents_of(outputs, "assistant")
         if outputs
-        else _spoken(attributes.get("output.value"), "assistant", or_called=True)
+        else _spoken(operation.output_value, "assistant", or_called=True)
     )
-    operation.is_unread = is_unread(outputs or attributes.get("output.value"))
+    if may_be_text(operation.output_value):
+        operation.outputs = None
+    operation.is_unread = is_unread(outputs or operation.output_value)
     operation.instruction = instruction_in(messages_of(inputs)) if inputs else ""
     operation.usage = usage_of(
         attributes.get("llm.token_count.prompt"),
@@ -124,6 +129,13 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
         operation.take_none_of_choices()
 
 
+def _value(span: OtelSpan, way: str) -> Any:
+    """The value that came in or out, a text in a list where it is declared to be no JSON."""
+    value = span.attributes.get(f"{way}.value")
+    is_text = isinstance(value, str) and span.attributes.get(f"{way}.mime_type") == "text/plain"
+    return [value] if value and is_text else value
+
+
 def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | None:
     """The messages in a value: a text, a message, or an event or message of google-adk; None without a text,
     `or_called` without a text or a call."""
@@ -133,7 +145,8 @@ def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | N
             parsed.get("new_message") or parsed.get("content") or parsed.get("input") or parsed.get("output")
         )
         if isinstance(inner, dict | str):
-            parsed = {"role": role, **inner} if isinstance(inner, dict) else inner
+            # A text in JSON is no JSON of its own.
+            parsed = {"role": role, **inner} if isinstance(inner, dict) else [inner]
     contents = contents_of(parsed, role)
     has_content = contents and (texts(contents) or (or_called and calls_in(contents)))
     return contents if has_content else None

@@ -63,7 +63,7 @@ def _decorated(span: OtelSpan) -> Operation:
     elif kind == "agent":
         operation.is_run = attributes[_KIND] == "agent"
         operation.name = operation.agent = name if attributes[_KIND] == "agent" else ""
-        operation.outputs = structured_output(output_value)
+        operation.output_value, operation.outputs = output_value, structured_output(output_value)
     return operation
 
 

@@ -43,6 +43,10 @@ class Operation:
     """Contents as genai has them, in JSON: what it was given."""
     outputs: list[Json] | None = None
     """Messages of its answer."""
+    input_value: Any = None
+    output_value: Any = None
+    """The values as recorded, in a layout where any JSON may stand for a message: `inputs` and `outputs` may
+    be members of a text that is JSON. None in other layouts."""
     whole: bool = False
     """Whether the text in `outputs` is one answer, which no pieces go before."""
     instruction: str = ""
@@ -102,7 +106,7 @@ def prefer(first: Operation, second: Operation) -> Operation:
     """One operation that two spans tell of; what the first one does not say comes from the second."""
     if first.outputs is None:
         first.is_unread |= second.is_unread
-    for name in ("inputs", "outputs", "usage"):
+    for name in ("inputs", "outputs", "input_value", "output_value", "usage"):
         if getattr(first, name) is None:
             setattr(first, name, getattr(second, name))
     for name in ("arguments", "result"):

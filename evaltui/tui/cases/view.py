@@ -83,7 +83,15 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         order = self._workbench.navigation.order
         by: Line = [] if order is CaseOrder.FILE else [(f"by {order}", "muted"), ("   ", "")]
         sets = counted(len(self._workbench.sets.listed), "set")
-        return [*by, (f"{counted(total, 'case')} in {sets}", "muted")] if total else []
+        count = self._not_read
+        not_read: Line = [("  ", ""), (f"{counted(count, 'file')} not read", "warning")] if count else []
+        return [*by, (f"{counted(total, 'case')} in {sets}", "muted"), *not_read] if total else []
+
+    @property
+    def _not_read(self) -> int:
+        """The number of files that are meant as eval sets and have another name."""
+        workspace = self._workbench.sets.workspace
+        return sum(skipped.is_set for skipped in workspace.skipped) if workspace is not None else 0
 
     def copied(self) -> CopiedText | None:
         """The id of the case, or of the set."""
@@ -334,7 +342,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             clear: Line = [(key_of("clear_filter"), "bold accent"), (" clear filter", "muted")]
             one_line: Line = [*no_match, ("   ", ""), *clear]
             return [one_line] if cells(one_line) <= width else [cut(no_match, width), clear]
-        skipped = sum(skipped_file.is_set for skipped_file in self._workbench.sets.workspace.skipped)
+        skipped = self._not_read
         other_names: list[Line] = [[(f"{counted(skipped, 'file')} under other names", "warning")]]
         return [
             [("No eval sets yet", "bold")],

@@ -12,7 +12,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.geometry import Size
 
-from evaltui.documents.recovery import recoverable
+from evaltui.documents.recovery import Recovered, recoverable
 from evaltui.project.folders import agent_folder
 from evaltui.project.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
@@ -30,7 +30,6 @@ from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.documents.open_file import FileConflict
-    from evaltui.documents.recovery import Recovered
     from evaltui.tui.start.view import StartView, TourLine
 
 # Seconds until the cases that were drawn first are on the screen.

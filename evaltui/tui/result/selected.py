@@ -276,7 +276,7 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
         ]
     )
     page.blank()
-    page.text([(f"Looked in: {searched_places(workspace.folder)}.", "muted")])
+    page.text([(f"Looked in: {searched_places(workspace)}.", "muted")])
     if workspace.skipped:
         page.blank()
         page.row(("Passed over", "bold"))

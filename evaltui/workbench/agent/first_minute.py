@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.core.model.errors import NO_PYTHON
+from evaltui.core.model.errors import NO_PYTHON, ErrorInfo
 from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.project.folders import agent_folder
 from evaltui.project.interpreters import Interpreter
@@ -19,7 +19,6 @@ from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import AgentChanged, Messages, WorkbenchMessage
 
 if TYPE_CHECKING:
-    from evaltui.core.model.errors import ErrorInfo
     from evaltui.project.watching import Changed
 
 # Cases of a starter.

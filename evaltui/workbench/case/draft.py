@@ -18,6 +18,7 @@ from evaltui.documents.editing.set import EditBuilder
 from evaltui.documents.json_text import parse
 from evaltui.documents.nodes import BOM
 from evaltui.documents.recovery import Draft as StoredDraft
+from evaltui.documents.recovery import Recovered
 from evaltui.project.folders import short_path
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
@@ -29,7 +30,6 @@ from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.documents.recovery import Recovered
     from evaltui.workbench.case.steps import Step
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
 from evaltui.documents.dataset import DatasetDocument
-from evaltui.documents.edits import EditError
+from evaltui.documents.edits import Edit, EditError
 from evaltui.documents.formats import WholeText
-from evaltui.documents.open_file import unusable
+from evaltui.documents.open_file import FileConflict, OpenFile, unusable
 from evaltui.documents.values import edits_of
 from evaltui.project.configs import UnreadableConfig
 from evaltui.project.eval_sets import set_name
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.documents.case_file import CaseFile
     from evaltui.documents.editing.set import EditBuilder, SetEditor
-    from evaltui.documents.edits import Edit
     from evaltui.documents.merge import Choices, Side
-    from evaltui.documents.open_file import FileConflict, OpenFile
     from evaltui.documents.recovery import Draft, Recovered
     from evaltui.workbench.case.steps import Step
 

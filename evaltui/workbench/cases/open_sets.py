@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.project.configs import config_file, config_files, find_config
+from evaltui.project.configs import ConfigInUse, config_file, config_files, find_config
 from evaltui.project.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
 from evaltui.project.folders import case_path, file_of
 from evaltui.project.settings import remember_config, remembered_config
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from evaltui.documents.case_file import CaseFile
     from evaltui.documents.open_file import OpenFile
     from evaltui.documents.saving import Fingerprint
-    from evaltui.project.configs import ConfigInUse
 
 
 # As many cases are validated between two keys that are typed.
@@ -57,6 +56,7 @@ class OpenSets:
         messages: Messages,
         *,
         read_only: bool = False,
+        in_project: bool = True,
     ) -> None:
         self.read_only = read_only
         """Whether sets and configs cannot be edited."""
@@ -67,7 +67,8 @@ class OpenSets:
         self.files = OpenFiles(agent_dir, self._text)
         """The files that have been edited in this session."""
         self.agent_dir = agent_dir
-        """The agent's folder."""
+        """The agent's folder, for an agent with a URL its home."""
+        self._in_project = in_project
         self._paths = paths
         self._messages = messages
         self._opened: dict[Path, _OpenedSet] = {}
@@ -336,7 +337,12 @@ class OpenSets:
     async def read(self) -> None:
         """Lists the sets in a thread; edited sets keep their unsaved edits."""
         self.workspace = await asyncio.to_thread(
-            open_workspace, self.agent_dir, self._paths, self.workspace, self.config
+            open_workspace,
+            self.agent_dir,
+            self._paths,
+            self.workspace,
+            self.config,
+            in_project=self._in_project,
         )
         self.follow([file.path for file in self.files])
         self._note_files()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
@@ -214,6 +215,8 @@ class CurrentSession:
         self._address = agent.address
         self._conversation: Conversation | None = None
         self._code: Contents | None = None
+        # What its process has read outside of its folder.
+        self._read: dict[str, Path] = {}
         self._held: tuple[Transcript, list[ChatTurn]] | None = None
         self._new_code: tuple[str, ...] = ()
         self._checking: asyncio.Task[None] | None = None
@@ -233,13 +236,27 @@ class CurrentSession:
 
     async def _check_code(self, code: Contents) -> None:
         try:
-            now = await asyncio.to_thread(self._files.contents)
+            now = await asyncio.to_thread(self._contents)
         finally:
             self._checking = None
         # Meanwhile the agent may have been imported again.
         if code is self._code and (changes := self._changed_files(now)) != self.code_changes:
             self.code_changes = changes
             self._messages.publish(ChatProgressed())
+
+    def _contents(self) -> Contents:
+        """In a thread."""
+        return self._files.contents([*self._read.values()])
+
+    async def _note_read(self) -> None:
+        """Compares the files that the process has read elsewhere in the project from now on, too."""
+        if self._conversation is None or self._code is None:
+            return
+        read = used_files(self._address.code, self._conversation.opened.read)
+        new = {name: path for name, path in read.items() if name not in self._code}
+        self._read |= new
+        if new:
+            self._code = {**self._code, **await asyncio.to_thread(self._files.read, new)}
 
     def _changed_files(self, now: Contents) -> tuple[str, ...]:
         """The files that others than the agent have changed since it was imported."""
@@ -273,7 +290,7 @@ class CurrentSession:
             self._address, self._code = address, None
         if self._following is None:
             self._following = asyncio.create_task(self._follow_files())
-        now = await asyncio.to_thread(self._files.contents)
+        now = await asyncio.to_thread(self._contents)
         changed, self._code = self._changed_files(now), now
         if changed:
             await self._end()
@@ -339,6 +356,7 @@ class CurrentSession:
             self._held = None
             state = await say()
         self._held = transcript, [*past, turn]
+        await self._note_read()
         return state
 
     async def kill(self) -> None:

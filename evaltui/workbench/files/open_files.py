@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.documents.case_file import Change
-from evaltui.documents.edits import EditError
-from evaltui.documents.merge import Choices, Conflict, merge
+from evaltui.documents.case_file import CaseFile, Change
+from evaltui.documents.edits import Edit, EditError
+from evaltui.documents.merge import Choices, Conflict, Side, merge
 from evaltui.documents.open_file import (
     FileConflict,
     OpenFile,
@@ -26,9 +26,6 @@ from evaltui.workbench.case.steps import Step, Steps
 from evaltui.workbench.state import Selection
 
 if TYPE_CHECKING:
-    from evaltui.documents.case_file import CaseFile
-    from evaltui.documents.edits import Edit
-    from evaltui.documents.merge import Side
     from evaltui.documents.recovery import Recovered
     from evaltui.documents.saving import Fingerprint
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.eval_set import answer_text
+from evaltui.core.model.eval_set import Invocation, answer_text
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import Renaming
@@ -40,7 +40,6 @@ from evaltui.workbench.result.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
-    from evaltui.core.model.eval_set import Invocation
     from evaltui.core.model.outcome import CaseResult
     from evaltui.documents.case_file import CaseFile
     from evaltui.workbench.workbench import Workbench

@@ -184,8 +184,6 @@ def _unscored_changes(
 
 def _scoring_changes(result: CaseOutcome) -> Iterator[str]:
     """The differences between the data that scored a result and the data of its run."""
-    from evaltui.core.metrics.normal_config import score_alike
-
     if result.logged is not None and result.logged.figures.eval_set_id != result.figures.eval_set_id:
         yield "set"
     case, config = result.ran or (result.stored, result.config)
@@ -193,8 +191,7 @@ def _scoring_changes(result: CaseOutcome) -> Iterator[str]:
         yield "case"
     if config is result.config:
         return
-
-    if config is None or not score_alike(config, result.config):
+    if config is None or not SameConfig(result.config)(config):
         yield "config"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.agents.exception_kinds import nearest_first
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import counted, show_number
+from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.case.editing import Editing
@@ -137,7 +137,11 @@ class RunController:
             self._start(eval_set.eval_set_id, {eval_set.path: None}, repeated)
 
     def run_all(self) -> None:
-        self._start("all sets", {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases})
+        self._start("all sets", self._all_sets)
+
+    @property
+    def _all_sets(self) -> ChosenCases:
+        return {eval_set.path: None for eval_set in self._sets.listed if eval_set.cases}
 
     def run_failed(self) -> None:
         """Runs every case whose last result needs attention."""
@@ -250,6 +254,8 @@ class RunController:
             await self._agent.compare_files()
             run.code = self._agent.code_version
             stage = await self._execute(run, chosen, first)
+            if stage is not Stage.FAILED:
+                run.remarks += self._not_read(chosen)
             # While nobody has seen its end: what changes from then on is no work of the agent's.
             await self._agent.compare_files(after_run=True)
             run.stage = stage
@@ -273,6 +279,14 @@ class RunController:
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY_CASES:
                 await asyncio.to_thread(return_memory)
+
+    def _not_read(self, chosen: ChosenCases) -> list[str]:
+        """A remark for a run of all sets on files that are meant as eval sets and have another name."""
+        workspace = self._sets.workspace
+        if workspace is None or chosen != self._all_sets:
+            return []
+        names = [skipped.path.name for skipped in workspace.skipped if skipped.is_set]
+        return [f"{counted(len(names), 'file')} not read: {short_list(names)}"] if names else []
 
     def _tell_failure(self, run: Run, error: Exception) -> None:
         # Of what ran side by side, what failed by itself.

@@ -16,7 +16,14 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.project.packages import MissingExtraError
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import Address, Pattern, ScoredSession, expected_patterns, open_listener
+from evaltui.runs.sessions import (
+    Address,
+    Pattern,
+    ScoredSession,
+    expected_patterns,
+    functions_of_agent,
+    open_listener,
+)
 from evaltui.traces.drafting import not_expected, unusable
 from evaltui.traces.receiver import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
@@ -27,8 +34,9 @@ from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.messages import Messages, SessionsReceived
 from evaltui.workbench.state import READ_ONLY
 
-CaseNow = tuple[EvalCase, EvalConfig | None] | None
-"""A case with its config, which is None where it has errors; None for a deleted case."""
+CaseNow = tuple[EvalCase, EvalConfig | None, Mapping[str, str]] | None
+"""A case with its config, which is None where it has errors, and the fingerprints of the functions of that;
+None for a deleted case."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,9 @@ class ReceivedSessions:
                 case, eval_case = CaseId(file.case_path, stored.eval_id), stored.model()
                 patterns.update(expected_patterns(eval_case))
                 if case in cases:
-                    cases[case] = eval_case, file.config.config if file.config else None
+                    config = file.config.config if file.config else None
+                    functions = functions_of_agent(config, self._agent.address) if config else {}
+                    cases[case] = eval_case, config, functions
         return frozenset(patterns), cases
 
     def outdated_by(self, session: ScoredSession) -> str:
@@ -121,8 +131,11 @@ class ReceivedSessions:
         now = self._cases[session.case]
         if now is None or now[0] != session.expected:
             return "case"
-        config = session.config
-        return "" if config is None or (now[1] and score_alike(now[1], config)) else "config"
+        _, config, functions = now
+        if session.config is None:
+            return ""
+        is_same = config and score_alike(config, session.config) and functions == session.functions
+        return "" if is_same else "config"
 
     def _received(self) -> None:
         self.new_trajectories = new_trajectories(self.sessions, self._patterns)

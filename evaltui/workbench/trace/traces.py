@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.trace.spans import SPAN_KINDS, SpanTree
+from evaltui.core.trace.spans import SPAN_KINDS, Span, SpanTree
 from evaltui.text.values import did_you_mean
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.stored_results import StoredResult
@@ -21,7 +21,6 @@ from evaltui.workbench.state import CaseOutcome, RunRef
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
-    from evaltui.core.trace.spans import Span
 
 # A case that loops may print without end.
 MAX_EVENTS = 100_000

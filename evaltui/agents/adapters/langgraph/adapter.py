@@ -37,7 +37,7 @@ from ..base import (
     source_places,
     state_after,
 )
-from ..deps import Deps
+from ..deps import Deps, keys_not_taken
 from ..values import result_of
 from .calls import current_turn, watch_calls
 from .messages import message_of, messages_of
@@ -129,6 +129,28 @@ def _input_keys(graph: Any) -> Collection[str]:
     return keys
 
 
+def _refuse_ignored_state(graph: Any, graph_input: Json) -> None:
+    """Raises AgentLoadError for a key of the input that the pydantic model of the state ignores."""
+    builder: Any = getattr(graph, "builder", None)
+    for name in ("input_schema", "state_schema"):
+        schema: Any = getattr(builder, name, None)
+        if not hasattr(schema, "__pydantic_validator__"):
+            continue
+        data = {key: value for key, value in graph_input.items() if key in builder.schemas[schema]}
+        try:
+            # As the graph creates the state of a node.
+            value = schema(**{MESSAGES: [], **data})
+        except (TypeError, ValueError):
+            # The run says it.
+            continue
+        data.pop(MESSAGES, None)
+        for path in keys_not_taken(data, value, by_name=False):
+            raise AgentLoadError(
+                f"the initial state has the key {path!r}, which {schema.__name__}, the state of the graph, "
+                "ignores. Remove the key, or make it the name of a field without another alias"
+            )
+
+
 class LangGraphSession(AgentSession):
     """One conversation: a thread of the graph, with a checkpointer of its own."""
 
@@ -140,6 +162,7 @@ class LangGraphSession(AgentSession):
         self._other_state = {key: value for key, value in state.items() if key not in input_keys}
         self._context = Deps(type(None) if kind is None else kind, self._other_state, "input or context")
         self._input = {key: value for key, value in state.items() if key in input_keys}
+        _refuse_ignored_state(graph, self._input)
         self._input[MESSAGES] = [*(self._input.get(MESSAGES) or []), *messages_of(past)]
         self._is_started = False
         self._config = {

@@ -33,8 +33,9 @@ class _ReportedMessage:
     message: Any
     content: Json
     nodes: list[str]
-    steps: list[str]
+    steps: tuple[str, ...]
     """The ids of its steps."""
+    usage: Json | None
 
 
 @dataclass
@@ -136,7 +137,7 @@ class Turn:
         if content != reported.content:
             self.ignore([message])
             self._messages.remove(reported)
-            self._report(message, reported.nodes, reported.steps)
+            self._report(message, reported.nodes, reported)
 
     def on_result(self, message: Any) -> None:
         """Reports the result of a tool at once: the next model request may come before the node's update."""
@@ -144,11 +145,9 @@ class Turn:
             self.ignore([message])
             self._report(message, [])
 
-    def _report(self, message: Any, nodes: list[str], replaced: Sequence[str] = ()) -> None:
-        """Reports a message in place of the `replaced` steps."""
-        content = content_of_message(message)
-        if content is None and replaced:
-            content = _EMPTY
+    def _report(self, message: Any, nodes: list[str], replaced: _ReportedMessage | None = None) -> None:
+        """Reports a message, in place of the `replaced` one."""
+        content = content_of_message(message) or (_EMPTY if replaced else None)
         if content is None:
             return
         agent, branch, transfer = agent_of(nodes, message), ".".join(nodes[:-1]), None
@@ -165,19 +164,21 @@ class Turn:
                 self._speaker, self._last_text = agent, message.text
         may_be_final = message.type != "tool" and not getattr(message, "tool_calls", None)
         usage = usage_of_message(getattr(message, "usage_metadata", None))
-        steps = [
+        # The tokens of a changed message are reported already.
+        is_new_usage = replaced is None or replaced.usage != usage
+        steps = tuple(
             self._steps.report(
                 agent,
                 part_of_content,
                 final=may_be_final and number == len(contents),
-                usage=usage if number == 1 else None,
+                usage=usage if number == 1 and is_new_usage else None,
                 branch=branch,
                 transfer=transfer,
-                replaces=tuple(replaced) if number == 1 else (),
+                replaces=replaced.steps if replaced and number == 1 else (),
             )
             for number, part_of_content in enumerate(contents, start=1)
-        ]
-        self._messages.append(_ReportedMessage(message, content, nodes, steps))
+        )
+        self._messages.append(_ReportedMessage(message, content, nodes, steps, usage))
 
     def on_values(self, values: Any) -> None:
         """Handles the state of the graph after a step."""

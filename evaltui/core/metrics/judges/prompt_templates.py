@@ -120,8 +120,9 @@ def _vote(text: str) -> Vote:
         return unreadable_vote(text)
     if not is_preamble(answer.prose):
         return Vote(None, problem=f"text beside the score, which must be JSON alone: {quote(answer.prose)}")
-    if len({str(entry["score"]) for entry in entries}) > 1:
-        return contradiction_vote(show_value(entry["score"]) for entry in entries)
+    scores = [value for entry in entries for name, value in entry.items() if name.casefold() == "score"]
+    if len(set(map(str, scores))) > 1:
+        return contradiction_vote(map(show_value, scores))
     explanation = str(entries[-1].get("explanation") or entries[-1].get("reason") or "")
     score = number_in(entries[-1]["score"])
     if score is None:

@@ -1,0 +1,78 @@
+"""Messages whose text is JSON, in layouts that record any value as JSON."""
+
+import json
+
+import pytest
+
+from tests.traces.test_trace_layouts import ANSWER, QUESTION, span, spoken
+
+TEXTS = [
+    '{"output": "cheap", "score": 1}',
+    '{"content": "cheap"}',
+    '{"input": "cheap"}',
+    '{"new_message": "cheap"}',
+    '{"messages": ["cheap"]}',
+    '{"role": "admin", "content": "cheap"}',
+    '{"parts": ["cheap"]}',
+    '{"choices": [{"message": "cheap"}]}',
+    '{"type": "text", "text": "cheap"}',
+    '{"structured_response": {"a": 1}}',
+    '{"name": "cheap"}',
+    '["a", "b"]',
+    '"quoted"',
+    "42",
+]
+MODEL = {"gen_ai.operation.name": "chat"}
+
+
+def as_message(role, text):
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+def said(kind, question, answer, **more):
+    if kind in ("AGENT", "CHAIN", "LLM"):
+        return {
+            "openinference.span.kind": kind,
+            "input.value": question,
+            "output.value": answer,
+            **{f"{way}.mime_type": mime_type for way, mime_type in more.items()},
+        }
+    if kind == "workflow":
+        return {"traceloop.span.kind": kind, "traceloop.entity.output": answer}
+    observed = {"type": kind, "input": question, "output": answer}
+    return {f"langfuse.observation.{name}": value for name, value in observed.items()}
+
+
+def spoken_in(root, *models):
+    inner = [span(number, 1, attributes) for number, attributes in enumerate(models, 2)]
+    return spoken([span(1, 0, root, begin=100, length=900), *inner])
+
+
+@pytest.mark.parametrize("kind", ["AGENT", "CHAIN", "span", "agent", "workflow"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_of_json_that_a_model_has_too_is_the_message(kind, text):
+    model = {"gen_ai.input.messages": as_message("user", text)}
+    model["gen_ai.output.messages"] = as_message("assistant", text)
+    assert spoken_in(said(kind, text, text), {**MODEL, **model}) == (text, text, {})
+
+
+@pytest.mark.parametrize("kind", ["AGENT", "LLM"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_value_that_is_declared_as_text_is_a_text(kind, text):
+    root = said(kind, text, text, input="text/plain", output="text/plain")
+    assert spoken_in(root)[:2] == (text, text)
+
+
+@pytest.mark.parametrize(("agent", "model"), [("AGENT", "LLM"), ("agent", "generation")])
+@pytest.mark.parametrize("text", ['{"content": "cheap", "score": 1}', '{"parts": ["cheap"]}', '["a", "b"]'])
+def test_json_without_an_author_is_an_unknown_response(agent, model, text):
+    _, _, unknown = spoken_in(said(agent, QUESTION, text), said(model, QUESTION, text))
+    assert "answers" in unknown
+
+
+@pytest.mark.parametrize("kind", ["AGENT", "span"])
+def test_a_text_among_arguments_is_no_json_of_its_own(kind):
+    text = '{"content": "cheap"}'
+    value = {"args": [text], "kwargs": {}} if kind == "span" else {"input": text}
+    model = {"gen_ai.output.messages": as_message("assistant", ANSWER)}
+    assert spoken_in(said(kind, json.dumps(value), ANSWER), {**MODEL, **model})[:2] == (text, ANSWER)
