@@ -22,7 +22,7 @@ from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.cases.validating_apart import return_memory
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
-from evaltui.workbench.result.results import Results, Verdicts
+from evaltui.workbench.result.results import Results, Verdicts, files_of
 from evaltui.workbench.result.stored_results import StoredResult
 from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
 from evaltui.workbench.trace.traces import Trace, Traces
@@ -503,10 +503,14 @@ class Outcomes:
             return
         await asyncio.to_thread(sets.read_configs)
         stored = last_outcomes(sets, sets.workspace, self._agent_now())
-        shown, progress, unscored = 0, Progress(), set[str]()
+        shown, progress, unscored, logs = 0, Progress(), set[str](), set[Path]()
         while (outcomes := await run_in_thread(lambda: next(stored, None), progress)) is not None:
             progress.done += len(outcomes)
             unscored |= {case.path for case, scored in outcomes if scored.unscored}
+            if new := files_of(outcomes) - logs:
+                # Before a result is shown as current: what changes from then on is noticed.
+                logs |= new
+                self._agent.restored(await asyncio.to_thread(names_read, new))
             results, _ = self._latest or (self.results, self.traces)
             results.put_all(
                 (case, scored)
@@ -518,8 +522,6 @@ class Outcomes:
             if len(results) >= 2 * shown:
                 shown = len(results)
                 self._results_read()
-        logs = (self._latest or (self.results, self.traces))[0].files()
-        self._agent.restored(await asyncio.to_thread(names_read, logs))
         self._results_read()
         # As while the workbench is open: by what is expected now. Where a previous run was opened meanwhile,
         # the last results are scored again when it is left.

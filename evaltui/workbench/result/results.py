@@ -92,8 +92,7 @@ class Results:
 
     def files(self) -> set[Path]:
         """The files of runs that results are read from."""
-        refs = (ref for _, scored in self.all() for ref in (scored.logged, scored.ref))
-        return {file.path for file in {ref.file for ref in refs if isinstance(ref, StoredResult)}}
+        return files_of(self.all())
 
     def paths(self) -> list[str]:
         """The sets that have results."""
@@ -120,6 +119,12 @@ class Results:
             if number_of(case.eval_id) is None:
                 self._of_deleted[case] = scored
                 self.drop(case)
+
+
+def files_of(outcomes: Iterable[tuple[CaseId, CaseOutcome]]) -> set[Path]:
+    """The files of runs that outcomes are read from."""
+    refs = (ref for _, scored in outcomes for ref in (scored.logged, scored.ref))
+    return {file.path for file in {ref.file for ref in refs if isinstance(ref, StoredResult)}}
 
 
 class Verdicts:
