@@ -498,19 +498,18 @@ class Outcomes:
         from evaltui.runs.listing import newest_run
         from evaltui.workbench.result.earlier_results import last_outcomes, names_read
 
-        sets = self._sets
-        if sets.workspace is None:
+        if (workspace := self._sets.workspace) is None:
             return
-        await asyncio.to_thread(sets.read_configs)
-        stored = last_outcomes(sets, sets.workspace, self._agent_now())
+        await asyncio.to_thread(self._sets.read_configs)
+        stored = last_outcomes(self._sets, workspace, self._agent_now())
         shown, progress, unscored, logs = 0, Progress(), set[str](), set[Path]()
         while (outcomes := await run_in_thread(lambda: next(stored, None), progress)) is not None:
             progress.done += len(outcomes)
             unscored |= {case.path for case, scored in outcomes if scored.unscored}
             if new := files_of(outcomes) - logs:
                 # Before a result is shown as current: what changes from then on is noticed.
-                logs |= new
                 self._agent.restored(await asyncio.to_thread(names_read, new))
+            logs |= new
             results, _ = self._latest or (self.results, self.traces)
             results.put_all(
                 (case, scored)
