@@ -36,15 +36,26 @@ def agent(write_agent):
     return folder
 
 
-def dangling_set(agent):
-    (agent / "bad.evalset.json").symlink_to("../data/bad.evalset.json")
-    return agent / "bad.evalset.json", "link to ../data/bad.evalset.json, which does not exist"
+def dangling(name, target):
+    def link(agent):
+        path = agent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+        return path, f"link to {target}, which does not exist"
+
+    link.__name__ = f"a link {name} to nowhere"
+    return link
 
 
-def dangling_set_below(agent):
-    (agent / "evals").mkdir()
-    (agent / "evals" / "bad.test.json").symlink_to("nowhere")
-    return agent / "evals" / "bad.test.json", "link to nowhere, which does not exist"
+def pipe(name):
+    def make(agent):
+        path = agent / name
+        path.parent.mkdir(exist_ok=True)
+        os.mkfifo(path)
+        return path, "cannot be read: a pipe has this name, not a file"
+
+    make.__name__ = f"a pipe {name}"
+    return make
 
 
 def endless_link(agent):
@@ -52,64 +63,15 @@ def endless_link(agent):
     return agent / "bad.evalset.json", "cannot be read: Too many levels of symbolic links"
 
 
-def pipe(agent):
-    os.mkfifo(agent / "bad.evalset.json")
-    return agent / "bad.evalset.json", "cannot be read: a pipe has this name, not a file"
-
-
 def folder(agent):
     (agent / "bad.evalset.json").mkdir()
     return agent / "bad.evalset.json", "cannot be read: a folder has this name"
-
-
-def dangling_config(agent):
-    (agent / "test_config.json").symlink_to("../shared/test_config.json")
-    return agent / "test_config.json", "link to ../shared/test_config.json, which does not exist"
-
-
-def pipe_as_config(agent):
-    os.mkfifo(agent / "test_config.json")
-    return agent / "test_config.json", "cannot be read: a pipe has this name, not a file"
-
-
-def dangling_config_of_another_name(agent):
-    (agent / "eval_config.json").symlink_to("nowhere")
-    return agent / "eval_config.json", "link to nowhere, which does not exist"
-
-
-def dangling_link_of_any_name_below(agent):
-    (agent / "evals").mkdir()
-    (agent / "evals" / "safety.json").symlink_to("nowhere.json")
-    return agent / "evals" / "safety.json", "link to nowhere.json, which does not exist"
-
-
-def dangling_folder(agent):
-    (agent / "evals").symlink_to("../data/evals")
-    return agent / "evals", "link to ../data/evals, which does not exist"
-
-
-def dangling_folder_below(agent):
-    (agent / "evals").mkdir()
-    (agent / "evals" / "more").symlink_to("nowhere")
-    return agent / "evals" / "more", "link to nowhere, which does not exist"
 
 
 def dangling_folder_beside(agent):
     (agent.parent / "pyproject.toml").touch()
     (agent.parent / "tests").symlink_to("nowhere")
     return agent.parent / "tests", "link to nowhere, which does not exist"
-
-
-def dangling_link_further_below(agent):
-    (agent / "evals" / "smoke").mkdir(parents=True)
-    (agent / "evals" / "smoke" / "more.json").symlink_to("nowhere")
-    return agent / "evals" / "smoke" / "more.json", "link to nowhere, which does not exist"
-
-
-def pipe_of_any_name_below(agent):
-    (agent / "evals").mkdir()
-    os.mkfifo(agent / "evals" / "safety.json")
-    return agent / "evals" / "safety.json", "cannot be read: a pipe has this name, not a file"
 
 
 def pointer_of_git_lfs(agent):
@@ -126,23 +88,25 @@ def utf_16(agent):
     return path, "is UTF-16; save it as UTF-8"
 
 
+dangling_set = dangling("bad.evalset.json", "../data/bad.evalset.json")
+dangling_config = dangling("test_config.json", "../shared/test_config.json")
 UNREACHABLE = [
-    dangling_folder,
-    dangling_folder_below,
+    dangling_set,
+    dangling("evals/safety.json", "nowhere.json"),
+    dangling("evals/bad.test.json", "nowhere"),
+    dangling("evals/smoke/more.json", "nowhere"),
+    dangling("evals", "../data/evals"),
+    dangling("evals/more", "nowhere"),
     dangling_folder_beside,
-    dangling_link_further_below,
-    pipe_of_any_name_below,
+    dangling_config,
+    dangling("eval_config.json", "nowhere"),
+    endless_link,
+    pipe("bad.evalset.json"),
+    pipe("evals/safety.json"),
+    pipe("test_config.json"),
+    folder,
     pointer_of_git_lfs,
     utf_16,
-    dangling_set,
-    dangling_link_of_any_name_below,
-    dangling_set_below,
-    endless_link,
-    pipe,
-    folder,
-    dangling_config,
-    pipe_as_config,
-    dangling_config_of_another_name,
 ]
 
 

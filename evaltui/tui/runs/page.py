@@ -84,10 +84,11 @@ def _write_failures(page: Page, row: RunRow, details: RunDetails | None, height:
     count, not_run = row.totals.cases - row.totals.passed, row.not_run
     if not_run:
         page.row(glyph(NOT_RUN), (f" {counted(not_run, 'case')} did not run", "bold"))
+    elif not row.totals.cases:
+        page.row(("No result yet", "muted"))
+    elif not count:
+        page.row(glyph(Status.PASSED), (" All cases passed", ""))
     if not count:
-        passed = [glyph(Status.PASSED), (" All cases passed", "")]
-        if not not_run:
-            page.row(*(passed if row.totals.cases else [("No result yet", "muted")]))
         return
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0

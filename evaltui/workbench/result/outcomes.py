@@ -498,9 +498,9 @@ class Outcomes:
         from evaltui.runs.listing import newest_run
         from evaltui.workbench.result.earlier_results import last_outcomes, names_read
 
+        await asyncio.to_thread(self._sets.read_configs)
         if (workspace := self._sets.workspace) is None:
             return
-        await asyncio.to_thread(self._sets.read_configs)
         stored = last_outcomes(self._sets, workspace, self._agent_now())
         shown, progress, unscored, logs = 0, Progress(), set[str](), set[Path]()
         while (outcomes := await run_in_thread(lambda: next(stored, None), progress)) is not None:
