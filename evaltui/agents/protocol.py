@@ -35,13 +35,13 @@ request had the number `chat`; cancelling it ends that turn alone. Runs and chat
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.conversation.waiting import CallPlace
+from ..text.values import finite_json
 
 VERSION = 1
 
@@ -81,7 +81,7 @@ def encode(message: Message) -> bytes:
     try:
         text = _written(message)
     except ValueError:
-        text = _written(_finite(message))
+        text = _written(finite_json(message))
     return text.encode("ascii") + b"\n"
 
 
@@ -93,16 +93,6 @@ def encode_event(request: int, event: Message) -> bytes:
 def decode_event(text: str) -> Message:
     """The event of a message `event`. Raises DisturbedChannelError."""
     return decode_message(text)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
 
 
 class Lines:

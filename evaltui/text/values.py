@@ -185,6 +185,17 @@ def _replace_invalid(value: Any) -> Any:
     return value if isinstance(value, int | float | None) else repr(value)
 
 
+def finite_json(value: Any) -> Any:
+    """The data with texts for the numbers that JSON does not have: `NaN`, `Infinity`, `-Infinity`."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: finite_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_json(item) for item in value]
+    return value
+
+
 def valid_text(text: str) -> str:
     """The text with U+FFFD for lone surrogates, which strict JSON readers refuse."""
     if text.isascii():

@@ -27,7 +27,7 @@ from evaltui.core.model.events import (
 )
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.text.values import valid_json
+from evaltui.text.values import finite_json, valid_json
 from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
@@ -420,7 +420,7 @@ def _writable(event: Event) -> Event:
     try:
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):
-        return Event.from_json(valid_json(data))
+        return Event.from_json(valid_json(finite_json(data)))
     return event
 
 

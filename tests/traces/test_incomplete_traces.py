@@ -285,6 +285,18 @@ def test_calls_are_unknown_while_the_spans_around_them_are_missing(score):
     assert score(genai()[1:], config=config)[1] == "PASSED"
 
 
+def test_a_number_that_json_does_not_have_is_the_same_as_in_a_run(score):
+    spans = genai()
+    for one in spans[2], spans[1]:
+        one.attributes = {
+            name: value.replace('"Rome"', "NaN") if isinstance(value, str) else value
+            for name, value in one.attributes.items()
+        }
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
+    assert score(spans, called=({**CALLED, "args": {"city": None}},), config=config)[1] == "FAILED"
+    assert score(spans, called=({**CALLED, "args": {"city": "NaN"}},), config=config)[1] == "PASSED"
+
+
 def test_calls_are_unknown_where_the_record_of_a_response_was_lost(score):
     """Content is recorded, as the other response shows; no span of a tool does."""
     config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
