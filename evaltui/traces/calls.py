@@ -8,7 +8,7 @@ from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.operation import Json, Operation, as_result, calls_in, responses_in, texts
-from evaltui.traces.tree import Work
+from evaltui.traces.trace_turn import Work
 
 
 def answer_of(operation: Operation) -> list[Json] | None:

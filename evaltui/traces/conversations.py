@@ -13,209 +13,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_text
-from evaltui.traces.events import TurnEvents, error_of, is_sent_response
+from evaltui.traces.events import TurnEvents, error_of
+from evaltui.traces.history import history_length, split_turn, turns_of_conversation
 from evaltui.traces.layouts.limits import limit_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
-from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in, texts
+from evaltui.traces.layouts.operation import Json
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
-from evaltui.traces.tree import TraceTurn, Work, operation_of, turns_of, user_parts
+from evaltui.traces.trace_turn import TraceTurn
+from evaltui.traces.tree import operation_of, turns_of
 from evaltui.traces.writing.turn import EVENTS, FINAL_STATE, OWNER, REMARKS, SESSION
-
-_WITHOUT_HISTORY = (
-    "requests below one span have several messages and not the history before them: record a span of the "
-    "agent for each message of the user (invoke_agent), or begin a trace for each"
-)
-
-
-def split_turn(turn: TraceTurn) -> list[TraceTurn]:
-    """The turns in what one span began; the turn itself where that is one."""
-    if turn.operation is not None and turn.operation.is_adk:
-        # The trace of a turn.
-        return [turn]
-    starts: list[Work] = []
-    before: list[Work] = []
-    for model in sorted((work for work in turn.works if work.operation.kind == "model"), key=_order):
-        if before and not _is_same_run(turn, model, before):
-            if model.operation.inputs is None:
-                turn.lost = turn.lost or _loss(model.operation, before[-1].operation)
-            elif _has_next_message(model.operation, before) or _is_asked_anew(model, before):
-                starts.append(model)
-                before = []
-            elif _lacks_next_message(model.operation, before[-1].operation):
-                turn.lost = turn.lost or model.operation.remedy
-            elif _may_have_next_message(turn, model, before):
-                turn.lost = turn.lost or _WITHOUT_HISTORY
-        before.append(model)
-    return _pieces(turn, starts) if starts else [turn]
-
-
-def _is_same_run(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
-    """Whether a model was called in the same run of an agent, or below a span that records one message."""
-    if model.run and any(work.run == model.run for work in before):
-        return True
-    inputs = turn.operation.inputs if turn.operation else None
-    if inputs is None or not model.run:
-        return inputs is not None
-    # Around several runs, a function's arguments may be no message.
-    return user_parts(inputs)[-1:] == user_parts(before[0].operation.inputs or ())[-1:]
-
-
-def _loss(operation: Operation, before: Operation) -> str:
-    """The remedy for a request that may begin a turn; "" where it does not."""
-    has_answered = before.outputs is not None and not calls_in(before.outputs)
-    return operation.remedy if operation.is_cut or has_answered else ""
-
-
-def _is_asked_anew(model: Work, before: Sequence[Work]) -> bool:
-    """Whether an agent that has answered is asked something else, without what was said before: its
-    history may be elsewhere, such as at OpenAI."""
-    inputs, instruction = model.operation.inputs or (), model.operation.instruction
-    user_message, last = user_parts(inputs), before[-1]
-    return bool(
-        user_message
-        and instruction
-        and all(content["role"] != "model" for content in inputs)
-        and texts(last.operation.outputs or ())
-        and not calls_in(last.operation.outputs or ())
-        and last.span.end <= model.span.start
-        and all(
-            work.operation.instruction == instruction
-            and user_parts(work.operation.inputs or ()) != user_message
-            for work in before
-        )
-    )
-
-
-def _lacks_next_message(operation: Operation, before: Operation) -> bool:
-    """Whether a request ends in the answer before it: what the user said to that is not recorded."""
-    last = next((content for content in reversed(operation.inputs or ()) if content["parts"]), None)
-    answer = texts(before.outputs or ())
-    return bool(answer) and last is not None and last["role"] == "model" and texts([last]) == answer
-
-
-def _may_have_next_message(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
-    """Whether a request outside of the runs before it ends in a message that none of those has, or repeats
-    one that was answered: the user may have said it, or a function."""
-    inputs, last = model.operation.inputs or [], before[-1]
-    is_in_run = model.outermost_run and any(work.outermost_run == model.outermost_run for work in before)
-    has_message = turn.operation is not None and turn.operation.inputs is not None
-    if turn.lost or is_in_run or has_message or is_sent_response(model, last):
-        return False
-    end = max((place for place, content in enumerate(inputs, 1) if content["role"] == "model"), default=0)
-    messages = texts([{"parts": user_parts(inputs[end:])}])
-    earlier = messages and [
-        text for work in before for text in texts([{"parts": user_parts(work.operation.inputs or ())}])
-    ]
-    if any(text not in earlier for text in messages):
-        return all(work.operation.inputs is not None for work in before)
-    is_repeated = (last.agent, last.operation.instruction) == (model.agent, model.operation.instruction)
-    answered = texts(last.operation.outputs or ()) and not calls_in(last.operation.outputs or ())
-    return bool(messages and answered and is_repeated)
-
-
-def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:
-    inputs = list(operation.inputs or ())
-    # The answers that asked for these calls may be in spans that are missing.
-    while inputs and (calls_in(inputs[-1:]) or responses_in(inputs[-1:])):
-        inputs.pop()
-    places = [number for number, content in enumerate(inputs) if content["role"] == "model"]
-    if not places or calls_in(inputs[places[-1] :]) or not user_parts(inputs[places[-1] + 1 :]):
-        return False
-    answer = texts([inputs[places[-1]]])
-    return any(
-        (answer and answer == texts(work.operation.outputs or ()))
-        or (
-            work.operation.inputs
-            and len(work.operation.inputs) < len(inputs)
-            and inputs[: len(work.operation.inputs)] == work.operation.inputs
-        )
-        for work in before
-    )
-
-
-def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
-    bounds = [turn.start, *(work.span.start for work in starts), max(turn.end, starts[-1].span.start) + 1]
-    groups = _grouped(turn.works, starts)
-    own = {work.span.span_id for work in turn.works}
-    pieces: list[TraceTurn] = []
-    for (start, end), works in zip(pairwise(bounds), groups, strict=True):
-        # Spans around several turns are of none.
-        inside = {work.span.span_id for work in works} | {
-            span.span_id
-            for span in turn.spans
-            if span is not turn.span
-            and span.span_id not in own
-            and start <= span.start < end
-            and span.end <= end
-        }
-        runs = [
-            (operation, span)
-            for operation, span in zip(turn.agents, turn.agent_spans, strict=True)
-            if span.span_id in inside
-        ]
-        first = next(work for work in works if work.operation.kind == "model")
-        operation, span = runs[0] if runs else (None, _without_status(first.span))
-        pieces.append(
-            TraceTurn(
-                span,
-                operation,
-                works,
-                [operation for operation, _ in runs],
-                [span for _, span in runs],
-                [span for span in turn.spans if span.span_id in inside],
-                turn.lost,
-                [span for span in turn.failed if span.span_id in inside],
-            )
-        )
-    last = pieces[-1]
-    last.has_ended = turn.has_ended
-    if turn.span.status == "error" and last.operation is None:
-        last.span = replace(last.span, status="error", message=turn.span.message, events=turn.span.events)
-    return pieces
-
-
-def _grouped(works: Sequence[Work], starts: Sequence[Work]) -> list[list[Work]]:
-    """The works of each turn. Of a tool that began with the model of a turn, its call says which turn has it:
-    calls may begin at the same moment."""
-    groups: list[list[Work]] = [[]]
-    for work in sorted(works, key=_order):
-        if any(work is start for start in starts):
-            groups.append([])
-        groups[-1].append(work)
-    moments = {start.span.start for start in starts}
-    for group in groups:
-        for tool in [work for work in group if work.operation.kind == "tool" and work.span.start in moments]:
-            callers = [other for other in groups if any(_calls(work, tool) for work in other)]
-            if callers and not any(other is group for other in callers):
-                group.remove(tool)
-                callers[-1].append(tool)
-    return groups
-
-
-def _order(work: Work) -> tuple[int, int]:
-    return work.span.start, work.span.end
-
-
-def _calls(model: Work, tool: Work) -> bool:
-    """Whether the response of a model has the call of a tool: its id, or where one has none, its name."""
-    name, call_id = tool.operation.name, tool.operation.call_id
-    return any(
-        call["id"] == call_id if call_id and call.get("id") else call.get("name") == name
-        for call in calls_in(model.operation.outputs or ())
-    )
-
-
-def _without_status(span: OtelSpan) -> OtelSpan:
-    """A call of a model that failed does not end a turn."""
-    return replace(span, status="", message="", events=[])
-
 
 CASE_ATTRIBUTES = ("evaltui.eval.case.id", "agentevals.eval.case.id")
 """Attributes of a span, or of what made it, that name the case that a conversation is of."""
@@ -241,6 +53,8 @@ class RecordedTurn:
     """The error that ended the turn."""
     spans: int = 0
     seconds: float = 0.0
+    has_state: bool = False
+    """Whether its events have all its changes of the session state."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +103,7 @@ class RecordedConversation:
     def session_before(self, number: int) -> RecordedSession | None:
         """The session before a turn, from 0; None where it is unknown."""
         session = self.session
-        if session is None:
+        if session is None or not all(turn.has_state for turn in self.turns[:number]):
             return None
         deltas = (event.data.get("delta") for turn in self.turns[:number] for event in turn.events)
         changed = {key: delta[key] for delta in deltas if isinstance(delta, dict) for key in delta}
@@ -352,8 +166,10 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
         turns = turns_of(members)
         empty += not turns
         session = _session(members)
+        named = {_conversation(turn) for turn in turns} - {""}
+        alone = named.pop() if len(named) == 1 else trace_id
         for turn in turns:
-            key = session or _conversation(turn) or trace_id, str(turn.span.attributes.get(OWNER) or "")
+            key = session or _conversation(turn) or alone, str(turn.span.attributes.get(OWNER) or "")
             groups.setdefault(key, []).extend((trace_id, piece) for piece in split_turn(turn))
             _keep(values.setdefault(key, {}), names, turn.spans)
     owners = Counter(session for session, _ in groups)
@@ -452,9 +268,11 @@ def _conversation_of(
     key: str, turns: list[tuple[str, TraceTurn]], attributes: Mapping[str, Any]
 ) -> RecordedConversation:
     # Turns of one trace are in order, also where they began at the same moment.
-    ordered = sorted(turns, key=lambda entry: (entry[1].start, entry[0]))
-    joined = _joined([turn for _, turn in ordered])
-    zero = joined[0].start
+    ordered = sorted(turns, key=lambda entry: (entry[1].start, history_length(entry[1]), entry[0]))
+    for _, turn in ordered:
+        turn.own_events = _own_events(turn.span.attributes.get(EVENTS))
+    joined = turns_of_conversation([turn for _, turn in ordered])
+    zero = ordered[0][1].start
     return RecordedConversation(
         valid_text(key),
         tuple(_recorded(turn, number, zero) for number, turn in enumerate(joined)),
@@ -467,7 +285,7 @@ def _conversation_of(
 
 def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
     made = TurnEvents(turn, number, zero)
-    own = _own_events(turn.span.attributes.get(EVENTS), number)
+    own = turn.own_events and [replace(event, turn=number) for event in turn.own_events]
     if own is None and _is_our_own(turn.span):
         # The spans alone do not say what the agent did not send.
         turn.lost = turn.lost or limit_of(turn.span)
@@ -481,6 +299,7 @@ def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
         error_of(turn, number),
         len(turn.spans),
         seconds,
+        own is not None,
     )
 
 
@@ -509,41 +328,8 @@ def _user_text(event: Event) -> str:
     return "\n".join(part["text"] for part in parts if part.get("text"))
 
 
-def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
-    """Turns of which each call of a model is a trace of its own, put together.
-
-    That is where nobody but the model's client was watched: a request that ends in the results of the calls
-    that were asked for last goes on with them.
-    """
-    joined: list[TraceTurn] = []
-    for turn in turns:
-        if joined and _goes_on(joined[-1], turn):
-            joined[-1].works += turn.works
-            joined[-1].spans += turn.spans
-            joined[-1].has_ended = turn.has_ended
-        else:
-            joined.append(turn)
-    return joined
-
-
-def _goes_on(before: TraceTurn, turn: TraceTurn) -> bool:
-    first, last = turn.models[:1], before.models[-1:]
-    if turn.agents or not first or not last:
-        return False
-    inputs, calls = first[0].operation.inputs, calls_in(last[0].operation.outputs or ())
-    if not inputs or not calls:
-        return False
-    answered = [part["function_response"] for part in inputs[-1]["parts"] if "function_response" in part]
-    ids, answered_ids = _ids(calls), _ids(answered)
-    return bool(answered) and (not ids or not answered_ids or bool(ids & answered_ids))
-
-
-def _ids(calls: Sequence[Json]) -> set[str]:
-    return {str(call["id"]) for call in calls if call.get("id")}
-
-
-def _own_events(text: Any, turn: int) -> list[Event] | None:
-    """The events of a turn, which is number `turn` of its conversation; None where they cannot be read.
+def _own_events(text: Any) -> list[Event] | None:
+    """The events of a turn as evaltui wrote them; None where they cannot be read.
 
     They are no longer of a case: its names and its repeat are left out.
     """
@@ -552,7 +338,7 @@ def _own_events(text: Any, turn: int) -> list[Event] | None:
         if not isinstance(data, list) or not data:
             return None
         events = [Event.from_json(event) for event in data]
-        return [replace(event, path="", set="", case="", repeat=0, turn=turn) for event in events]
+        return [replace(event, path="", set="", case="", repeat=0) for event in events]
     except (AttributeError, TypeError, ValueError, RecursionError):
         # Something on the way has cut it: the spans say nearly as much.
         return None

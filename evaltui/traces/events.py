@@ -33,7 +33,7 @@ from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
 from evaltui.traces.span import OtelSpan, SpanEvent
-from evaltui.traces.tree import TraceTurn, Work, user_message, user_parts
+from evaltui.traces.trace_turn import TraceTurn, Work, user_message, user_parts
 
 _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
@@ -55,10 +55,20 @@ _CHECKED = (
     "a model was sent the response of another one, and may have checked or replaced it: record the output of "
     "the agent in its span, or give each its own span of an agent"
 )
+_AROUND = (
+    "the output of a function around the calls is the response of no model: record the message as its input, "
+    "or the output in the span of the agent"
+)
 _INTERRUPTED = (
     "the agent waits for a person, and its request is recorded as an exception only (GraphInterrupt): run "
     "the case instead"
 )
+_MAY_WAIT = (
+    "google-adk has no span for the request to a person (adk_request_confirmation and its kind), which may "
+    "be why the turn ends after a tool: import the session instead"
+)
+# Google-adk's own tool, which ends a loop of agents.
+_EXIT = "exit_loop"
 _NO_BEGINS: Mapping[str, int] = {}
 
 
@@ -81,6 +91,7 @@ class TurnEvents:
         final_texts = self._said_in_the_end(done)
         user = self._user()
         self._look_for_gaps()
+        self._untold |= self._turn.unknown
         untold = {"untold": list(self._untold), "remedies": dict(self._untold)} if self._untold else {}
         first = replace(user, data={**user.data, **untold})
         return [_writable(event) for event in (first, *done, *final_texts)]
@@ -319,6 +330,10 @@ class TurnEvents:
         text = "\n".join(part["text"] for part in parts)
         if not parts or (spoke and _is_same_text(_last_text(done), text)):
             return []
+        if spoke and turn.operation and not turn.operation.is_run and turn.operation.inputs is None:
+            # It may be the response of a turn whose spans are missing.
+            self._untold.setdefault(ANSWERS, _AROUND)
+            return []
         agent = next(
             (
                 operation.agent or operation.name
@@ -336,12 +351,12 @@ class TurnEvents:
         if not self._is_answer_told and _is_checked(models):
             self._untold.setdefault(ANSWERS, _CHECKED)
         has_tools = any(work.operation.kind == "tool" for work in turn.works)
+        is_failed = _failure_of(turn) is not None
         if not models:
-            self._untold.setdefault(MODEL_CALLS, _remedy(turn))
-            if not has_tools and not (turn.operation and turn.operation.is_adk):
+            self._untold.setdefault(MODEL_CALLS, turn.lost or _remedy(turn))
+            if not has_tools and (is_failed or not (turn.operation and turn.operation.is_adk)):
                 self._untold.setdefault(CALLS, _UNWATCHED)
         last = models[-1].operation if models else None
-        is_failed = _failure_of(turn) is not None
         if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
         if not self._is_answer_told and not is_failed and _ends_early(turn):
@@ -349,13 +364,19 @@ class TurnEvents:
             self._untold.setdefault(SOME_MODEL_CALLS, _ENDS_EARLY)
             if not turn.has_ended:
                 self._untold.setdefault(CALLS, _ENDS_EARLY)
+            elif _may_wait(turn):
+                self._untold.setdefault(CALLS, _MAY_WAIT)
         hidden = [
             work.operation for work in models if work.operation.outputs is None and not work.operation.error
         ]
         # A framework that is instrumented tells of its tools; a model's client does not.
-        # Where other responses are recorded, it is this record that was lost.
+        # Where other responses are recorded, it is this record that was lost. Where google-adk records a
+        # request, a response without a record was blocked, or failed.
         is_lost = any(work.operation.outputs is not None for work in models)
-        is_unsure = is_lost or any(operation.calls_tools or operation.is_cut for operation in hidden)
+        is_unsure = is_lost or any(
+            operation.calls_tools or operation.is_cut or (operation.is_adk and operation.inputs is not None)
+            for operation in hidden
+        )
         if any(work.operation.is_unread and not (has_tools and work.operation in hidden) for work in models):
             self._untold.setdefault(CALLS, _UNREAD)
         if hidden and not has_tools and (is_unsure or not turn.agents):
@@ -387,6 +408,12 @@ def _ends_early(turn: TraceTurn) -> bool:
         or last_start > last.span.end
         or (bool(calls_in(last.operation.outputs or ())) and not makes_own_calls(last.operation))
     )
+
+
+def _may_wait(turn: TraceTurn) -> bool:
+    """Whether a turn of google-adk ends with a tool: its request to a person would have no span."""
+    last = max(turn.works, key=lambda work: (work.span.start, work.span.end))
+    return last.operation.is_adk and last.operation.name != _EXIT
 
 
 def _is_checked(models: Sequence[Work]) -> bool:
@@ -522,7 +549,7 @@ def error_of(turn: TraceTurn, number: int) -> ErrorInfo | None:
 def _failure_of(turn: TraceTurn) -> OtelSpan | None:
     """The span with the error that ended a turn: its first span, else a run of an agent after which nothing
     follows, and no output is known; None without such an error."""
-    if turn.span.status == "error":
+    if turn.span.status == "error" and not (turn.operation and turn.operation.kind == "tool"):
         return turn.span
     outputs = [(turn.operation, turn.span), *zip(turn.agents, turn.agent_spans, strict=True)]
 

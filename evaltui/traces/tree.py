@@ -6,23 +6,35 @@ it likes, and its parents may go round in circles.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
+from math import inf
 
+from evaltui.core.model.events import USER_MESSAGE
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts import adk, genai, langfuse, openinference, openllmetry
 from evaltui.traces.layouts.limits import leave_out_cut, limit_of
 from evaltui.traces.layouts.messages import without_attachments
-from evaltui.traces.layouts.operation import Json, Layout, Operation, prefer
+from evaltui.traces.layouts.operation import Layout, Operation, calls_in, prefer
 from evaltui.traces.span import OtelSpan
+from evaltui.traces.trace_turn import TraceTurn, Work
 
 # What knows most about a span comes first.
 _LAYOUTS = (adk.LAYOUT, genai.LAYOUT, openinference.LAYOUT, openllmetry.LAYOUT, langfuse.LAYOUT)
 _KINDS = frozenset(layout.kind for layout in _LAYOUTS if layout.kind)
 _CONTENT = ("evaltui.", *(prefix for layout in _LAYOUTS for prefix in layout.content))
+_MESSAGES = tuple(prefix for layout in _LAYOUTS for prefix in layout.messages)
 _SESSIONS = tuple(layout.session for layout in _LAYOUTS if layout.session)
+_NO_PARENT = (
+    "spans around others are missing: flush the tracer before the process ends, and export all spans of the "
+    "trace"
+)
+_EMPTY = "the run of an agent has no spans of models or tools: export all spans of the trace"
+_NO_KIND = (
+    "a span has messages and does not name its operation (gen_ai.operation.name or its kind): export all "
+    "attributes of spans"
+)
 _TWIN = "two spans of the trace have the same id; give each its own where the agent runs"
 _CONVERSATIONS = (
     "calls below one span are of several conversations: record the same gen_ai.conversation.id or session.id "
@@ -80,62 +92,6 @@ def _has_content(operation: Operation) -> bool:
 
 
 @dataclass(slots=True)
-class Work:
-    """A call of a model or a tool; spans that tell of the same call are one."""
-
-    span: OtelSpan
-    operation: Operation
-    agent: str
-    inner: list[Work] = field(default_factory=list)
-    """Works inside a call of a tool: they are not the agent's own."""
-    run: str = ""
-    """The id of the span of the run of an agent in which it was; "" for none."""
-    outermost_run: str = ""
-    """The id of the outermost of such spans around it."""
-    wrapped: list[Work] = field(default_factory=list)
-    """Calls of a model that this one stands around."""
-
-
-@dataclass(slots=True)
-class TraceTurn:
-    """Turn of a conversation, with the spans of one trace that a message of the user led to."""
-
-    span: OtelSpan
-    """First span of the turn."""
-    operation: Operation | None
-    """None where that is nothing of an agent's."""
-    works: list[Work] = field(default_factory=list)
-    agents: list[Operation] = field(default_factory=list)
-    """The agents that worked in it, but for those in calls of tools."""
-    agent_spans: list[OtelSpan] = field(default_factory=list)
-    """Theirs."""
-    spans: list[OtelSpan] = field(default_factory=list)
-    lost: str = ""
-    """Remedy for spans that cannot be read, which may be its calls and its answer; "" where none is lost."""
-    failed: list[OtelSpan] = field(default_factory=list)
-    """The spans with an error that are runs of agents, or around them and calls of models, but for those in
-    calls of tools."""
-    has_ended: bool = True
-    """Whether a span around its calls has ended, or a further message of the user followed."""
-    conversation: str = ""
-    """Its id, where other conversations are below a span around the turn; else its spans name it."""
-
-    @property
-    def start(self) -> int:
-        return min((span.start for span in self.spans if span.start), default=0)
-
-    @property
-    def end(self) -> int:
-        return max((span.end for span in self.spans), default=0)
-
-    @property
-    def models(self) -> list[Work]:
-        """Its calls of models, by their ends, but for those in calls of tools."""
-        calls = [work for work in self.works if work.operation.kind == "model"]
-        return sorted(calls, key=lambda work: (work.span.end, work.span.start))
-
-
-@dataclass(slots=True)
 class _Node:
     span: OtelSpan
     operation: Operation | None
@@ -148,16 +104,55 @@ def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
     """The turns in the spans of one trace, in the order in which they began."""
     leave_out_cut(spans)
     roots = _forest(spans)
-    turns: list[TraceTurn] = []
-    for root in roots:
-        anchors = _anchors(root)
-        for anchor in anchors or [root]:
-            turns += (
-                turn
-                for turn in _by_conversation(anchor)
-                if turn.works or (turn.operation is not None and _is_turn(turn.operation))
-            )
+    _settle_adk(roots)
+    begun = [(root, list(_turns_below(root))) for root in roots]
+    turns = [turn for _, some in begun for turn in some]
+    if not turns:
+        # The spans in a run of an agent are missing.
+        turns = [replace(_turn(node), lost=_EMPTY) for node in filter(_is_run, _preorder(roots))][:1]
+    _settle_orphans(begun, {span.span_id for span in spans})
     return sorted(turns, key=lambda turn: (turn.start, turn.span.span_id))
+
+
+def _turns_below(root: _Node) -> Iterator[TraceTurn]:
+    for anchor in _anchors(root) or [root]:
+        for turn in _by_conversation(anchor):
+            if turn.works or (turn.operation is not None and _is_turn(turn.operation)):
+                yield turn
+
+
+def _settle_orphans(begun: Sequence[tuple[_Node, Sequence[TraceTurn]]], ids: Collection[str]) -> None:
+    """Marks turns of one trace as unknown where spans between others are missing: the parent of a span of
+    google-adk, which is in its process, or the parent of spans that were made during another turn."""
+    is_lost = False
+    latest = 0.0
+    for root, turns in sorted(begun, key=lambda entry: min((turn.start for turn in entry[1]), default=0)):
+        has_parent = not root.span.parent_id or root.span.parent_id in ids
+        orphans = root.children if root.is_absent else [] if has_parent else [root]
+        end = max((turn.end for turn in turns), default=0)
+        if orphans and 0 < end <= latest:
+            is_lost = True
+            for turn in turns:
+                # It may be the argument of a call.
+                turn.unknown[USER_MESSAGE] = _NO_PARENT
+        is_lost |= any(_is_inside_adk(node.operation) for node in orphans)
+        # A call without an end may be around all that follows.
+        latest = inf if any(map(_waits_for_call, turns)) else max(latest, end)
+    for _, turns in begun:
+        for turn in turns:
+            turn.lost = turn.lost or (_NO_PARENT if is_lost else "")
+
+
+def _waits_for_call(turn: TraceTurn) -> bool:
+    last = max(turn.works, key=lambda work: work.span.start, default=None)
+    if last is None or turn.has_ended:
+        return False
+    return last.operation.kind == "tool" or bool(calls_in(last.operation.outputs or ()))
+
+
+def _is_inside_adk(operation: Operation | None) -> bool:
+    """Whether google-adk has another span around one, in the same process."""
+    return operation is not None and operation.is_adk and (operation.kind != "agent" or operation.is_run)
 
 
 def _is_turn(operation: Operation) -> bool:
@@ -194,6 +189,18 @@ def _forest(spans: Sequence[OtelSpan]) -> list[_Node]:
     return roots
 
 
+def _settle_adk(roots: Sequence[_Node]) -> None:
+    """Marks agents around spans of google-adk as its own, and the span of the invocation around them as one:
+    not all formats have their scope, and they have no other mark."""
+    for node in reversed([*_preorder(roots)]):
+        inner = [child.operation for child in node.children if _is_inside_adk(child.operation)]
+        agent = next((operation for operation in inner if operation and operation.kind == "agent"), None)
+        if node.operation is not None:
+            node.operation.is_adk |= node.operation.kind == "agent" and bool(inner)
+        elif agent is not None and not node.is_absent:
+            node.operation = replace(agent, name="", agent="", inputs=None, outputs=None, is_run=False)
+
+
 def _above(children: list[_Node], span_id: str) -> list[_Node]:
     """The parent that these have, which is not here: calls of tools are of a turn with those of models.
 
@@ -207,9 +214,11 @@ def _above(children: list[_Node], span_id: str) -> list[_Node]:
         or all(operation.kind != "tool" for operation in operations)
     ):
         return children
-    last = max((node.span for node in children), key=lambda span: span.end)
+    node = max(children, key=lambda node: node.span.end)
+    last = node.span
     span = OtelSpan(last.trace_id, span_id, "", "", children[0].span.start, last.end, {})
-    span.status, span.message = last.status, last.message
+    if not _is_tool(node):
+        span.status, span.message = last.status, last.message
     return [_Node(span, None, children, is_absent=True)]
 
 
@@ -239,15 +248,25 @@ def _anchors(root: _Node) -> list[_Node]:
 
 
 def _does_something(anchor: _Node) -> bool:
-    waiting = [anchor]
+    return any(
+        node.operation.kind in ("model", "tool") or _is_turn(node.operation)
+        for node in _preorder([anchor])
+        if node.operation is not None
+    )
+
+
+def _is_run(node: _Node) -> bool:
+    operation = node.operation
+    return operation is not None and operation.kind == "agent" and (operation.is_run or operation.is_adk)
+
+
+def _preorder(roots: Iterable[_Node]) -> Iterator[_Node]:
+    """Nodes and all below them, each after its parent."""
+    waiting = [*roots]
     while waiting:
         node = waiting.pop()
-        if node.operation is not None and (
-            node.operation.kind in ("model", "tool") or _is_turn(node.operation)
-        ):
-            return True
-        waiting += node.children
-    return False
+        yield node
+        waiting += reversed(node.children)
 
 
 def _by_conversation(anchor: _Node) -> list[TraceTurn]:
@@ -281,13 +300,8 @@ def _by_conversation(anchor: _Node) -> list[TraceTurn]:
 
 def _conversations_below(anchor: _Node) -> dict[str, dict[str, None]]:
     """For the id of each span, the ids of the outermost conversations at it and below, in their order."""
-    nodes, waiting = [], [anchor]
-    while waiting:
-        node = waiting.pop()
-        nodes.append(node)
-        waiting += node.children
     ids: dict[str, dict[str, None]] = {}
-    for node in reversed(nodes):
+    for node in reversed([*_preorder([anchor])]):
         operation = node.operation
         own = operation.conversation if operation else "" if node is anchor else _session(node.span)
         # What is in a call of a tool is none of the agent's own.
@@ -350,7 +364,7 @@ class _Place:
 def _turn(anchor: _Node) -> TraceTurn:
     turn = TraceTurn(anchor.span, anchor.operation)
     is_call = anchor.operation is not None and anchor.operation.kind in ("model", "tool")
-    turn.has_ended = not anchor.is_absent and not is_call
+    turn.has_ended = not anchor.is_absent and not is_call and anchor.span.end > 0
     waiting = [_Place(anchor, "", turn.works)]
     conversations: set[str] = set()
     while waiting:
@@ -414,6 +428,8 @@ def _loss(node: _Node) -> str:
     span = node.span
     if span.has_twin:
         return _TWIN
+    if node.operation is None and any(name.startswith(_MESSAGES) for name in span.attributes):
+        return limit_of(span) or _NO_KIND
     is_unread = node.operation is None or node.operation.kind == "other"
     return limit_of(span) if is_unread and _may_be_of_an_agent(span) else ""
 
@@ -462,54 +478,3 @@ def _joined(work: Work) -> Work:
         work.operation = prefer(work.operation, inner.operation)
         work.agent = work.agent or inner.agent
     return work
-
-
-def user_message(turn: TraceTurn) -> list[Json] | None:
-    """The parts of what the user said; None where nobody recorded it."""
-    models = sorted(turn.models, key=lambda work: work.span.start)
-    # Another agent's message may be other than the one that was cut.
-    is_cut = turn.operation is not None and turn.operation.is_cut
-    agents = turn.agents[: 1 if is_cut else 2]
-    for operation in (turn.operation, *agents, *(work.operation for work in models[:1])):
-        if operation is not None and operation.inputs:
-            return _last_said(operation.inputs, alone=operation.is_adk)
-    return None
-
-
-# How google-adk has an agent read what another one said; a user's own text may begin so, too.
-_FROM_OTHERS = re.compile(
-    r"For context:\s*(?:\Z|below is a transcript of what another agent did|\[[^\]\n]+\] )"
-)
-
-
-def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
-    """The parts of the user's messages after the last one of a model; results of tools are none.
-
-    Where a message stands `alone`, those before it are of turns that failed before a model answered.
-    """
-    user_message: list[Json] = []
-    for content in reversed(inputs):
-        if content["role"] == "model":
-            if user_message:
-                break
-        elif parts := user_parts([content]):
-            user_message = [*parts, *user_message]
-            if alone:
-                break
-        elif user_message and not _without_responses(content):
-            break
-    return user_message
-
-
-def user_parts(contents: Sequence[Json]) -> list[Json]:
-    """The parts of messages that a user wrote: no results of tools, and nothing that another agent did."""
-    return [
-        part
-        for parts in map(_without_responses, contents)
-        if parts and not _FROM_OTHERS.match(str(parts[0].get("text") or ""))
-        for part in parts
-    ]
-
-
-def _without_responses(content: Json) -> list[Json]:
-    return [part for part in content["parts"] if "function_response" not in part]

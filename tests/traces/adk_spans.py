@@ -10,9 +10,10 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, LoopAgent, SequentialAgent
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
+from google.adk.tools import FunctionTool, LongRunningFunctionTool, exit_loop
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from opentelemetry import _logs, trace
@@ -36,6 +37,14 @@ _OURS = (CAPTURE, SCHEMA, "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS", "OTEL_SEMCONV_
 
 
 @dataclass(frozen=True)
+class Reply:
+    """Response of a person to the call of this name that waits for one."""
+
+    name: str
+    response: dict
+
+
+@dataclass(frozen=True)
 class Told:
     spans: tuple
     logs: tuple
@@ -50,6 +59,11 @@ def find(what: str) -> dict:
 def price(what: str, currency: str = "EUR") -> dict:
     """The price of a thing."""
     return {"amount": 12.5, "currency": currency}
+
+
+def pending(what: str) -> dict:
+    """Finds things later."""
+    return {"status": "pending"}
 
 
 def now() -> str:
@@ -170,11 +184,49 @@ def _painter():
     return _agent({"anything": answer})
 
 
+def _waiting():
+    """A person confirms the call, and the call is made."""
+    answers = {"Which price?": call(("price", {"what": "lamp"}, None)), "price()": say("12.50 euros.")}
+    return _agent(answers | {"Thanks": say("Fine.")}, [FunctionTool(price, require_confirmation=True)])
+
+
+def _long_running():
+    """A person gives the result of the call."""
+    answers = {"Find a lamp": call(("pending", {"what": "lamp"}, None)), "pending()": say("One lamp.")}
+    return _agent(answers | {"Thanks": say("Fine.")}, [LongRunningFunctionTool(pending)])
+
+
+def _sequence():
+    def member(name, answer):
+        return _agent({"anything": say(answer)}, name=name)
+
+    return SequentialAgent(
+        name="pair", sub_agents=[member("writer", "A draft."), member("editor", "A text.")]
+    )
+
+
+def _replaced():
+    """A callback has the user read another response."""
+    return _agent(
+        {"anything": say("Secret.")}, after_model_callback=lambda callback_context, llm_response: say("No.")
+    )
+
+
+def _loop():
+    member = _agent({"anything": call(("exit_loop", {}, None))}, [exit_loop])
+    return LoopAgent(name="again", sub_agents=[member], max_iterations=3)
+
+
+def _refused():
+    return _agent({"anything": LlmResponse(error_code="SAFETY", error_message="no")})
+
+
 def _blocked():
     return _agent({"anything": LlmResponse(error_code="SAFETY", error_message="no", finish_reason="SAFETY")})
 
 
 AGENTS = {
+    "refused": _refused,
     "blocked": _blocked,
     "tools": _tools,
     "parallel": _parallel,
@@ -185,6 +237,11 @@ AGENTS = {
     "raising": _raising,
     "attachment": _attachment,
     "painter": _painter,
+    "sequence": _sequence,
+    "waiting": _waiting,
+    "replaced": _replaced,
+    "loop": _loop,
+    "long_running": _long_running,
 }
 
 
@@ -238,14 +295,20 @@ async def _converse(agent, messages, session, *, streaming):
     runner = InMemoryRunner(agent, app_name="shop")
     await runner.session_service.create_session(app_name="shop", user_id="u", session_id=session)
     config = RunConfig(streaming_mode=StreamingMode.SSE if streaming else StreamingMode.NONE)
+    waiting = {}
     for message in messages:
+        if isinstance(message, Reply):
+            response = types.FunctionResponse(
+                id=waiting[message.name], name=message.name, response=message.response
+            )
+            message = [types.Part(function_response=response)]
         parts = message if isinstance(message, list) else [types.Part(text=message)]
         content = types.Content(role="user", parts=parts)
         try:
-            async for _ in runner.run_async(
+            async for event in runner.run_async(
                 user_id="u", session_id=session, new_message=content, run_config=config
             ):
-                pass
+                waiting |= {one.name: one.id for one in event.get_function_calls()}
         except RuntimeError:
             # A tool raised, which ends the turn.
             pass

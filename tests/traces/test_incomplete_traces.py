@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.model.eval_set import tool_responses
+from evaltui.core.model.eval_set import tool_calls, tool_responses
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.span import Recorded
 from tests.commands.command_line import call
@@ -217,13 +217,15 @@ def test_calls_that_only_the_first_request_tells_of_are_unknown(score, layout, h
         assert said["response_match_score"][0] == "PASSED"
 
 
-def test_results_of_earlier_turns_are_no_hidden_calls(score):
+def test_results_of_earlier_turns_are_no_hidden_calls():
     """The history before the message of the user has calls, as in every later turn."""
     spans = [genai()[0], genai()[3]]
     messages = json.loads(spans[1].attributes["gen_ai.input.messages"])
     said = [{"role": "assistant", "parts": [{"type": "text", "content": "It was grey."}]}, messages[0]]
     spans[1].attributes["gen_ai.input.messages"] = json.dumps(messages + said)
-    assert score(spans, called=())[:2] == (0, "PASSED")
+    ((*_, turn),) = (one.turns for one in conversations_in([Recorded(spans)]).conversations)
+    (actual,) = invocations_from_events(turn.events)
+    assert (dict(turn.untold), tool_calls(actual.intermediate_data)) == ({}, [])
 
 
 def test_results_of_several_calls_in_one_message_are_each_of_its_own_call(score):
@@ -283,6 +285,9 @@ def test_calls_are_unknown_while_the_spans_around_them_are_missing(score):
     assert score(genai()[:3], config=config)[1] == "PASSED"
     assert score(genai()[1:3], config=config)[1] == "NOT_EVALUATED"
     assert score(genai()[1:], config=config)[1] == "PASSED"
+    spans = genai()[:3]
+    spans[0].end = 0
+    assert score(spans, config=config)[1] == "NOT_EVALUATED"
 
 
 def test_a_number_that_json_does_not_have_is_the_same_as_in_a_run(score):

@@ -144,6 +144,74 @@ def test_a_turn_whose_first_model_is_missing_is_one_of_its_own(layout):
     assert ANSWERS not in second.untold
 
 
+BYE = {"role": "user", "content": "bye"}
+LAST = ([*REQUESTS[2][0], WELCOME, BYE], {"role": "assistant", "content": "Bye."})
+
+
+@pytest.mark.parametrize("layout", [genai, logfire, openinference, langfuse], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("rest", [[LAST], [*REQUESTS[:2], LAST]], ids=["first turns", "middle turn"])
+def test_a_turn_that_only_later_requests_tell_of_is_unknown_but_for_its_message(layout, rest):
+    found = turns(under(WRAPPERS["function"], layout, rest))
+    assert [turn.user for turn in found] == [ASKED["content"], "thanks", "bye"]
+    known = [not {CALLS, ANSWERS} & turn.untold.keys() for turn in found]
+    assert known == [len(rest) > 1, False, True]
+    assert facts(found[2])[2] == "Bye."
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"role": "user", "content": f"Answer briefly. {ASKED['content']}"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "What is the price"},
+                {"type": "text", "text": "of order 7?"},
+            ],
+        },
+    ],
+    ids=["in a prompt", "in parts"],
+)
+def test_a_message_that_is_repeated_in_another_form_is_no_other_turn(first):
+    requests = [([first], PRICE), ([ASKED, PRICE, THANKS], WELCOME)]
+    spans = [
+        span(1 + number, 0, genai(*one) | {"session.id": "c1"}, trace=str(number))
+        for number, one in enumerate(requests)
+    ]
+    assert [dict(turn.untold) for turn in turns(spans)] == [{}, {}]
+
+
+def test_messages_between_agents_are_of_no_user():
+    draft = {"role": "assistant", "content": "A draft."}
+    review = {"role": "user", "content": "A draft."}
+    requests = [([ASKED], draft), ([ASKED, review], PRICE), ([ASKED, review, PRICE, THANKS], WELCOME)]
+    spans = [
+        span(1, 0, GENAI_RUN | {"session.id": "c1"}, length=250),
+        span(5, 0, GENAI_RUN | {"session.id": "c1"}, trace="2"),
+    ]
+    spans += [
+        span(2, 1, genai(*requests[0])),
+        span(3, 1, genai(*requests[1])),
+        span(6, 5, genai(*requests[2]), trace="2"),
+    ]
+    assert [turn.user for turn in turns(spans)] == [ASKED["content"], "thanks"]
+
+
+@pytest.mark.parametrize(
+    ("repeated", "agent", "is_known"),
+    [(PRICE, "desk", True), ({**PRICE, "content": "Ask a human."}, "desk", False), (WELCOME, "other", True)],
+    ids=["the same", "replaced", "of another agent"],
+)
+def test_a_response_is_known_unless_the_next_request_of_its_agent_has_another(repeated, agent, is_known):
+    requests = [([ASKED], PRICE), ([ASKED, repeated, THANKS], WELCOME)]
+    spans = []
+    for number, (name, one) in enumerate(zip(("desk", agent), requests, strict=True)):
+        run = GENAI_RUN | {"gen_ai.agent.name": name, "session.id": "c1"}
+        spans.append(span(1 + 10 * number, 0, run, trace=str(number)))
+        spans.append(span(2 + 10 * number, 1 + 10 * number, genai(*one), trace=str(number)))
+    assert [ANSWERS not in turn.untold for turn in turns(spans)] == [is_known, True]
+
+
 @pytest.mark.parametrize("root", [RUN, {"http.method": "POST"}], ids=["trace of the SDK", "function"])
 def test_several_runs_of_an_agent_in_one_trace_are_turns(root):
     spans = [span(1, 0, root, length=900), span(2, 1, RUN, length=280), span(5, 1, RUN, length=200)]

@@ -8,13 +8,13 @@ from google.genai import types
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, RESULTS, TEXTS, USER_MESSAGE
 from evaltui.core.trace.span_lines import span_body_line
 from evaltui.core.trace.spans import SpanTree
 from evaltui.text.lines import draw
 from evaltui.traces.conversations import conversations_in
 from tests.traces import written_traces
-from tests.traces.adk_spans import BARE, EVENTS_ONLY, OLD, OLD_BARE, SPANS, run
+from tests.traces.adk_spans import BARE, EVENTS_ONLY, OLD, OLD_BARE, SPANS, Reply, run
 
 pytestmark = pytest.mark.adk
 
@@ -182,6 +182,48 @@ def test_what_another_agent_did_is_not_what_the_user_said(environment):
     assert [user for user, _, _ in turns(found)] == ["Sofa, please", "And a rug?"]
     asked = [event for event in found.turns[1].events if event.kind == "model_request"]
     assert "For context:" in str([event.data for event in asked])
+
+
+def test_an_invocation_without_attributes_is_one_turn():
+    """Python's console exporter writes no scope, and schema 1 has no attributes there."""
+    messages = ["Sofa, please", "And a rug?"]
+    found = conversation("transfer", messages, OLD, written_traces.console)
+    assert turns(found) == turns(conversation("transfer", messages, OLD))
+
+
+@CONTENT
+@pytest.mark.parametrize(
+    ("agent", "name", "message", "unknown"),
+    [
+        ("waiting", "adk_request_confirmation", "Which price?", {CALLS, ANSWERS}),
+        ("long_running", "pending", "Find a lamp", set()),
+    ],
+)
+def test_a_turn_in_which_a_person_responds_is_not_that_before(environment, agent, name, message, unknown):
+    """The response and the request to the person have no spans."""
+    found = conversation(agent, [message, Reply(name, {"confirmed": True}), "Thanks"], environment)
+    assert [turn.user for turn in found.turns] == [message, "", "Thanks"]
+    first, second, third = ({USER_MESSAGE, CALLS, ANSWERS} & turn.untold.keys() for turn in found.turns)
+    assert (first, second, third) == (unknown, {USER_MESSAGE, CALLS}, set())
+    assert turns(found)[1][2] in ("12.50 euros.", "One lamp.")
+
+
+@CONTENT
+def test_a_loop_that_ends_with_a_tool_waits_for_nobody(environment):
+    (turn,) = conversation("loop", ["Go on"], environment).turns
+    assert CALLS not in turn.untold
+
+
+@CONTENT
+def test_a_response_that_the_next_request_does_not_repeat_is_unknown(environment):
+    found = conversation("replaced", ["Hi", "And now?"], environment)
+    # Nothing after the last turn tells of its response.
+    assert [ANSWERS in turn.untold for turn in found.turns] == [True, False]
+
+
+def test_calls_of_a_response_with_an_error_code_alone_are_unknown_in_schema_2():
+    (turn,) = conversation("refused", ["Hi"], SPANS).turns
+    assert {CALLS, ANSWERS} <= turn.untold.keys()
 
 
 @CONTENT

@@ -45,7 +45,7 @@ def read_adk(span: OtelSpan) -> Operation | None:
     if span.name == "call_llm" or _RESPONSE in attributes:
         return _model_call(attributes, conversation)
     if span.name == "invocation" and "gen_ai.operation.name" not in attributes:
-        return Operation("agent", conversation=conversation, is_adk=True, remedy=REMEDY)
+        return Operation("agent", conversation=conversation, is_adk=True, is_run=False, remedy=REMEDY)
     return None
 
 

@@ -329,4 +329,9 @@ def _read_request(operation: Operation, attributes: Mapping[str, Any]) -> None:
     }
 
 
-LAYOUT = Layout(read_genai, content=("gen_ai.",), kind=_KIND)
+LAYOUT = Layout(
+    read_genai,
+    content=("gen_ai.",),
+    messages=("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call."),
+    kind=_KIND,
+)

@@ -93,4 +93,10 @@ def _usage(attributes: Mapping[str, Any]) -> Any:
     )
 
 
-LAYOUT = Layout(read_langfuse, content=("langfuse.",), kind=_KIND, session=_SESSION)
+LAYOUT = Layout(
+    read_langfuse,
+    content=("langfuse.",),
+    messages=(f"{_PREFIX}input", f"{_PREFIX}output"),
+    kind=_KIND,
+    session=_SESSION,
+)

@@ -150,8 +150,17 @@ def messages_of(value: Any, role: str = "user") -> list[Json] | None:
     if value is None or value is ABSENT or value == "" or is_placeholder(value):
         return None
     items = _items(value, role)
-    messages = [message for item in items if (message := _message(item, role)) is not None]
-    return messages if messages or not items else None
+    read = [_message(item, role) for item in items]
+    if items and not any(read):
+        return None
+    # A message that nobody recorded still stands between others.
+    messages = (message or _unrecorded(item) for message, item in zip(read, items, strict=True))
+    return [message for message in messages if message]
+
+
+def _unrecorded(item: Any) -> Json | None:
+    author = item.get("role") if isinstance(item, dict) else None
+    return {"role": _role(author), "parts": []} if isinstance(author, str) else None
 
 
 def _items(value: Any, role: str) -> list[Any]:

@@ -84,7 +84,7 @@ def _is_schema(parameters: Any) -> bool:
     return (
         isinstance(parameters, dict)
         and parameters.get("type") == "object"
-        and isinstance(parameters.get("properties"), dict)
+        and isinstance(parameters.get("properties", {}), dict)
     )
 
 
@@ -153,7 +153,7 @@ def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | N
 
 
 def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
-    """`llm.input_messages.0.message.role` and its kind as messages; none where some may be missing."""
+    """`llm.input_messages.0.message.role` and its kind as messages; none where some are missing."""
     messages: dict[int, Json] = {}
     for name, value in span.attributes.items() if not lacks(span, prefix) else ():
         if name.startswith(prefix):
@@ -161,6 +161,8 @@ def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
             if number.isdigit():
                 _put(messages.setdefault(int(number), {}), rest.removeprefix("message."), value)
     ordered: list[Json] = []
+    if any("role" not in message for message in messages.values()):
+        return ordered
     for _, message in sorted(messages.items()):
         contents, calls = message.pop("contents", None), message.pop("tool_calls", None)
         if contents:
@@ -193,6 +195,7 @@ def _renamed(flat: Json, prefix: str) -> Json:
 LAYOUT = Layout(
     read_openinference,
     content=("openinference.", "llm.", "input.", "output.", "tool."),
+    messages=("llm.input_messages.", "llm.output_messages."),
     kind=KIND,
     session="session.id",
 )

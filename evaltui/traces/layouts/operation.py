@@ -96,6 +96,8 @@ class Layout:
     """Reads a span; None for a span in another layout."""
     content: tuple[str, ...]
     """Prefixes of its attributes."""
+    messages: tuple[str, ...] = ()
+    """Prefixes of attributes with messages, which no other spans have."""
     kind: str = ""
     """The attribute that names the kind of an operation; "" for none."""
     session: str = ""

@@ -1,0 +1,142 @@
+"""A turn as the spans of a trace tell it, and the message of the user that began it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evaltui.core.model.events import USER_MESSAGE, Event
+from evaltui.traces.layouts.operation import Json, Operation, texts
+from evaltui.traces.span import OtelSpan
+
+
+@dataclass(slots=True)
+class Work:
+    """A call of a model or a tool; spans that tell of the same call are one."""
+
+    span: OtelSpan
+    operation: Operation
+    agent: str
+    inner: list[Work] = field(default_factory=list)
+    """Works inside a call of a tool: they are not the agent's own."""
+    run: str = ""
+    """The id of the span of the run of an agent in which it was; "" for none."""
+    outermost_run: str = ""
+    """The id of the outermost of such spans around it."""
+    wrapped: list[Work] = field(default_factory=list)
+    """Calls of a model that this one stands around."""
+
+
+@dataclass(slots=True)
+class TraceTurn:
+    """Turn of a conversation, with the spans of one trace that a message of the user led to."""
+
+    span: OtelSpan
+    """First span of the turn."""
+    operation: Operation | None
+    """None where that is nothing of an agent's."""
+    works: list[Work] = field(default_factory=list)
+    agents: list[Operation] = field(default_factory=list)
+    """The agents that worked in it, but for those in calls of tools."""
+    agent_spans: list[OtelSpan] = field(default_factory=list)
+    """Theirs."""
+    spans: list[OtelSpan] = field(default_factory=list)
+    lost: str = ""
+    """Remedy for spans that cannot be read, which may be its calls and its answer; "" where none is lost."""
+    failed: list[OtelSpan] = field(default_factory=list)
+    """The spans with an error that are runs of agents, or around them and calls of models, but for those in
+    calls of tools."""
+    has_ended: bool = True
+    """Whether a span around its calls is known to have ended, or a further message of the user followed."""
+    conversation: str = ""
+    """Its id, where other conversations are below a span around the turn; else its spans name it."""
+    own_events: list[Event] | None = None
+    """Its events as evaltui wrote them, numbered as where they were written; None for spans of others."""
+    unknown: dict[str, str] = field(default_factory=dict)
+    """Parts of which other turns show that the spans do not tell them, each with its remedy."""
+
+    @property
+    def has_output(self) -> bool:
+        """Whether a span around its calls of models has what was responded."""
+        is_around = self.operation is not None and self.operation.kind != "model"
+        outer = [self.operation] if is_around else []
+        return any(operation and operation.outputs is not None for operation in (*outer, *self.agents))
+
+    @property
+    def start(self) -> int:
+        return min((span.start for span in self.spans if span.start), default=0)
+
+    @property
+    def end(self) -> int:
+        return max((span.end for span in self.spans), default=0)
+
+    @property
+    def models(self) -> list[Work]:
+        """Its calls of models, by their ends, but for those in calls of tools."""
+        calls = [work for work in self.works if work.operation.kind == "model"]
+        return sorted(calls, key=lambda work: (work.span.end, work.span.start))
+
+
+def user_message(turn: TraceTurn) -> list[Json] | None:
+    """The parts of what the user said; None where nobody recorded it."""
+    if USER_MESSAGE in turn.unknown:
+        return None
+    models = sorted(turn.models, key=lambda work: work.span.start)
+    # Another agent's message may be other than the one that was cut.
+    is_cut = turn.operation is not None and turn.operation.is_cut
+    agents = turn.agents[: 1 if is_cut else 2]
+    for operation in (turn.operation, *agents, *(work.operation for work in models[:1])):
+        if operation is not None and operation.inputs:
+            return _last_said(operation.inputs, alone=operation.is_adk) or None
+    return None
+
+
+# How google-adk has an agent read what another one said; a user's own text may begin so, too.
+_FROM_OTHERS = re.compile(
+    r"For context:\s*(?:\Z|below is a transcript of what another agent did|\[[^\]\n]+\] )"
+)
+
+
+def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
+    """The parts of the user's messages after the last one of a model; results of tools are none.
+
+    Where a message stands `alone`, those before it are of turns that failed before a model answered.
+    """
+    user_message: list[Json] = []
+    for content in reversed(inputs):
+        if content["role"] == "model":
+            if user_message:
+                break
+        elif parts := user_parts([content]):
+            user_message = [*parts, *user_message]
+            if alone:
+                break
+        elif (user_message and not _without_responses(content)) or not content["parts"]:
+            # Nobody recorded what is in a message without parts.
+            break
+    return user_message
+
+
+def texts_of_others(inputs: Sequence[Json]) -> list[str]:
+    """What other agents of google-adk did after the message of the user, as a request repeats it."""
+    others: list[str] = []
+    for content in reversed(inputs):
+        if content["role"] == "model" or user_parts([content]):
+            break
+        others += texts([content])
+    return others
+
+
+def user_parts(contents: Sequence[Json]) -> list[Json]:
+    """The parts of messages that a user wrote: no results of tools, and nothing that another agent did."""
+    return [
+        part
+        for parts in map(_without_responses, contents)
+        if parts and not _FROM_OTHERS.match(str(parts[0].get("text") or ""))
+        for part in parts
+    ]
+
+
+def _without_responses(content: Json) -> list[Json]:
+    return [part for part in content["parts"] if "function_response" not in part]
