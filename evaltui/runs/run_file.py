@@ -44,10 +44,10 @@ from evaltui.text.values import value_in_words
 
 _SPENDING_ROW = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
-# The scores of the first of the worst repeats of cases, which are a JSON list of numbers.
+# The scores of the deciding repeats of cases, which are a JSON list of numbers.
 _DECIDING_SCORES = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
-    SELECT repeat FROM repeats WHERE repeats.case_id = scores.case_id
-    ORDER BY CASE repeats.status {} END, repeat LIMIT 1
+    SELECT repeat FROM repeats JOIN cases ON cases.id = case_id WHERE repeats.case_id = scores.case_id
+    ORDER BY repeats.status <> cases.status, CASE repeats.status {} END, repeat LIMIT 1
 )""".format(" ".join(f"WHEN '{status}' THEN {rank}" for rank, status in enumerate(WORST_FIRST)))
 # Rows that are read at once.
 _PAGE_ROWS = 1000

@@ -197,3 +197,42 @@ def test_a_set_that_changed_during_the_run_is_reported(agent, change, monkeypatc
     capsys.readouterr()
     assert call("run", agent, "--resume", "last") == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+RATED = """
+    from pathlib import Path
+
+    def some(actual, expected, criterion):
+        count = Path(__file__).with_name("count")
+        count.write_text(count.read_text() + "." if count.exists() else ".")
+        return None if len(count.read_text()) == 2 else 1.0
+"""
+
+
+@pytest.mark.parametrize(("pass_if", "code"), [("all", 3), ("majority", 0)])
+def test_a_repeat_without_a_verdict_is_not_a_passed_one(write_agent, tmp_path, pass_if, code):
+    folder = write_agent("root_agent = lambda message, session: message", metrics=RATED)
+    write_set(folder, "first", [0])
+    function = {"function": "my_agent.metrics.some", "threshold": 0.5}
+    write_test_config(folder, criteria={}, evaltui={"criteria": {"mine": function}})
+    status = "PASSED" if code == 0 else "NOT_EVALUATED"
+    word = "met" if code == 0 else "undecided"
+    words = f"policy {pass_if} {word}, 1 not evaluated"
+    for command in (
+        ("run", folder, "--runs", 3, "--parallel", 1, "--pass-if", pass_if),
+        ("report", folder, "last"),
+    ):
+        result, texts = reports(tmp_path, *command)
+        assert result == (code if command[0] == "run" else 0)
+        (case,) = json.loads(texts["json"])["cases"]
+        assert (case["status"], case["rate"]["passed"], case["rate"]["of"]) == (status, 2, 2)
+        assert case["metrics"][0]["status"] == status
+        (row, *_) = csv.DictReader(texts["csv"].splitlines())
+        assert (row["case_status"], row["case_pass_rate"]) == (status, "1.0")
+        # The Markdown report lists cases that did not pass.
+        for name in ("junit", "html", "console", *(["markdown"] if code else [])):
+            assert words in html.unescape(texts[name]), name
+        assert "2/3" in texts["console"]
+        assert "pass rate  0%" not in texts["console"]
+    (summary,) = (case.summary for case in RunFile(RunStore(folder).latest()).cases)
+    assert summary.passes is (code == 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -91,6 +91,7 @@ class Status(StrEnum):
 
 
 WORST_FIRST = (Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY, Status.PASSED)
+_RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}
 
 Outcome = Annotated[
     Status, WithJsonSchema({"enum": [status.value for status in Status][:-1], "type": "string"})
@@ -102,6 +103,16 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     """The worst of several statuses without informational ones; NOT_EVALUATED for none."""
     present = set(statuses)
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
+
+
+def deciding_repeat(status: str, repeats: Sequence[str]) -> int:
+    """Index of the repeat that gives a case with this status its metrics and turns; 0 without repeats.
+
+    `repeats` are the statuses of its repeats. The first repeat with the status of the case decides, else the
+    first one with the worst status.
+    """
+    ranks = [(repeat != status, _RANKS[repeat]) for repeat in repeats]
+    return ranks.index(min(ranks)) if ranks else 0
 
 
 def verdict_of(status: Status, *, is_met: bool) -> Status:
@@ -533,6 +544,16 @@ class CaseResult:
     @property
     def evaluated_repeats(self) -> int:
         return sum(repeat.status is not Status.NOT_EVALUATED for repeat in self.repeats)
+
+    @property
+    def is_partly_evaluated(self) -> bool:
+        """Whether some of its repeats have no verdict, but not all."""
+        return 0 < self.evaluated_repeats < len(self.repeats)
+
+    @property
+    def deciding_repeat(self) -> int:
+        """Index of the repeat that gave the case its metrics and turns; 0 without repeats."""
+        return deciding_repeat(self.status, [repeat.status for repeat in self.repeats])
 
     @property
     def passed(self) -> bool:

@@ -24,7 +24,6 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROW_MARKS
 from evaltui.views.judged import JudgeFindings
-from evaltui.views.repeats import worst_repeat
 from evaltui.views.result import (
     ErrorRow,
     InformationalRow,
@@ -219,7 +218,7 @@ Events = Mapping[int, Sequence[Event]]
 
 def case_view(case: CaseResult, events: Events, command: str) -> CaseView:
     """The data of a case; `events` are empty for a run that was not stored."""
-    deciding = worst_repeat(case)
+    deciding = case.deciding_repeat
     views = []
     for number, repeat in enumerate(case.repeats or [None]):
         # A case says the same as the repeat that decides, and does where a repeat has no details.
