@@ -333,6 +333,14 @@ class RunFile:
             None,
         )
 
+    def statuses_of(self, case: CaseId) -> list[str]:
+        """The statuses of the finished repeats of a case, in order."""
+        query = (
+            "SELECT repeats.status FROM repeats JOIN cases ON cases.id = case_id "
+            "WHERE path = ? AND eval_id = ? ORDER BY repeat"
+        )
+        return [status for (status,) in self._rows(query, *map(column_value, case))]
+
     def case_at(self, number: int) -> CaseInRun:
         """The case with a number. Raises ValueError for a case without a result."""
         case = next(self._cases("WHERE id = ? AND status IS NOT NULL", number), None)

@@ -93,6 +93,22 @@ def test_an_interrupted_run_is_green_nowhere(agent, monkeypatch, tmp_path, capsy
     assert (code, json.loads(texts["json"])["totals"]["passed"]) == (0, 3)
 
 
+def test_a_case_whose_repeats_ran_in_part_says_how_they_ended(agent, monkeypatch, tmp_path):
+    def act_twice(case: EvalCase, repeat: int) -> list[Invocation]:
+        if repeat == 2:
+            raise asyncio.CancelledError
+        return act(case, repeat)
+
+    write_set(agent, "first", [5])
+    run_without_processes(monkeypatch, act_twice)
+    code, texts = reports(tmp_path, "run", agent, "--runs", 3)
+    assert code == 130
+    for kind in (texts, reports(tmp_path, "report", agent, "last")[1]):
+        for name, text in kind.items():
+            assert "not all repeats ran: 1 passed, 1 failed" in html.unescape(text), name
+            assert "did not run" not in text, name
+
+
 def test_the_header_of_an_interrupted_run_has_the_runs_of_its_config(agent, monkeypatch, capsys):
     write_test_config(agent, criteria={"response_match_score": 1.0}, evaltui={"repeats": {"runs": 3}})
     run_without_processes(monkeypatch, ends_in(0))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -37,6 +38,7 @@ from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff,
 from evaltui.core.secrets import HOLDS_TEXT
 from evaltui.core.statistics import Interval, PassRate, pass_rates, wilson
 from evaltui.text.figures import show_rate_and_interval, show_scores
+from evaltui.text.outcomes import COUNTED_STATUSES, count_text
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Intermediate, Invocation
@@ -447,20 +449,26 @@ class CaseResult:
     decision: Decision | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
     """Decision of the sequential test over its repeats; None for a fixed number of runs."""
     reason: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Why a selected case has no result, `did not run`; "" for a case with one."""
+    """Why a selected case has no result, `did not run` or `not all repeats ran: 1 failed`; "" for a case with
+    one."""
     tags: tuple[str, ...] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     """Its tags in the config at the time of the run; None outside of reports."""
 
     @classmethod
-    def not_run(cls, case: CaseId, eval_set_id: str) -> CaseResult:
-        """The result of a selected case that did not run, or not to its end."""
+    def not_run(cls, case: CaseId, eval_set_id: str, repeats: Collection[str] = ()) -> CaseResult:
+        """The result of a selected case that did not run, or not to its end; `repeats` are the statuses of
+        its finished repeats."""
+        counts = Counter(repeats)
+        finished = ", ".join(
+            count_text(status, counts[status]) for status in COUNTED_STATUSES if counts[status]
+        )
         return cls(
             case.eval_id,
             Status.NOT_EVALUATED,
             eval_set_id=eval_set_id,
             policy_met=False,
             path="" if case.path == eval_set_id else case.path,
-            reason="did not run",
+            reason=f"not all repeats ran: {finished}" if finished else "did not run",
         )
 
     @property
