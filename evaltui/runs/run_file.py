@@ -297,7 +297,7 @@ class RunFile:
             yield CaseId(path, eval_id), text
 
     def unselected(self, path: str) -> set[str]:
-        """Fingerprints of the unselected cases of a set, as JSON data."""
+        """Fingerprints of the unselected cases of a set."""
         text = self._value("SELECT unselected FROM sets WHERE path = ?", column_value(path))
         return set(self._json(text, list)) if text else set()
 
