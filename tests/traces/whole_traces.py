@@ -41,6 +41,18 @@ def _in_traces(layout, root):
     return spans
 
 
+def _resumed(layout):
+    """A person has responded before the tool returns, in a trace of its own."""
+    root, first, tool, last = layout()
+    moved = {"trace_id": "2".rjust(32, "0"), "parent_id": root.span_id}
+    later = replace(root, trace_id=moved["trace_id"], start=tool.start - 1)
+    for one in (root, later):
+        # Layouts with messages in the span of the agent say which one began the turn.
+        one.attributes = {key: one.attributes[key] for key in one.attributes if "put" not in key}
+    root.end = first.end + 1
+    return [root, first, later, replace(tool, **moved), replace(last, **moved)]
+
+
 def _with_inner_agent(layout):
     """The tool is an agent, whose model has a message and a response of its own."""
     root, first, tool, last = layout()
@@ -76,6 +88,10 @@ WHOLE = {
         for name, layout in zip(several.WRAPPERS, _BELOW, strict=True)
     },
     **{f"traces of {layout.__name__}": partial(_in_traces, layout, root) for layout, root in _AGENTS},
+    **{
+        f"person in {layout.__name__}": partial(_resumed, layout)
+        for layout in (genai, openinference, langfuse)
+    },
     **{
         f"agent in a tool of {layout.__name__}": partial(_with_inner_agent, layout)
         for layout in (genai, openinference, langfuse)

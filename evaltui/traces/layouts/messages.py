@@ -270,7 +270,9 @@ def _message(item: Any, role: str) -> Json | None:
     # OpenAI had one call in a message before it had several.
     older = [item["function_call"]] if isinstance(item.get("function_call"), dict) else []
     for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")) or older:
-        parts += _call(call)
+        if not (read := [*_call(call)]):
+            return None
+        parts += read
     if all(part.get("thought") for part in parts) and any(map(_lacks_text, _list(content))):
         return None
     if not parts and not any(name in item for name in ("parts", "content", "contents", "tool_calls")):
