@@ -37,7 +37,7 @@ def genai(inputs, output):
 def logfire(inputs, output):
     """The messages as one attribute, the answer as the last of them."""
     events = [{"event.name": f"gen_ai.{one['role']}.message", **one} for one in [*inputs, output]]
-    return {**GENAI, "events": json.dumps(events)}
+    return {**GENAI, "gen_ai.system": "openai", "events": json.dumps(events)}
 
 
 def openinference(inputs, output):

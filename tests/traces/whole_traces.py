@@ -13,7 +13,7 @@ from tests.traces.adk_spans import OLD, SCHEMA, SPANS, Reply, run
 from tests.traces.test_cut_traces import EVERY
 from tests.traces.test_trace_layouts import AGENT, genai, langfuse, openinference
 
-_BELOW = several.langfuse, several.genai, several.genai, several.openinference
+_BELOW = several.genai, several.logfire, several.openinference, several.langfuse
 _AGENTS = (
     (several.genai, AGENT),
     (several.openinference, several.RUN),
@@ -84,8 +84,9 @@ WHOLE = {
     "own export": _exported,
     **{layout.__name__: layout for layout in EVERY},
     **{
-        f"turns below a {name}": partial(several.under, several.WRAPPERS[name], layout)
-        for name, layout in zip(several.WRAPPERS, _BELOW, strict=True)
+        f"turns of {layout.__name__} below a {name}": partial(several.under, wrapper, layout)
+        for name, wrapper in several.WRAPPERS.items()
+        for layout in _BELOW
     },
     **{f"traces of {layout.__name__}": partial(_in_traces, layout, root) for layout, root in _AGENTS},
     **{

@@ -71,7 +71,16 @@ _AI_SDK_UNREAD = (
     "the AI SDK recorded it as ai.prompt and ai.response, which evaltui does not read: record messages as "
     "OpenTelemetry's conventions for generative AI have them"
 )
-_RECORDED = ("gen_ai.usage.", "gen_ai.prompt.", "gen_ai.completion.", "gen_ai.input.", "gen_ai.output.")
+_LISTED = "events"
+"""Logfire's attribute with the messages as events."""
+_RECORDED = (
+    "gen_ai.usage.",
+    "gen_ai.prompt.",
+    "gen_ai.completion.",
+    "gen_ai.input.",
+    "gen_ai.output.",
+    _LISTED,
+)
 # Of responses that a model, or its provider, has blocked or spoilt.
 _FAILED_FINISHES = {
     "blocklist",
@@ -253,7 +262,7 @@ def _lacks_messages(span: OtelSpan) -> bool:
 
 def _listed_events(attributes: Mapping[str, Any]) -> list[SpanEvent]:
     """The events that Logfire has as one attribute, in which the last messages may be the model's answer."""
-    listed = json_attribute(attributes.get("events"))
+    listed = json_attribute(attributes.get(_LISTED))
     events = [
         SpanEvent(str(event.get("event.name")), {}, 0, event)
         for event in (listed if isinstance(listed, list) else ())
