@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 
 from evaltui.core.model.events import ANSWERS, CALLS, USER_MESSAGE
 from evaltui.traces.calls import answer_of, may_hold_thoughts
@@ -291,11 +292,11 @@ def _settle_resumed(turn: TraceTurn, before: TraceTurn | None) -> None:
 
     google-adk asks a model before each of its calls.
     """
-    first = min(turn.works, key=_order, default=None)
-    request = _first_request(turn)
-    is_after_calls = first is not None and (
-        first.operation.kind == "tool" or bool(responses_in(request[-1:]))
+    first_model = min((model.span.start for model in turn.models), default=inf)
+    has_tool_before = any(
+        work.operation.kind == "tool" and work.span.start < first_model for work in turn.works
     )
+    is_after_calls = has_tool_before or bool(responses_in(_first_request(turn)[-1:]))
     if (_is_adk(turn) and is_after_calls) or (before is not None and _goes_on(before, turn)):
         turn.unknown |= dict.fromkeys((USER_MESSAGE, CALLS), _RESUMED)
 

@@ -119,7 +119,7 @@ def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
 
 
 def texts_of_others(inputs: Sequence[Json]) -> list[str]:
-    """What other agents of google-adk did after the message of the user, as a request repeats it."""
+    """Texts about other agents of google-adk after the message of the user in a request."""
     others: list[str] = []
     for content in reversed(inputs):
         if content["role"] == "model" or user_parts([content]):

@@ -105,12 +105,12 @@ def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
     leave_out_cut(spans)
     roots = _forest(spans)
     _settle_adk(roots)
-    begun = [(root, list(_turns_below(root))) for root in roots]
-    turns = [turn for _, some in begun for turn in some]
+    turns_by_root = [(root, list(_turns_below(root))) for root in roots]
+    turns = [turn for _, some in turns_by_root for turn in some]
     if not turns:
         # The spans in a run of an agent are missing.
         turns = [replace(_turn(node), lost=_EMPTY) for node in filter(_is_run, _preorder(roots))][:1]
-    _settle_orphans(begun, {span.span_id for span in spans})
+    _settle_orphans(turns_by_root, {span.span_id for span in spans})
     return sorted(turns, key=lambda turn: (turn.start, turn.span.span_id))
 
 
@@ -121,12 +121,12 @@ def _turns_below(root: _Node) -> Iterator[TraceTurn]:
                 yield turn
 
 
-def _settle_orphans(begun: Sequence[tuple[_Node, Sequence[TraceTurn]]], ids: Collection[str]) -> None:
+def _settle_orphans(turns_by_root: Sequence[tuple[_Node, Sequence[TraceTurn]]], ids: Collection[str]) -> None:
     """Marks turns of one trace as unknown where spans between others are missing: the parent of a span of
     google-adk, which is in its process, or the parent of spans that were made during another turn."""
     is_lost = False
     latest = 0.0
-    for root, turns in sorted(begun, key=lambda entry: min((turn.start for turn in entry[1]), default=0)):
+    for root, turns in sorted(turns_by_root, key=_start_of_turns):
         has_parent = not root.span.parent_id or root.span.parent_id in ids
         orphans = root.children if root.is_absent else [] if has_parent else [root]
         end = max((turn.end for turn in turns), default=0)
@@ -138,9 +138,13 @@ def _settle_orphans(begun: Sequence[tuple[_Node, Sequence[TraceTurn]]], ids: Col
         is_lost |= any(_is_inside_adk(node.operation) for node in orphans)
         # A call without an end may be around all that follows.
         latest = inf if any(map(_waits_for_call, turns)) else max(latest, end)
-    for _, turns in begun:
+    for _, turns in turns_by_root:
         for turn in turns:
             turn.lost = turn.lost or (_NO_PARENT if is_lost else "")
+
+
+def _start_of_turns(entry: tuple[_Node, Sequence[TraceTurn]]) -> int:
+    return min((turn.start for turn in entry[1]), default=0)
 
 
 def _waits_for_call(turn: TraceTurn) -> bool:

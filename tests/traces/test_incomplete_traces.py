@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui import invocations_from_events
 from evaltui.core.model.eval_set import tool_calls, tool_responses
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.span import Recorded

@@ -9,11 +9,10 @@ import pytest
 
 pytest.importorskip("google.adk")
 
-from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui import invocations_from_events, score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE
-from evaltui.core.scoring import score_case
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.pairing import aligned_events
 from evaltui.traces.span import Recorded

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, CALLS
 from evaltui.traces.conversations import conversations_in

@@ -6,7 +6,7 @@ pytest.importorskip("google.adk")
 
 from google.genai import types
 
-from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, RESULTS, TEXTS, USER_MESSAGE
 from evaltui.core.trace.span_lines import span_body_line
