@@ -199,7 +199,7 @@ class TurnSteps:
                 yield from self._artifact_update(update)
         yield from self._status(task.get("status") or {}, {}, self._received.of_tasks[self.task_id])
 
-    def _status(self, status: Json, metadata: Json, known: Collection[tuple[str, str]]) -> Iterator[Step]:
+    def _status(self, status: Json, metadata: Json, earlier: Collection[tuple[str, str]]) -> Iterator[Step]:
         # A state that nobody knows may be another one soon.
         unknown = self.state or "working"
         self.state = _STATES.get(str(status.get("state")).removeprefix("TASK_STATE_"), unknown)
@@ -208,16 +208,16 @@ class TurnSteps:
         if self.state in FAILED:
             self.failure = "\n".join(part["text"] for part in _parts(message) if part.get("text"))
         else:
-            yield from self._message(message, metadata, known)
+            yield from self._message(message, metadata, earlier)
 
-    def _message(self, message: Json, metadata: Json, known: Collection[tuple[str, str]]) -> Iterator[Step]:
-        """The step of a message, unless it is one of the `known` ones: a task also has those of earlier
+    def _message(self, message: Json, metadata: Json, earlier: Collection[tuple[str, str]]) -> Iterator[Step]:
+        """The step of a message, unless it is one of the `earlier` ones: a task also has those of earlier
         turns."""
         about = metadata | (message.get("metadata") or {})
         self._check_sender(about)
         parts = _parts(message)
         key = message.get("messageId") or "", _key(parts)
-        if message.get("role") == "ROLE_USER" or key in known:
+        if message.get("role") == "ROLE_USER" or key in earlier:
             return
         if key[0]:
             for messages in (self._messages, self._received.messages, self._received.of_tasks[self.task_id]):
