@@ -326,7 +326,9 @@ def _missing_functions(path: Path, data: Any, config: EvalConfig) -> Iterator[Pr
     from evaltui.core.metrics.requirements import functions_of
 
     names = [function.rpartition(".")[::2] for function in functions_of(config)]
-    folder = next((folder for folder in path.resolve().parents if names and is_agent(folder)), None)
+    # An agent is no root of a file system.
+    folders = path.resolve().parents[:-1] if names else ()
+    folder = next(filter(is_agent, folders), None)
     for module, function in names if folder is not None else ():
         assert folder is not None
         file = function_module(f"{module}:{function}", folder)
