@@ -158,7 +158,7 @@ ROWS: dict[str, Row] = {
     "not an object": Row("[]", code=2),
     "unknown metric in a config above": Row(before=lambda agent: config_above(agent)),
     "not one config beside it": Row(before=lambda agent: two_configs(agent), code=2),
-    "no function": Row(own("nosuch")),
+    "no function": Row(own("nosuch"), code=2),
     "zero repeats": Row({"criteria": MATCH, "evaltui": {"repeats": {"runs": 0}}}, code=2),
     "passes never": Row({"criteria": MATCH, "evaltui": {"repeats": {"pass_if": 0}}}, code=2),
     "pass_if NaN": Row('{"criteria": {}, "evaltui": {"repeats": {"pass_if": NaN}}}', code=2),
@@ -202,8 +202,9 @@ ROWS: dict[str, Row] = {
     "process ends": Row(cases=[case(said="exit")], code=3),
     **{
         f"judge: {name}": Row(judged(name), code=3)
-        for name in ("mute", "vague", "other", "angry", "nosuch", "contradicts", "breaks_off", "twice")
+        for name in ("mute", "vague", "other", "angry", "contradicts", "breaks_off", "twice")
     },
+    "judge: nosuch": Row(judged("nosuch"), code=2),
     "judge: quotes": Row(judged("quotes"), code=(1, 3)),
     "response to a call that does not wait": Row(
         cases=[responding()], before=lambda agent: scripted(agent), code=3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -16,6 +16,7 @@ from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import (
     EvalSetError,
     Finding,
+    JsonPath,
     LintRule,
     Problem,
     errors_in,
@@ -25,8 +26,10 @@ from evaltui.core.model.problems import (
 from evaltui.documents.files import Stamp, is_settled, stamp_in
 from evaltui.documents.json_text import duplicate_keys, lines_of, locate, parse, read_text, text_or_problem
 from evaltui.documents.yaml_text import YAML_SUFFIXES, YamlText
+from evaltui.project.agents import is_agent
 from evaltui.project.eval_sets import data_of, read_data, set_kind
 from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
+from evaltui.project.modules import function_module, lacks_function
 from evaltui.project.run_settings import ConfigChoice
 
 if TYPE_CHECKING:
@@ -314,7 +317,34 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
         return _of_agents_cli(path, text, data)
     config, problems = validate_config(data)
     twice = [] if path.suffix in YAML_SUFFIXES else duplicate_keys(text)
-    return None if twice else config, located_in_config(path, text, [*twice, *problems])
+    missing = [] if config is None else list(_missing_functions(path, data, config))
+    return None if twice or missing else config, located_in_config(path, text, [*twice, *problems, *missing])
+
+
+def _missing_functions(path: Path, data: Any, config: EvalConfig) -> Iterator[Problem]:
+    """Errors for functions that a module of the agent's folder does not have."""
+    from evaltui.core.metrics.requirements import functions_of
+
+    names = [function.rpartition(".")[::2] for function in functions_of(config)]
+    # An agent is no root of a file system.
+    folders = path.resolve().parents[:-1] if names else ()
+    folder = next(filter(is_agent, folders), None)
+    for module, function in names if folder is not None else ():
+        assert folder is not None
+        file = function_module(f"{module}:{function}", folder)
+        if file is None or not file.is_relative_to(folder) or not lacks_function(file, function):
+            continue
+        for place in _places_of(data, (f"{module}.{function}", f"{module}:{function}")):
+            yield Problem.error(place, f"{file.relative_to(folder)} has no function {function}")
+
+
+def _places_of(data: Any, texts: Collection[str], path: JsonPath = ()) -> Iterator[JsonPath]:
+    """The paths of values that are one of some texts."""
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _places_of(value, texts, (*path, key))
+    elif isinstance(data, str) and data in texts:
+        yield path
 
 
 def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None, list[Problem]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -95,6 +96,20 @@ def function_module(name: str, agent_dir: Path, python: Path | None = None) -> P
             paths = [find_module(module, python, folder, starts=False)]
     files = (path / "__init__.py" if path.is_dir() else path for path in paths if path is not None)
     return next((file for file in files if file.is_file()), None)
+
+
+def lacks_function(file: Path, function: str) -> bool:
+    """Whether a module surely has no such function: its text has no such name, and makes none at runtime."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        nodes = list(ast.walk(ast.parse(text)))
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return False
+    # A name that occurs anywhere may be bound.
+    return not (
+        re.search(rf"\b({re.escape(function)}|__getattr__|globals|exec|setattr)\b", text)
+        or any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in nodes)
+    )
 
 
 def _roots(here: Path) -> Iterator[Path]:

@@ -253,6 +253,7 @@ def is_set(path: Path) -> bool:
 
     By its name, else by what it holds; one that cannot be read, or whose content is elsewhere, counts where
     eval sets are kept. Other programs call files `*.test.json`, too: of these, all but JSON that is no set.
+    An empty list counts: it is a test without turns.
     """
     if os.path.isdir(path) or is_lost_folder(path):  # noqa: PTH112
         return True
@@ -265,7 +266,7 @@ def is_set(path: Path) -> bool:
     data = read_data(path)
     if isinstance(data, dict):
         return bool(data.keys() & SET_KEYS)
-    return isinstance(data, Problem) or kind_of(data) is not None
+    return isinstance(data, Problem) or data == [] or kind_of(data) is not None
 
 
 def _is_kept_as_set(path: Path) -> bool:
@@ -293,7 +294,7 @@ def may_be_eval_set(path: Path) -> bool:
     data = parse(text)
     if isinstance(data, dict):
         return bool(data.keys() & {"eval_cases", "evalCases"})
-    return isinstance(data, Problem) or kind_of(data) is not None
+    return isinstance(data, Problem) or data == [] or kind_of(data) is not None
 
 
 def skipped_file(file: Path) -> Skipped | None:

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.compare.explain import crash_text
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
 from evaltui.core.gaps.drafts import Conversation
@@ -286,7 +287,8 @@ class GapsOfRuns:
         """The passing conversation of a case; or why there is none."""
         place = _passing_repeat(repeats)
         if place is None:
-            return f"did not pass in {item.run}"
+            errors = dict.fromkeys(crash_text(result.error) for result in repeats if result.error)
+            return ": ".join((f"did not pass in {item.run}", *islice(errors, 1)))
         repeat = repeats[place]
         if _has_other_input(item, case, repeat):
             return f"changed since {item.run}: run it again"

@@ -153,6 +153,12 @@ class CaseRuns:
             if getattr(options, flag) and not options.baseline:
                 raise pytest.UsageError(f"--evaltui-{flag.replace('_', '-')} needs --evaltui-baseline RUN")
 
+        if options.fail_on_regression and self.skips_not_evaluated:
+            raise pytest.UsageError(
+                "--evaltui-fail-on-regression and --evaltui-not-evaluated skip exclude each other: a case "
+                "without a verdict may have broken"
+            )
+
     @staticmethod
     def _check_config(path: Path) -> None:
         """Raises pytest.UsageError: else each case would say what is wrong with the config of all of them."""

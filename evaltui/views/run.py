@@ -123,22 +123,29 @@ def run_line(run: ListedRun, table: Table[ListedRun]) -> Line:
 
 
 def rate_figure(row: RunRow) -> Span:
-    """The pass rate, ` 44%`; for a run in progress, the share of finished cases."""
+    """The pass rate, ` 44%`; for a run in progress, the share of finished cases; for a run whose cases did
+    not all run, `1/3`: a rate of those that ran would look like one of all."""
     done, evaluated = row.totals.cases, row.totals.evaluated
     if row.ending == "going on":
         figures = f"{done}/{row.selected}"
         shown = figures if len(figures) <= _RATE_WIDTH else show_rate(done / max(1, row.selected))
         return f"{shown:>{_RATE_WIDTH}}", "muted"
+    if row.not_run:
+        figures = f"{row.totals.passed}/{row.selected}"
+        return (f"{figures:>{_RATE_WIDTH}}", "muted") if len(figures) <= _RATE_WIDTH else _UNKNOWN_RATE
     return (
         (f"{show_rate(row.totals.passed / evaluated):>{_RATE_WIDTH}}", "bold") if evaluated else _UNKNOWN_RATE
     )
 
 
 def rate_bar(row: RunRow) -> Line:
-    """The pass rate as a bar, `━━━━─────`; for a run in progress, the share of finished cases."""
+    """The pass rate as a bar, `━━━━─────`; for a run in progress, the share of finished cases, and for a run
+    whose cases did not all run, of passed ones among all."""
     totals = row.totals
     if row.ending == "going on":
         return bar(totals.cases / max(1, row.selected), _RATE_BAR, "accent")
+    if row.not_run:
+        return bar(totals.passed / row.selected, _RATE_BAR, "success")
     return bar(totals.passed / totals.evaluated, _RATE_BAR, "success") if totals.evaluated else []
 
 
@@ -156,11 +163,16 @@ def _number_text(run: ListedRun) -> str:
 
 
 def _interval_text(run: ListedRun) -> str:
-    """The interval of the pass rate: `(74–90%)`."""
-    totals = run.row.totals
-    if run.row.ending == "going on" or not totals.evaluated:
+    interval = rate_interval(run.row)
+    return f"({interval})" if interval else ""
+
+
+def rate_interval(row: RunRow) -> str:
+    """The interval of the pass rate: `74–90%`; "" without a rate."""
+    totals = row.totals
+    if row.ending == "going on" or row.not_run or not totals.evaluated:
         return ""
-    return f"({show_interval(*wilson(totals.passed, totals.evaluated))})"
+    return show_interval(*wilson(totals.passed, totals.evaluated))
 
 
 def _time_line(run: ListedRun) -> Line:

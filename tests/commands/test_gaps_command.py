@@ -316,6 +316,15 @@ def test_traces_that_were_scored_have_gaps_too(desk, capsys):
     assert kinds_of(of_traces) == kinds_of(of_run)
 
 
+def test_cases_that_ended_with_an_error_say_with_which(desk, capsys):
+    (desk / "agent.py").write_text("import no_such_module\n")
+    call("run", desk)
+    reasons = set(skipped_in(gaps(desk)[1]).values())
+    assert reasons == {
+        "did not pass in run 1: agent.py:1: ModuleNotFoundError: No module named 'no_such_module'"
+    }
+
+
 def test_a_case_that_changed_since_is_not_counted(desk, capsys):
     call("run", desk)
     path = desk / "orders.evalset.json"

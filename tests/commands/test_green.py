@@ -13,7 +13,7 @@ from evaltui.commands import run
 LONG = {
     "nothing recorded",
     "response to a call that does not wait",
-    *(f"judge: {name}" for name in ("mute", "other", "angry", "nosuch", "quotes", "breaks_off", "twice")),
+    *(f"judge: {name}" for name in ("mute", "other", "angry", "quotes", "breaks_off", "twice")),
 }
 PARAMS = [
     pytest.param(row, id=name, marks=pytest.mark.thorough if name in LONG else ())
@@ -56,7 +56,7 @@ def test_what_is_not_judged_does_not(agent, row, capsys, monkeypatch):
 
 def test_a_metric_without_a_score_keeps_the_case_from_passing(agent, capsys):
     """All in one run, which is quicker: the worst of them is the case's verdict."""
-    names = ("none", "text", "nan", "infinite", "raises", "outside", "nosuch")
+    names = ("none", "text", "nan", "infinite", "raises", "outside")
     interval = {"min_value": 0, "max_value": 1}
     metrics = {
         name: {"function": f"my_agent.metrics.{name}", "threshold": 0.5, "interval": interval}

@@ -11,7 +11,11 @@ from eval_data import make_case
 import evaltui
 from evaltui.core.model.problems import EvalSetError
 
-AGENT = "def root_agent(message, session): return message"
+AGENT = """
+    def root_agent(message, session): return message
+    def judge(prompt, *config): return ""
+    def brief(actual, expected, criterion): return 1.0
+"""
 TEXT = {"parts": [{"text": "hi"}]}
 CALLS = {"tool_uses": [{"name": "find", "args": {"query": "x"}}]}
 SET = {
@@ -23,6 +27,8 @@ TURN = (*CASE, "conversation", 0)
 RUBRICS = "rubric_based_final_response_quality_v1"
 CONFIG = {"criteria": {"response_match_score": 0.8}}
 JUDGED = {"criteria": {RUBRICS: {"threshold": 0.8, "judge_model_options": {"judge_model": "agent:judge"}}}}
+JUDGE = ("criteria", RUBRICS, "judge_model_options", "judge_model")
+NO_TEXT = [{"rubric_id": "r", "rubric_content": {"text_property": " "}}]
 
 
 def rubric(kind):
@@ -83,6 +89,20 @@ REFUSED = [
         put(SET, (*TURN, "rubrics"), rubric("FINAL_RESPONSE_QUALITY ")),
         JUDGED,
         "eval_cases[0].conversation[0].rubrics[0].type",
+    ),
+    (SET, put(JUDGED, ("criteria", RUBRICS, "rubrics"), NO_TEXT), f"criteria.{RUBRICS}"),
+    (put(SET, (*CASE, "rubrics"), NO_TEXT), JUDGED, "eval_cases[0].rubrics[0].rubric_content"),
+    (
+        put(SET, (*TURN, "rubrics"), NO_TEXT),
+        JUDGED,
+        "eval_cases[0].conversation[0].rubrics[0].rubric_content",
+    ),
+    (SET, put(JUDGED, JUDGE, "agent:jugde"), ".".join(JUDGE)),
+    (SET, put(JUDGED, JUDGE, "my_agent.agent:jugde"), ".".join(JUDGE)),
+    (
+        SET,
+        put(CONFIG, ("evaltui", "criteria", "mine"), {"function": "my_agent.agent.mine", "threshold": 1}),
+        "evaltui.criteria.mine.function",
     ),
     (put(SET, (*TURN, "user_contents"), TEXT), CONFIG, "eval_cases[0].conversation[0].user_contents"),
 ]

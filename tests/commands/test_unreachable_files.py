@@ -88,6 +88,16 @@ def utf_16(agent):
     return path, "is UTF-16; save it as UTF-8"
 
 
+def empty_list(agent):
+    path = agent / "old.test.json"
+    path.write_text("[]")
+    reason = (
+        "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) a list of "
+        "turns with query or a list of sessions with name and data; found an empty list"
+    )
+    return path, reason
+
+
 dangling_set = dangling("bad.evalset.json", "../data/bad.evalset.json")
 dangling_config = dangling("test_config.json", "../shared/test_config.json")
 UNREACHABLE = [
@@ -107,6 +117,7 @@ UNREACHABLE = [
     folder,
     pointer_of_git_lfs,
     utf_16,
+    empty_list,
 ]
 
 
@@ -114,7 +125,7 @@ UNREACHABLE = [
 def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
     path, reason = make(agent)
     assert call("metrics", agent) == 2
-    place = f"{path}:1" if make in (pointer_of_git_lfs, utf_16) else f"{path}"
+    place = f"{path}:1" if make in (pointer_of_git_lfs, utf_16, empty_list) else f"{path}"
     assert f"{place}: {reason}" in capsys.readouterr().err
     assert call("lint", agent) == 1
     assert f"{place}: error: {reason}" in capsys.readouterr().out

@@ -163,6 +163,13 @@ JUDGED = {
     "a list of another score": ('{"score": 5} [{"score": 1}]', "{response}", None, Status.ERROR),
     "a key in another case": ('{"score": 5}\n{"Score": 1}', "{response}", None, Status.ERROR),
     "a key twice in two cases": ('{"score": 5, "Score": 1}', "{response}", None, Status.ERROR),
+    "a score below another member": (
+        '{"quoted": {"score": 1}, "score": 5, "parts": [{"score": 2}]}',
+        "{response}",
+        5.0,
+        INFO,
+    ),
+    "only a score below another member": ('{"quoted": {"score": 1}}', "{response}", None, Status.ERROR),
     "two scores": ('{"score": 1} {"score": 2}', "{response}", None, Status.ERROR),
 }
 

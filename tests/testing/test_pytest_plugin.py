@@ -259,6 +259,7 @@ def test_an_agent_that_cannot_be_told_is_asked_for(pytester, project):
         ("--evaltui-review", "-n", "2"),
         ("--evaltui-review",),
         ("--evaltui-fail-on-regression",),
+        ("--evaltui-fail-on-regression", "--evaltui-baseline", "1", "--evaltui-not-evaluated", "skip"),
         ("--evaltui-agent", "http://127.0.0.1:1/app"),
         ("--evaltui-agent", "gone"),
         ("--evaltui-config", "gone.json"),

@@ -67,6 +67,8 @@ BASE = run(
 )
 GOING = run(19, timedelta(seconds=7), 3, 1, status=None, ending="going on", seconds=None)
 CUT = run(14, timedelta(hours=3), 2, status=None, ending="interrupted", seconds=None)
+# Some cases were not evaluated, all ran.
+WHOLE = adding_up(LAST, counts=Counter(PASSED=7, FAILED=7, NOT_EVALUATED=2))
 OF_ADK = replace(
     adding_up(BASE, total_cost=None), path=Path("x.evalset_result.json"), number=None, names=(), seconds=None
 )
@@ -90,25 +92,27 @@ def test_a_table_with_heads():
     assert [line[22:] for line in shown] == [
         "name      what      ✓  ✗  !  ≈  pass rate             time      cost  changed",
         "          in, out   3  1  0  0  4/16                  0:07         —  agent.py",
-        "          in, out   7  5  1  1   50% (27–73%)       14.5 s         —  agent.py",
+        "          in, out   7  5  1  1  7/16                14.5 s         —  agent.py",
         "baseline  in, out  16  0  0  0  100% (81–100%)      14.5 s  $0.0042+  agent.py",
-        "          in, out   2  0  0  0  100% (34–100%)    2/16 run         —  agent.py",
+        "          in, out   2  0  0  0  2/16              2/16 run         —  agent.py",
         "          in, out  16  0  0  0  100% (81–100%)           —         —  agent.py",
     ]
 
 
 def test_a_pass_rate_has_its_interval_and_a_bar_where_there_is_room():
-    assert " 50%      14.5 s" in table(92)[2]
+    assert " 50% (27–73%)       14.5 s" in table(92, [WHOLE])[1]
     assert [line.partition("≈" if "≈" in line else " 1  ")[2] for line in table(114)[:3]] == [
         "  pass rate                      time      cost  changed",
         "0  0  4/16           ━━──────        0:07         —  agent.py",
-        "1   50% (27–73%)  ━━━━────      14.5 s         —  agent.py",
+        "1  7/16           ━━━╸────      14.5 s         —  agent.py",
     ]
-    assert table(77, [adding_up(LAST, total_cost=Cost(0.5))])[1].endswith(
+    assert "0  0   50% (27–73%)  ━━━━────      14.5 s" in table(114, [WHOLE])[1]
+    assert table(77, [adding_up(WHOLE, total_cost=Cost(0.5))])[1].endswith(
         "50% (27–73%)       14.5 s    $0.500"
     )
     assert (
-        "  —              0/16 run" in table(77, [adding_up(CUT, counts=Counter(), total_cost=Cost(0.5))])[1]
+        "  0/16              0/16 run"
+        in table(77, [adding_up(CUT, counts=Counter(), total_cost=Cost(0.5))])[1]
     )
 
 
@@ -183,7 +187,7 @@ def test_a_plot_of_costs_and_times_has_gaps_where_they_are_not_known():
 @pytest.mark.parametrize("base", [replace(BASE, sets=SETS[:1]), CUT, BASE])
 def test_a_base_of_other_cases_or_other_verdicts_is_not_subtracted(base):
     page = Page(104, 104)
-    write_plot(page, 9, [LAST, BASE], LAST, base)
+    write_plot(page, 9, [WHOLE, BASE], WHOLE, base)
     assert draw(page.lines[4], color=False).endswith("other cases than the base")
 
 
@@ -225,6 +229,11 @@ def test_cases_that_did_not_run_are_no_cases_that_passed():
     page = Page(100)
     write_run_preview(page, CUT, RunDetails(), NOW, 20)
     assert draw(page.lines[1], color=False).startswith("✓ 2  ○ 14  ")
+    page = Page(104, 104)
+    write_plot(page, 9, [CUT], CUT, None)
+    shown = [*(draw(line, color=False) for line in page.lines), table(114, [CUT])[1]]
+    assert shown[1].endswith("2/16 passed, 14 not run")
+    assert not any("100%" in line for line in shown[1:])
 
 
 def test_failures_give_room_to_what_the_run_was():

@@ -12,7 +12,10 @@ JUDGED = {"rubric_based_final_response_quality_v1": 0.8}
 
 
 async def test_a_rubric_of_an_unknown_type_keeps_its_set_from_running(write_agent, write_set):
-    folder = write_agent("def root_agent(message, session): return message")
+    folder = write_agent("""
+        def root_agent(message, session): return message
+        def brief(actual, expected, criterion): return 1.0
+    """)
     path = write_set(folder, one=("hi", "hi"))
     data = json.loads(path.read_text())
     rubric = {"rubric_id": "r", "rubric_content": {"text_property": "kind"}, "type": "KIND"}

@@ -62,6 +62,12 @@ _RANGE = re.compile(rf"(?<![\w.,:/#-])(?P<from>{_END})(?: ?[-–] ?)(?P<to>{_END
 _PAIR = re.compile(r"[\d.,]+[-/][\d.,]+")
 # Between the numbers of a list or a range, of which one may have the unit of all.
 _BETWEEN = re.compile(r"(?:,|/|x|×|to|and|or|until)(?: and| or)?")
+_TO = re.compile(r"(?:\S{1,12} )?(?:to|until)")
+_BOUND = re.compile(r"(?<![-=<>])([<>≤≥])=? ?$")
+_ZONE = re.compile(
+    r" ?(utc|gmt|w?est|cet|[cew]est|[ecmp][sd]?t|ak[sd]t|bst|ist|jst|kst|hkt|sgt|a[ecw][sd]t|nz[sd]t|msk)\b"
+)
+_OPPOSITE = {"<": ">", ">": "<", "from": "to", "to": "from"}
 _TIME = re.compile(
     r"(?<![\w:.])(?P<hour>0?[1-9]|1[0-2])(?::(?P<minute>[0-5]\d))? ?(?P<half>[ap])(?:m\b|\.m\.?)"
 )
@@ -196,17 +202,29 @@ class Quantity(NamedTuple):
     """The unit of a rate, such as `hour`; "" for no rate."""
     shared: str = ""
     """The unit that another number of its list or range has; "" where it has a unit of its own."""
+    side: str = ""
+    """The side of a bound, `<` or `>`, or of a range, `from` or `to`; "" for others."""
+    zone: str = ""
+    """The time zone of a time; "" where none is written."""
 
     def __str__(self) -> str:
         number = f"{self.value:f}" if isinstance(self.value, Decimal) else self.value
-        return f"{number} {self.unit}".rstrip() + (f"/{self.per}" if self.per else "")
+        bound = self.side if self.side in ("<", ">") else ""
+        unit = f" {self.zone or self.unit}".rstrip()
+        return f"{bound}{number}{unit}" + (f"/{self.per}" if self.per else "")
 
     def fits(self, other: Quantity) -> bool:
-        """Whether two say the same, as far as their units are written; a percentage is no plain number."""
-        return self.value == other.value and any(
-            _same_unit(mine, theirs) and self._same_rate(other, mine)
-            for mine in self._units
-            for theirs in other._units
+        """Whether two say the same, as far as units, bounds and time zones are written; a percentage is no
+        plain number."""
+        is_same = self.value == other.value and self.side != _OPPOSITE.get(other.side, ...)
+        return (
+            is_same
+            and (self.zone == other.zone or "" in (self.zone, other.zone))
+            and any(
+                _same_unit(mine, theirs) and self._same_rate(other, mine)
+                for mine in self._units
+                for theirs in other._units
+            )
         )
 
     def states(self, other: Quantity) -> bool:
@@ -235,11 +253,13 @@ def quantities(text: str) -> list[Quantity]:
     for date in _DATES:
         text = date.sub(_iso_date, text)
     matches = [*_WORD.finditer(text)]
-    items = [_quantity(match, text[match.end() :]) for match in matches]
-    is_joined = [
-        _BETWEEN.fullmatch(text[match.end() : other.start("word")].strip()) is not None
-        for match, other in pairwise(matches)
-    ]
+    items = [_quantity(match, text[match.end() :], text[: match.start()]) for match in matches]
+    between = [text[match.end() : other.start("word")].strip() for match, other in pairwise(matches)]
+    for place, words in enumerate(between):
+        if _TO.fullmatch(words):
+            items[place] = items[place]._replace(side=items[place].side or "from")
+            items[place + 1] = items[place + 1]._replace(side=items[place + 1].side or "to")
+    is_joined = [_BETWEEN.fullmatch(words) is not None for words in between]
     last = len(items) - 1
     neighbours = [(place, place + 1) for place in range(last - 1, -1, -1)]
     neighbours += [(place + 1, place) for place in range(last)]
@@ -268,7 +288,18 @@ def _full_time(match: re.Match[str]) -> str:
     return f"{hour:02}:{match['minute'] or '00'}"
 
 
-def _quantity(match: re.Match[str], rest: str) -> Quantity:
+def _quantity(match: re.Match[str], rest: str, before: str) -> Quantity:
+    """The quantity of a word with the texts after and before it."""
+    quantity = _plain_quantity(match, rest)
+    if bound := _BOUND.search(before[-4:]):
+        quantity = quantity._replace(side="<" if bound[1] in "<≤" else ">")
+    if ":" in match["word"] and (zone := _ZONE.match(rest)):
+        quantity = quantity._replace(zone="utc" if zone[1] == "gmt" else zone[1])
+    return quantity
+
+
+def _plain_quantity(match: re.Match[str], rest: str) -> Quantity:
+    """The quantity of a word, without bound and time zone."""
     word, currency = match["word"].rstrip(".,:/#-"), match["currency"] or ""
     rest = rest if word == match["word"] else ""
     number = _NUMBER.fullmatch(word)

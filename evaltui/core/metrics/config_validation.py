@@ -26,6 +26,7 @@ from evaltui.core.model.config import (
 )
 from evaltui.core.model.json_values import (
     camel,
+    field_of,
     indexed_objects,
     list_at,
     spelled_path,
@@ -357,6 +358,7 @@ _UNJUDGED_TYPE = "INSTRUCTION_ADHERENCE"
 
 
 UNKNOWN_RUBRIC_TYPE = LintRule("unknown-rubric-type", "A rubric has an unknown type", blocks=True)
+EMPTY_RUBRIC = LintRule("empty-rubric", "A rubric of a case has no text", blocks=True)
 UNJUDGED_RUBRIC = LintRule("unjudged-rubric", "No criterion judges a rubric", blocks=False)
 
 
@@ -372,6 +374,16 @@ def _unknown_types(case: Mapping[str, Any], config: EvalConfig) -> Iterator[Find
             hint = did_you_mean(kind.strip().upper(), RUBRIC_TYPES.values())
             types = ", ".join(RUBRIC_TYPES.values())
             yield (*path, "type"), f"unknown rubric type {kind!r}{hint or f'; types: {types}'}"
+
+
+@EMPTY_RUBRIC.checks("case with rubrics")
+def _without_text(case: Mapping[str, Any], config: EvalConfig) -> Iterator[Finding]:
+    del config
+    for path, rubric in _rubrics(case):
+        text = field_of(field_of(rubric, "rubric_content"), "text_property")
+        if text is None or not str(text).strip():
+            content = spelling_in("rubric_content", rubric)
+            yield (*path, content), "has no text; describe the requirement in its text_property"
 
 
 @UNJUDGED_RUBRIC.checks("case with rubrics")

@@ -15,7 +15,6 @@ from evaltui.core.trace.span_lines import (
     Scale,
     one_line,
     span_body_line,
-    span_duration,
     text_of,
     tokens_of,
 )
@@ -92,13 +91,14 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
     tree = SpanTree()
     tree.add(events)
     scale = Scale.of(tree.spans, tree.turns)
+    has_times = any(turn.seconds for turn in tree.turns)
     views, room = [], _MAX_ROWS
     for turn in tree.turns:
         below = list(_spans_below(tree.spans, turn))
         shown = below[:room]
         room -= len(shown)
-        rows = tuple(_row(span, scale, turns) for span in shown)
-        views.append(TurnTrace(_title(turn), _user(turn), span_duration(turn), rows))
+        rows = tuple(_row(span, scale, turns, has_times=has_times) for span in shown)
+        views.append(TurnTrace(_title(turn), _user(turn), _duration(turn, has_times=has_times), rows))
     left_out = len(tree.spans) - len(tree.turns) - (_MAX_ROWS - room)
     return TraceView(
         turns=tuple(views),
@@ -126,7 +126,7 @@ def _user(turn: Span) -> str:
     return one_line(text_of(message))
 
 
-def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
+def _row(span: Span, scale: Scale, turns: Sequence[TurnResult], *, has_times: bool) -> SpanRow:
     whole = scale.end - scale.start
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     if span.kind == "agent" and span.tokens:
@@ -143,11 +143,16 @@ def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
         what=span_body_line(span, _LINE_WIDTH),
         mark=_mark(span, turns),
         tokens=tokens,
-        seconds=span_duration(span) if timed else "",
+        seconds=_duration(span, has_times=has_times) if timed else "",
         begin=round(min(max(begin, 0.0), 100.0), 1),
         width=round(min(max(width, 0.4), 100.0), 1),
         has_bar=timed and not span.is_open,
     )
+
+
+def _duration(span: Span, *, has_times: bool) -> str:
+    """The duration of a span; unknown for a span without end, and in a trace without times."""
+    return show_duration(span.seconds if has_times and not span.is_open else None)
 
 
 def _mark(span: Span, turns: Sequence[TurnResult]) -> tuple[str, str]:

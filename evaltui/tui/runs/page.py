@@ -27,7 +27,7 @@ from evaltui.text.outcomes import NOT_RUN, counts_line, glyph
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
-from evaltui.views.run import duration_text, rate_bar, rate_figure, selection_text
+from evaltui.views.run import duration_text, rate_bar, rate_figure, rate_interval, selection_text
 from evaltui.workbench.runs.run_list import RunDetails
 from evaltui.workbench.state import scale_to_shares
 
@@ -54,10 +54,7 @@ def write_run_preview(
     if row.problem:
         page.text([(visible(row.problem), "error")])
         return
-    interval: Line = []
-    if row.ending != "going on" and row.totals.evaluated:
-        low, high = wilson(row.totals.passed, row.totals.evaluated)
-        interval = [(f"  {show_interval(low, high)}", "muted")]
+    interval: Line = [(f"  {text}", "muted")] if (text := rate_interval(row)) else []
     selected: Span = (f"   {selection_text(row)}", "muted")
     page.row(
         *counts_line(row.counts),
@@ -262,16 +259,19 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
     if current is None or (rate := pass_rate(current)) is None:
         return []
     passed, done = current.totals.passed, current.totals.evaluated
-    not_run = f", {show_number(current.not_run)} not run" if current.not_run else ""
+    if current.not_run:
+        # As in the list: a rate of those that ran would look like one of all.
+        counts = f"{passed}/{current.selected} passed, {show_number(current.not_run)} not run"
+        return [[(visible(current.title), "bold")], [(counts, "muted")]]
     lines: list[Line] = [
         [(visible(current.title), "bold")],
         [
             (show_rate(rate), "bold accent"),
-            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed{not_run}", "muted"),
+            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed", "muted"),
         ],
     ]
     if base is not None and base is not current and (before := pass_rate(base)) is not None:
-        lines += [[], _base_text(base, show_rate(before))]
+        lines += [[], _base_text(base, rate_figure(base)[0].strip())]
         if _have_same_cases(current, base):
             points = round((rate - before) * 100)
             role = "success" if points > 0 else "error" if points < 0 else "muted"
@@ -279,8 +279,8 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
             lines.append([(change, f"bold {role}"), (" to the base", "muted")])
         else:
             lines.append([("other cases than the base", "muted")])
-    over = [row for row in rows if row.ending == "over" and _have_same_cases(row, current)]
-    alike = [(own_rate, row) for row in over if (own_rate := pass_rate(row))]
+    whole = [row for row in rows if row.ending == "over" and not row.not_run]
+    alike = [(own, row) for row in whole if _have_same_cases(row, current) and (own := pass_rate(row))]
     if alike:
         best, of = max(alike, key=lambda rated: rated[0])
         lines += [[], [("best ", "muted"), (show_rate(best), ""), (f"  {visible(of.title)}", "muted")]]

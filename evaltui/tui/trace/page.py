@@ -12,7 +12,6 @@ from evaltui.core.trace.span_lines import (
     Scale,
     one_line,
     span_body_line,
-    span_duration,
     text_of,
     tokens_of,
 )
@@ -156,7 +155,7 @@ def _right_line(span: Span, columns: Columns, width: int, unknown: str) -> Line:
     """Tokens, bar and time; `unknown` stands for the time of a span without end."""
     if span.kind not in TIMED_KINDS and span.kind != "turn":
         return []
-    shown = unknown if span.is_open else span_duration(span)
+    shown = unknown if span.is_open else show_duration(span.seconds)
     time = f"{shown:>{_DURATION_WIDTH + _GAP}}"
     took: Text = (time, "bold" if span.seconds >= _LONG_SHARE else "muted")
     if span.kind == "turn":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from evaltui.agents.exception_kinds import nearest_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.saving import fingerprint_of
+from evaltui.project.eval_set_file import stamp_of
 from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
@@ -389,13 +390,18 @@ class RunController:
 
     async def _reload_if_changed(self, run: Run) -> None:
         """Lists the sets again where one of the run changed on disk meanwhile, unless files are followed."""
-        if self._agent.followed:
-            return
-        for path in map(self._sets.file_of, run.paths):
-            listed = self._sets.by_path(path)
-            if listed is None or listed.fingerprint != await asyncio.to_thread(fingerprint_of, path):
-                await self._reload()
-                return
+        paths = () if self._agent.followed else [*map(self._sets.file_of, run.paths)]
+        if any([await asyncio.to_thread(self._is_other_on_disk, path) for path in paths]):
+            await self._reload()
+
+    def _is_other_on_disk(self, path: Path) -> bool:
+        """In a thread: whether a set on disk is another than the one that was read or saved last."""
+        opened, listed = self._sets.files.get(path), self._sets.by_path(path)
+        if opened is None and listed is not None and listed.fingerprint is None:
+            # One of an old format.
+            return listed.stamp != stamp_of(path)
+        latest = opened or listed
+        return latest is None or latest.fingerprint != fingerprint_of(path)
 
     async def finished(self) -> None:
         """Waits until the run has ended."""

@@ -55,6 +55,30 @@ CHECKS = [
 ]
 
 
+SIDES = [
+    ("from 5 to 6", "from 6 to 5", False),
+    ("5-6 kg", "6 kg to 5 kg", False),
+    ("19 °C to 21 °C", "21 °C to 19 °C", False),
+    ("between 5 and 6", "6 and 5", True),
+    ("5 to 6", "between 5 and 6", True),
+    ("<5", ">5", False),
+    ("≤ $5", ">= $5", False),
+    ("<5", "less than 5", True),
+    ("<5 kg and >7 kg", ">7 kg and <5 kg", True),
+    ("a -> 5", "a < 5", True),
+    ("17:00 UTC", "17:00 CET", False),
+    ("5 pm EST", "17:00 PST", False),
+    ("17:00 UTC", "17:00 GMT", True),
+    ("17:00 UTC", "at 17:00", True),
+    ("17:00 today", "17:00 tomorrow", True),
+]
+
+
+@pytest.mark.parametrize(("expected", "actual", "passes"), SIDES)
+def test_numbers_on_other_sides_are_not_equal(expected, actual, passes):
+    assert (result({"numbers": "equal"}, actual, expected).status is Status.PASSED) is passes
+
+
 @pytest.mark.parametrize(("rule", "actual", "broken"), CHECKS)
 def test_an_answer_is_checked_whatever_its_words(rule, actual, broken):
     case = result(rule, actual)

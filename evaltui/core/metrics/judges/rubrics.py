@@ -54,12 +54,16 @@ def no_rubrics(inputs: MetricInput) -> str:
 
 
 def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
-    """The rubrics of a metric's criterion. Raises CriterionError for malformed ones."""
+    """The rubrics of a metric's criterion. Raises CriterionError for malformed ones, and for one without
+    text."""
     try:
-        return _ADAPTER.validate_python(criterion_extra(metric).get("rubrics") or [])
+        rubrics = _ADAPTER.validate_python(criterion_extra(metric).get("rubrics") or [])
     except ValidationError as error:
         wrong = validation_text(error, "the list")
         raise CriterionError(f"{metric.metric_name}: its rubrics cannot be read: {wrong}") from None
+    for rubric in rubrics:
+        _text(rubric, metric.metric_name)
+    return rubrics
 
 
 def _shared_sources(inputs: MetricInput) -> list[Source]:
