@@ -227,6 +227,15 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
         (custom("custom_function: x, execution: far"), 'must be "local" or "remote", is \'far\''),
         (custom("prompt_template: x, judge_model_sampling_count: 33"), "must be a whole number from 1 to 32"),
         ("metrics_to_run: [safety]\nevaltui: {criteria: {safety: 1}}", "unknown metric safety"),
+        (custom("custom_function: [x]"), "custom_function: must be a text that is not empty"),
+        (
+            custom("prompt_template: x, judge_model_generation_config: 1"),
+            "judge_model_generation_config: must be an object",
+        ),
+        (
+            custom("custom_function: x") + "\nevaltui: {criteria: {m: {treshold: 1}}}",
+            "evaltui.criteria.m.threshold: missing",
+        ),
         ("metrics_to_run: [safety]\nevaltui: {x: 1}", "evaltui.x: not known to this version of evaltui"),
     ],
 )
@@ -234,6 +243,24 @@ def test_a_broken_config_of_agents_cli_is_never_replaced_by_defaults(tmp_path, t
     write(tmp_path / "eval_config.yaml", text)
     with pytest.raises(ValueError, match=re.escape(message)):
         find_config(read(tmp_path, PROMPT))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (custom("custom_function: x, executon: remote"), "executon: unknown key. Did you mean execution?"),
+        (custom("custom_function: x, note: y"), "note: unknown key, ignored"),
+        (custom("custom_function: x") + "\nevaltuis: {}", "evaltuis: unknown key. Did you mean evaltui?"),
+        (
+            "metrics_to_run: [safety]\ncustom_metrics: [{name: safty, judge_model: j}]",
+            "'safty' is not run: metrics_to_run has no such name",
+        ),
+    ],
+)
+def test_what_nothing_reads_in_a_config_of_agents_cli_is_named(tmp_path, text, message):
+    write(tmp_path / "eval_config.yaml", text)
+    found = find_config(read(tmp_path, PROMPT))
+    assert [message in problem.message or message in str(problem) for problem in found.problems] == [True]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
