@@ -152,6 +152,45 @@ def test_what_cannot_be_converted_is_said_with_its_place(tmp_path):
     ]
 
 
+def reference(**members):
+    return {**PROMPT, "reference": {"response": HELLO} | members}
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (
+            {**PROMPT, "reference": {"respnse": HELLO}},
+            "reference.respnse: unknown key. Did you mean response?",
+        ),
+        (reference(why="short"), "reference.why: unknown key, ignored"),
+        (
+            {**PROMPT, "rubric_groups": {"g": {"rubric": [RUBRIC]}}},
+            "rubric_groups.g.rubric: unknown key. Did you mean rubrics?",
+        ),
+        ({**PROMPT, "rubric_groups": {"g": [RUBRIC]}}, "rubric_groups.g: must be an object, is a list"),
+        ({**PROMPT, "rubric_groups": {"g": {"rubrics": RUBRIC}}}, "g.rubrics: must be a list, is an object"),
+        ({**PROMPT, "session_inputs": {"stat": {}}}, "session_inputs.stat: unknown key. Did you mean state?"),
+        ({**PROMPT, "sessionInputs": {"state": [1]}}, "sessionInputs.state: must be an object, is a list"),
+        (
+            {"agent_data": {"turns": [{"event": []}, {"events": [event("user", "Hi")]}]}},
+            "agent_data.turns[0].event: unknown key. Did you mean events?",
+        ),
+        (
+            {**PROMPT, "conversation_history": [{"author": "user", "contnt": HI}]},
+            "conversation_history[0].contnt: unknown key. Did you mean content?",
+        ),
+        ({**PROMPT, "rubrics": []}, "rubrics: a key of eval sets, ignored; write it under evaltui.case"),
+        ({**PROMPT, "finalSessionState": {}}, "finalSessionState: a key of eval sets, ignored"),
+        ({**PROMPT, "evaltui": {"cas": {}}}, "evaltui.cas: unknown key. Did you mean case?"),
+        ({**PROMPT, "evaltui": {"unspecified": "cheked"}}, 'ignored: it must be "checked" or "not checked"'),
+    ],
+)
+def test_what_nothing_reads_in_a_case_is_named(tmp_path, case, message):
+    (problem,) = read_eval_set(read(tmp_path, {"eval_case_id": "a", **case})).problems
+    assert message in str(problem)
+
+
 def test_what_an_eval_set_has_no_place_for_is_known(tmp_path):
     first = {**PROMPT, "context": "c", "responses": [], "reference": {"response": HELLO, "note": "n"}}
     recorded = {**PROMPT, **turns(event("desk", "Hello!"))}

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import camel, field_of, indexed_objects, list_at, spelling_in
-from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
+from evaltui.core.model.problems import (
+    UNKNOWN_KEY,
+    JsonPath,
+    Problem,
+    objects_in,
+    unknown_keys,
+    wrong_kind,
+)
 from evaltui.text.values import show_value
 
 OWN_KEY = "evaltui"
@@ -28,22 +35,22 @@ first case, of its set. Turns are named by their index, rubrics by their id."""
 ORIGINAL = "dataset_case"
 """Under `OWN_KEY` of a case of a dataset, never in a file: what functions of agents-cli read of it."""
 
-# The members of a dataset's case that an eval case has a place for.
+# The members of a dataset's case that an eval case has a place for; None for Google's others.
+_MESSAGE: Json = {"author": ..., "content": ..., "turn_id": None, "creation_timestamp": None}
+_EVENT: Json = {"author": ..., "content": ..., "state_delta": ..., "event_time": None, "active_tools": None}
+_CONTENT: Json = {"property": {"description": ...}}
+_RUBRIC: Json = {"rubric_id": ..., "content": _CONTENT, "type": ..., "importance": None}
 _PLACES: Json = {
     "eval_case_id": ...,
     "prompt": ...,
     "reference": {"response": ...},
     "reference_trajectory": ...,
-    "conversation_history": [{"author": ..., "content": ...}],
-    "agent_data": {
-        "turns": [{"turn_index": ..., "events": [{"author": ..., "content": ..., "state_delta": ...}]}]
-    },
-    "user_scenario": {"starting_prompt": ..., "conversation_plan": ...},
-    "session_inputs": {"app_name": ..., "user_id": ..., "state": ...},
-    "rubric_groups": {
-        "*": {"rubrics": [{"rubric_id": ..., "content": {"property": {"description": ...}}, "type": ...}]}
-    },
-    OWN_KEY: ...,
+    "conversation_history": [_MESSAGE],
+    "agent_data": {"agents": None, "turns": [{"turn_index": ..., "turn_id": None, "events": [_EVENT]}]},
+    "user_scenario": {"starting_prompt": ..., "conversation_plan": ..., "test_case_title": None},
+    "session_inputs": {"app_name": ..., "user_id": ..., "state": {"*": ...}},
+    "rubric_groups": {"*": {"group_id": None, "display_name": None, "rubrics": [_RUBRIC]}},
+    OWN_KEY: {"unspecified": ..., OF_CASE: ..., OF_SET: ...},
 }
 _RECORDED_KEYS = ("responses", "intermediate_events")
 _OF_GOOGLE = (*_PLACES, *_RECORDED_KEYS, "system_instruction", "agent_info", "interactions_data_source")
@@ -272,6 +279,25 @@ def _without_place(data: Any, places: Any, path: JsonPath) -> Iterator[tuple[Jso
             yield from _without_place(item, places[0], (*path, index))
 
 
+def _unread(data: Any, places: Any, path: JsonPath) -> Iterator[Problem]:
+    """Problems of the members of a case that neither format knows, and of those of another kind."""
+    kind = type(places)
+    if kind not in (dict, list) or data is None:
+        return
+    if not isinstance(data, kind):
+        yield wrong_kind(path, data, kind)
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            yield from _unread(item, places[0], (*path, index))
+    else:
+        spellings = {spelling: name for name in places for spelling in (name, camel(name))}
+        if path and "*" not in places:
+            for finding in unknown_keys(data, [(name, camel(name)) for name in places], path):
+                yield UNKNOWN_KEY.at(*finding)
+        for name, value in data.items():
+            yield from _unread(value, places.get(spellings.get(name, "*")), (*path, name))
+
+
 def by_name(items: list[Any]) -> dict[str, Json]:
     """The turns or rubrics of a list by the names that they have under `OWN_KEY`."""
     return {str(field_of(item, "rubric_id") or index): item for index, item in indexed_objects(items)}
@@ -346,8 +372,24 @@ class _Case:
             case["rubrics"] = rubrics
         case |= columns(self._case)
         add_kept(case, _own(self._case, OF_CASE))
+        self._name_ignored()
         is_checked = field_of(field_of(self._case, OWN_KEY), "unspecified") == CHECKED["unspecified"]
         return case | {OWN_KEY: {**({} if is_checked else UNSPECIFIED), ORIGINAL: self._original()}}
+
+    def _name_ignored(self) -> None:
+        """Adds the problems of members that nothing reads, or whose kind nothing reads."""
+        places = {problem.path for problem in self.problems}
+        for problem in _unread(self._case, _PLACES, ()):
+            if places.isdisjoint(problem.path[: n + 1] for n in range(len(problem.path))):
+                self.problems.append(problem)
+        for name in self._case.keys() & {
+            spelling for key in _OF_EVAL_CASES for spelling in (key, camel(key))
+        }:
+            if name not in ("creation_timestamp", "creationTimestamp"):
+                self._warn((name,), f"a key of eval sets, ignored; write it under {OWN_KEY}.{OF_CASE}")
+        stated = field_of(field_of(self._case, OWN_KEY), "unspecified")
+        if stated not in (None, *UNSPECIFIED.values(), *CHECKED.values()):
+            self._warn((OWN_KEY, "unspecified"), 'ignored: it must be "checked" or "not checked"')
 
     def _original(self) -> Json:
         """The members of the dataset's case that no run has written."""
