@@ -178,6 +178,16 @@ def test_what_is_ignored_is_a_note_of_run(write, capsys):
     assert len(warnings) == 3
 
 
+def test_of_two_sets_with_one_id_the_cases_of_both_are_there(write, capsys):
+    checks = [{"set": "orders", "case": name, "contains": ["hi"]} for name in ("one", "two", "three")]
+    agent = write(SET, put(CONFIG, ("evaltui", "answers"), checks))
+    twin = {**SET, "eval_cases": [{**SET["eval_cases"][0], "eval_id": "two"}]}
+    (agent / "twin.evalset.json").write_text(json.dumps(twin))
+    assert call("lint", agent) == 0
+    named = [line for line in capsys.readouterr().out.splitlines() if "answers" in line]
+    assert [line.rpartition(": ")[2] for line in named] == ["no case 'three' in orders"]
+
+
 def test_an_ignored_argument_may_be_one_that_only_the_agent_gives(write, capsys):
     rule = {"tool": "find", "arg": "trace_id", "match": "ignore"}
     agent = write(put(SET, (*TURN, "intermediate_data"), CALLS), put(CONFIG, ("evaltui", "rules"), [rule]))
