@@ -212,17 +212,19 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
             continue
         name = str(field_of(case, "eval_case_id") or f"case_{index + 1}")
         *earlier, last = turns
-        listed = indexed_objects(list_at(case, ("responses",)))
-        responses = [content_of(field_of(item, "response")) for _, item in listed]
+        responses = [content_of(field_of(item, "response")) for item in list_at(case, ("responses",))]
         if last.events:
             differs = bool(responses) and _text_of(responses[0]) not in (
                 "",
                 _text_of(last.events[-1]["content"]),
             )
             yield RecordedCase(name, turns, has_events=True, has_other_response=differs)
+        if not any(responses):
+            continue
         for number, content in enumerate(responses):
-            if content is not None and (number or not last.events):
-                events = [{"author": "model", "content": content}]
+            if number or not last.events:
+                # A response that is missing among others is one of a run that failed.
+                events = [{"author": "model", "content": content}] if content is not None else []
                 run = [*earlier, last._replace(events=events, paths=[])]
                 yield RecordedCase(name, run, has_events=False, number=number)
 
