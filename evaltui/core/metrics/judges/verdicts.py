@@ -119,7 +119,12 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
     for finding in findings:
         vote = YES_OR_NO.vote(_only_item(finding.verdict), finding.rationale)
         of_id = by_id.get(finding.id.strip(), by_id.get(_normalise_text(finding.id)))
-        subject = of_id or by_text.get(_normalise_text(finding.text))
+        of_text = by_text.get(_normalise_text(finding.text))
+        subject = of_id or of_text
+        if of_text not in (None, subject):
+            vote = replace(
+                vote, score=None, problem=f"the verdict has the id of {of_id}, the text of {of_text}"
+            )
         if subject is not None:
             votes[subject].append(vote)
         elif not finding.id.strip() and not finding.text.strip():
