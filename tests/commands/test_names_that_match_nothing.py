@@ -66,6 +66,13 @@ REFUSED = [
         f"criteria.{RUBRICS}",
     ),
     (SET, put(JUDGED, ("criteria", RUBRICS, "rubrics"), ["kind"]), f"criteria.{RUBRICS}"),
+    *(
+        (SET, put(JUDGED, ("criteria", RUBRICS, "rubrics"), rubrics), f"criteria.{RUBRICS}")
+        for rubrics in (
+            [*rubric(""), {"rubric_id": "r", "rubric_content": {"text_property": "brief"}}],
+            [{"rubric_id": "r", "rubric_content": {"text_property": " "}}],
+        )
+    ),
     (
         SET,
         put(CONFIG, ("evaltui", "criteria", "trajectory_single_tool_use"), {"threshold": 1, "tol": "find"}),
