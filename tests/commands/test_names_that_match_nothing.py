@@ -127,6 +127,20 @@ NAMED = [
     (SET, put(CONFIG, ("criterias",), {}), "criterias: unknown key, ignored"),
     (
         SET,
+        {"criteria": {"response_evaluation_score": 1}},
+        "criteria.response_evaluation_score: every score from 1 to 5 reaches its threshold, 1",
+    ),
+    (
+        SET,
+        put(
+            put(JUDGED, ("criteria", RUBRICS, "judge_model_options", "judge_model_config"), {}),
+            ("criteria", RUBRICS, "rubrics"),
+            rubric(""),
+        ),
+        f"criteria.{RUBRICS}.judge_model_options.judge_model_config: ignored: the function agent:judge gets",
+    ),
+    (
+        SET,
         put(CONFIG, ("criteria", "response_match_score"), {"threshold": 0.8, "treshold": 1}),
         "criteria.response_match_score.treshold: unknown key, ignored",
     ),

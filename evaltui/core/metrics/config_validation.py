@@ -339,6 +339,29 @@ def _of_custom_metrics(config: EvalConfig) -> Iterator[Finding]:
 
 
 @IGNORED_SETTING.checks("config")
+def _thresholds_that_every_score_reaches(config: EvalConfig) -> Iterator[Finding]:
+    """Thresholds at the lowest score of a range above 0, such as 1 of 1 to 5."""
+    for metric in config.metrics():
+        interval, threshold = _interval(metric), effective_threshold(metric)
+        if interval and threshold == interval.min_value > 0 and not metric.lower_is_better:
+            yield (
+                _path_of(config, metric),
+                f"every score from {interval} reaches its threshold, {threshold:g}",
+            )
+
+
+@IGNORED_SETTING.checks("config")
+def _settings_of_models(config: EvalConfig) -> Iterator[Finding]:
+    """Settings of a model for a judge that is a function."""
+    for metric in config.metrics():
+        with suppress(CriterionError):
+            options = judge_options(metric)
+            if ":" in options.judge_model and "judge_model_config" in options.model_fields_set:
+                path = *_path_of(config, metric), "judge_model_options", "judge_model_config"
+                yield path, f"ignored: the function {options.judge_model} gets the prompt alone"
+
+
+@IGNORED_SETTING.checks("config")
 def _empty_intervals(config: EvalConfig) -> Iterator[Finding]:
     """Intervals that contain no score."""
     for metric in config.metrics():
