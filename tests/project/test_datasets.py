@@ -180,6 +180,10 @@ def reference(**members):
             {**PROMPT, "conversation_history": [{"author": "user", "contnt": HI}]},
             "conversation_history[0].contnt: unknown key. Did you mean content?",
         ),
+        (
+            turns(event("user", "Hi"), event("User", "Hello?")),
+            "events[1].author: 'User' is read as an agent; the user is \"user\"",
+        ),
         ({**PROMPT, "rubrics": []}, "rubrics: a key of eval sets, ignored; write it under evaltui.case"),
         ({**PROMPT, "finalSessionState": {}}, "finalSessionState: a key of eval sets, ignored"),
         ({**PROMPT, "evaltui": {"cas": {}}}, "evaltui.cas: unknown key. Did you mean case?"),

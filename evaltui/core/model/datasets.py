@@ -418,7 +418,9 @@ class _Case:
             delta, content = field_of(event, "state_delta"), content_of(field_of(event, "content"))
             if content is None and (field_of(event, "content") or content_of(event)):
                 self.problems.append(Problem.error(path, "must have a content with parts"))
-            is_user = event.get("author") == "user"
+            is_user = (author := event.get("author")) == "user"
+            if not is_user and isinstance(author, str) and author.casefold() == "user":
+                self._warn((*path, "author"), f'{author!r} is read as an agent; the user is "user"')
             if isinstance(delta, dict) and not turns:
                 state |= delta
             elif delta and (is_user or not content):
