@@ -81,6 +81,11 @@ REFUSED = [
     (SET, put(CONFIG, ("evaltui", "rulez"), []), "evaltui.rulez"),
     (
         SET,
+        put(CONFIG, ("evaltui", "criteria", "answer_rules"), {"threshold": 1, "function": "agent.check"}),
+        "evaltui.criteria.answer_rules",
+    ),
+    (
+        SET,
         put(CONFIG, ("user_simulator_config",), {"max_allowed_invocations": 3, "maxAllowedInvocations": 9}),
         "user_simulator_config.max_allowed_invocations",
     ),

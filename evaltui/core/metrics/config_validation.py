@@ -112,6 +112,9 @@ _NO_CRITERION = "is not a criterion, so it is not computed; add it to criteria w
 _NOT_IN_ADK = "google-adk has no such metric and refuses the config; write it under evaltui.criteria"
 _IGNORED_DIRECTION = "allowed for custom metrics only; higher is better for this metric"
 
+# Results beside those of metrics; another one of the same name could not be told apart.
+_OTHER_RESULTS = ("answer_rules", "final_session_state", "conversation")
+
 UNUSABLE_CRITERION = LintRule(
     "unusable-criterion", "A criterion cannot be evaluated as it is written", blocks=True
 )
@@ -193,6 +196,8 @@ def _unusable(config: EvalConfig) -> Iterator[Finding]:
     """The metrics that are unknown, and those that cannot be computed by their criterion."""
     for metric in config.metrics():
         name, function = metric.metric_name, metric.custom_function_path
+        if name in _OTHER_RESULTS and (function is not None or metric.definition is not None):
+            yield _path_of(config, metric), f"{name} is a result of evaltui itself; choose another name"
         if metric.not_evaluated:
             continue
         if unmet := unmet_by_metric(metric, config, _FACTS, recorded=True):
