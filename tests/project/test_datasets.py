@@ -296,7 +296,12 @@ def test_a_broken_config_of_agents_cli_is_never_replaced_by_defaults(tmp_path, t
         (custom("custom_function: x") + "\nevaltuis: {}", "evaltuis: unknown key. Did you mean evaltui?"),
         (
             "metrics_to_run: [safety]\ncustom_metrics: [{name: safty, judge_model: j}]",
-            "'safty' is not run: metrics_to_run has no such name",
+            "'safty' is not run. Did you mean safety?",
+        ),
+        (
+            "metrics_to_run: [m]\ncustom_metrics: "
+            "[{name: m, custom_function: x}, {name: m, custom_function: y}]",
+            "custom_metrics[0]: a later definition of 'm' counts",
         ),
     ],
 )

@@ -205,24 +205,23 @@ def _wrong_kinds(data: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _ignored(data: Mapping[str, Any]) -> Iterator[Problem]:
-    """Keys that nothing reads, and definitions that are not run."""
-    definitions = [
-        ((CUSTOM_METRICS, n), entry) for n, entry in indexed_objects(data.get(CUSTOM_METRICS) or [])
+    """Keys that nothing reads, and definitions that seem to be meant for a metric in the list."""
+    definitions = {(CUSTOM_METRICS, n): entry for n, entry in indexed_objects(data.get(CUSTOM_METRICS) or [])}
+    owners: list[tuple[JsonPath, Mapping[str, Any], tuple[str, ...]]] = [
+        ((), data, (METRICS_TO_RUN, CUSTOM_METRICS, OWN_KEY)),
+        *((path, definition, _DEFINITION_KEYS) for path, definition in definitions.items()),
     ]
-    own_keys: JsonPath = ()
-    for path, owner, keys in (
-        (own_keys, data, (METRICS_TO_RUN, CUSTOM_METRICS, OWN_KEY)),
-        *((path, definition, _DEFINITION_KEYS) for path, definition in definitions),
-    ):
+    for path, owner, keys in owners:
         for finding in unknown_keys(owner, [(key,) for key in keys], path):
             yield UNKNOWN_KEY.at(*finding)
-    run = {path for _, path, _ in definitions_of(data)}
-    for path, definition in definitions:
-        if path not in run:
-            name = definition.get("name")
-            yield Problem.warning(
-                path, f"{name!r} is not run: {METRICS_TO_RUN} has no such name, or a later one counts"
-            )
+    run = {path: name for name, path, _ in definitions_of(data)}
+    undefined = set(data.get(METRICS_TO_RUN) or ()) - set(run.values())
+    for path in sorted(definitions.keys() - run.keys()):
+        name = str(definitions[path].get("name"))
+        if name in run.values():
+            yield Problem.warning(path, f"a later definition of {name!r} counts")
+        elif hint := did_you_mean(name, undefined):
+            yield Problem.warning(path, f"{name!r} is not run{hint}")
 
 
 def _has_body(definition: Json) -> bool:
