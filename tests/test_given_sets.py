@@ -173,6 +173,21 @@ async def test_what_is_wrong_with_them_is_said_where_it_is(eval_sets, config, er
         await evaluate(agent(), eval_sets, config)
 
 
+def test_what_nothing_reads_in_them_is_a_warning(folder):
+    answers = [{"set": "basics", "case": name, "contains": ["zebra"]} for name in ("god", "twin")]
+    config = CONFIG | {"owner": 1, "evaltui": {"optional": ["safety"], "answers": answers}}
+    for given in (SET, "basics:good"):
+        with pytest.warns(RuntimeWarning) as warned:
+            assert not evaluate_sync(agent(), given, config, home=folder).stopped
+        assert [str(one.message) for one in warned if issubclass(one.category, RuntimeWarning)] == [
+            "owner: unknown key, ignored",
+            "evaltui.optional[0]: 'safety' is not a criterion",
+            "evaltui.answers[0].case: no case 'god' in basics. Did you mean good?",
+        ]
+    with pytest.warns(RuntimeWarning, match="eval set 'basics': eval_cases.0..note: unknown key, ignored"):
+        evaluate_sync(agent(), {**SET, "eval_cases": [{**CASES[0], "note": 1}, *CASES[1:]]}, CONFIG)
+
+
 async def test_cases_are_chosen_by_their_tags(folder):
     tags = [
         {"set": "basics", "case": "good", "tags": ["smoke", "slow"]},

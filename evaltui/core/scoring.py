@@ -470,13 +470,22 @@ def _reservations(expected: Expected) -> list[MetricResult]:
 
 def _mark_optional(metric: MetricResult, expected: Expected) -> MetricResult:
     config = expected.effective_config
-    if metric.name not in config.evaltui.optional:
+    if metric.name not in config.evaltui.optional or _lacks_votes(metric):
         return metric
     # One that nobody knows would never be evaluated, wherever it is run.
     is_supported = any(
         is_known(configured) for configured in config.metrics() if configured.metric_name == metric.name
     )
     return replace(metric, is_optional=True) if is_supported else metric
+
+
+def _lacks_votes(metric: MetricResult) -> bool:
+    """Whether a judge was asked and gave no verdict: the metric can run here."""
+    return any(
+        judgement.votes and judgement.score is None
+        for turn in metric.per_invocation
+        for judgement in turn.judgements
+    )
 
 
 # Errors of custom metrics that end a run of google-adk 2.13 without a verdict: a result that breaks the

@@ -82,7 +82,9 @@ class YamlText:
         """The line, from 1, on which the lines of a literal text begin; None for any other value."""
         way = list(self._way(path))
         node = way[-1][1] if len(way) == len(path) + 1 else None
-        return int(node.start_mark.line) + 2 if node is not None and node.style == "|" else None
+        # Lists and objects have no such style.
+        is_literal = getattr(node, "style", None) == "|"
+        return int(node.start_mark.line) + 2 if node is not None and is_literal else None
 
     def _way(self, path: JsonPath) -> Iterator[tuple[Node | None, Node]]:
         """The nodes towards a path as far as the text has them, each with the node of its key."""

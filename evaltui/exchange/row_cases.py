@@ -26,8 +26,8 @@ from evaltui.exchange.imported import (
 from evaltui.exchange.row_files import Row, json_in, read_rows
 from evaltui.exchange.row_mapping import RowMapping, propose, require_message, row_steps, row_value
 from evaltui.text.figures import counted
-from evaltui.text.values import paragraphs, value_in_words
-from evaltui.traces.layouts.messages import messages_of, without_attachments
+from evaltui.text.values import did_you_mean, paragraphs, value_in_words
+from evaltui.traces.layouts.messages import ROLES, messages_of, without_attachments
 from evaltui.traces.layouts.operation import responses_in, texts
 
 _ARCHIVED = {"status": "ARCHIVED"}
@@ -260,6 +260,10 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
     items = items if isinstance(items, list) else [] if items is None else [items]
     contents = []
     for number, item in enumerate(items):
+        author = item.get("role") if isinstance(item, dict) else None
+        if isinstance(author, str) and author not in ROLES:
+            report((number, "role"), f"{author!r} is no known role{did_you_mean(author, ROLES)}")
+            continue
         read = without_attachments(messages_of([item], role))
         if not read:
             report((number,), f"not a message that can be read: {value_in_words(item)}")

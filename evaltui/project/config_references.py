@@ -60,22 +60,30 @@ class ScoredSets:
 
 
 def reference_problems(
-    config: Path, block: EvaltuiBlock, read: Mapping[Path, tuple[str, Sequence[StoredCase]]]
+    config: Path | None,
+    block: EvaltuiBlock,
+    read: Mapping[Path | str, tuple[str, Sequence[StoredCase]]],
 ) -> list[Problem]:
     """Problems of the references of a config's block, and of its rules.
 
-    `read` are sets that were read already, by file: their ids and cases.
+    `config` is its file; None for a config from Python code, which may be for further sets. `read` are sets
+    that were read already, by file or id: their ids and cases.
     """
     if not (block.tools or any(getattr(block, name) for name in BLOCK_LISTS)):
         return []
-    text = text_or_problem(config)
+    text = "" if config is None else text_or_problem(config)
     if isinstance(text, Problem):
         return []
-    cases, is_complete = dict(read.values()), True
-    for file in _neighbours(config):
+    # Sets may have the same id.
+    cases: dict[str, list[StoredCase]] = {}
+    for set_id, of_set in read.values():
+        cases.setdefault(set_id, []).extend(of_set)
+    is_complete = config is not None
+    for file in () if config is None else _neighbours(config):
         if file not in read:
-            other = read_eval_set_file(file, "", config.parent)
-            cases[other.eval_set_id], is_complete = other.cases, is_complete and other.format is not None
+            other = read_eval_set_file(file, "", file.parent)
+            cases.setdefault(other.eval_set_id, []).extend(other.cases)
+            is_complete = is_complete and other.format is not None
     sets = ScoredSets(
         {name: {case.eval_id: case.outline.turns for case in of_set} for name, of_set in cases.items()},
         {
@@ -85,6 +93,8 @@ def reference_problems(
         },
         is_complete,
     )
+    if config is None:
+        return problems_of("references", {BLOCK[0]: block.model_dump(mode="json")}, sets)
     return located_in_config(config, text, problems_of("references", data_of(config, text), sets))
 
 

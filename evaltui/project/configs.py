@@ -370,10 +370,10 @@ def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None,
     config = None
     if converted is not None and not has_error(problems):
         config, of_config = validate_config(converted)
-        # What the file does not have stands for a name in its list.
+        # What the file does not have stands for a name in its list, but for a key that it lacks.
         problems += [
             problem
-            if places is None or places.has(problem.path)
+            if places is None or places.has(problem.path[:-1] if len(problem.path) > 3 else problem.path)
             else replace(problem, path=(METRICS_TO_RUN,))
             for problem in of_config
         ]

@@ -45,6 +45,7 @@ from evaltui.runs.given import (
     variant_plan,
 )
 from evaltui.runs.run_header import RunHeader
+from evaltui.runs.sets import warnings_of
 from evaltui.runs.store import RunStore
 
 if TYPE_CHECKING:
@@ -409,6 +410,9 @@ async def run_planned(
             on_update(update)
 
     try:
+        for note in await asyncio.to_thread(warnings_of, plan.sets):
+            publish(Noted(note))
+            _warn(note)
         result = await _result(agent, plan, publish)
         if log is not None:
             # One that was stopped can be resumed as one that was interrupted.

@@ -15,7 +15,7 @@ from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in
-from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, errors_in
+from evaltui.core.model.problems import EvalSetError, SelectionError, errors_in, has_error
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.core.model.variants import VariantTextError, variant_of_text
@@ -82,8 +82,8 @@ def address_of(
     return AgentAddress(folder, name, in_process=True)
 
 
-def read_config_argument(config: ConfigArgument) -> EvalConfig | None:
-    """The config for a model, JSON data or a file; None for None.
+def read_config_argument(config: ConfigArgument) -> ConfigInUse | None:
+    """The config for a model, JSON data or a file, with its warnings; None for None.
 
     Raises EvalSetError for errors in it, TypeError for other types.
     """
@@ -96,7 +96,7 @@ def read_config_argument(config: ConfigArgument) -> EvalConfig | None:
         model, problems = validate_config(_data(config, "a config"))
     if model is None:
         raise EvalSetError(errors_in(problems))
-    return model
+    return ConfigInUse(None, model, tuple(problems), is_given=True)
 
 
 def _is_text(value: object) -> bool:
@@ -150,7 +150,7 @@ def make_confidence(level: float | None, max_runs: int | None) -> Confidence | N
 def set_plans(
     agent: AgentAddress,
     eval_sets: EvalSetsArgument,
-    config: EvalConfig | None,
+    config: ConfigInUse | None,
     initial_session: InitialSession,
     choice: ConfigChoice,
 ) -> tuple[SetPlan, ...]:
@@ -231,36 +231,31 @@ def _plan_of_file(
     agent_dir: Path,
     path: Path,
     eval_ids: Sequence[str] | None,
-    config: EvalConfig | None,
+    config: ConfigInUse | None,
     initial_session: InitialSession,
     choice: ConfigChoice,
 ) -> SetPlan:
-    in_use = find_config(path, choice=choice) if config is None else ConfigInUse(None, config, is_given=True)
+    in_use = config or find_config(path, choice=choice)
     plan = read_set(agent_dir, path, in_use, initial_session)
     return plan if eval_ids is None else replace(plan.only(eval_ids), whole=False)
 
 
-def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
+def _plan_of_data(data: Any, config: ConfigInUse | None) -> SetPlan:
     eval_set, problems = validate_eval_set(data)
-    _raise_errors(problems, data)
-    assert eval_set is not None
-    config = config or EvalConfig.default()
-    cases = list_at(data, (key := spelling_in("eval_cases", data),))
-    problems = [
-        replace(problem, path=(key, number, *problem.path))
-        for number, case in indexed_objects(cases)
-        for problem in rubric_problems(case, config)
-    ]
-    _raise_errors(problems, data)
-    eval_set_id = eval_set.eval_set_id
-    return SetPlan(eval_set_id, eval_set_id, tuple(eval_set.eval_cases), ConfigInUse(None, config))
-
-
-def _raise_errors(problems: Sequence[Problem], data: Any) -> None:
-    """Raises EvalSetError for errors among the problems of a set given as data."""
+    in_use = config or ConfigInUse(None, EvalConfig.default())
+    if eval_set is not None:
+        cases = list_at(data, (key := spelling_in("eval_cases", data),))
+        problems = problems + [
+            replace(problem, path=(key, number, *problem.path))
+            for number, case in indexed_objects(cases)
+            for problem in rubric_problems(case, in_use.config)
+        ]
     named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
-    if errors := errors_in(problems):
-        raise EvalSetError([replace(error, file=named) for error in errors])
+    problems = [replace(problem, file=named) for problem in problems]
+    if eval_set is None or has_error(problems):
+        raise EvalSetError(errors_in(problems))
+    set_id = eval_set.eval_set_id
+    return SetPlan(set_id, set_id, tuple(eval_set.eval_cases), in_use, problems=tuple(problems))
 
 
 def _is_case(value: Any) -> bool:

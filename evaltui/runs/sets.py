@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.core.model.stored_cases import StoredCases
+from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.config_references import reference_problems
 from evaltui.project.configs import ConfigInUse, config_file, find_config
@@ -66,9 +66,9 @@ def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) 
 
 def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
     """The warnings about sets and their configs, as sentences."""
-    by_config: dict[Path, list[SetPlan]] = {}
+    by_config: dict[Path | None, list[SetPlan]] = {}
     for plan in sets:
-        if plan.config_in_use.path is not None:
+        if not plan.config_in_use.defaulted:
             by_config.setdefault(plan.config_in_use.path, []).append(plan)
     # Why ADK's defaults apply is a line on standard error.
     problems = [
@@ -76,16 +76,18 @@ def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
     ]
     for config, scored in by_config.items():
         in_use = scored[0].config_in_use
-        read = {
-            plan.path: (plan.eval_set_id, plan.cases.stored)
-            for plan in scored
-            if plan.path is not None and isinstance(plan.cases, StoredCases)
-        }
+        read = {plan.path or plan.case_path: (plan.eval_set_id, _stored_cases(plan)) for plan in scored}
         problems += [*in_use.problems, *reference_problems(config, in_use.config.evaltui, read)]
     by_file: dict[str | None, list[Problem]] = {}
     for problem in problems:
         by_file.setdefault(problem.file, []).append(problem)
     return [note for file, problems in by_file.items() for note in _notes(file, problems)]
+
+
+def _stored_cases(plan: SetPlan) -> list[StoredCase]:
+    """All cases of a set, those that are not to be run included."""
+    cases = plan.cases
+    return [*(cases.stored if isinstance(cases, StoredCases) else map(StoredCase.of, cases)), *plan.others]
 
 
 def _notes(file: str | None, problems: Sequence[Problem]) -> Iterator[str]:

@@ -27,7 +27,7 @@ def answers_text(judge: JudgedBy) -> str:
     return ", ".join(parts)
 
 
-_VERDICT_STATUSES = {True: Status.PASSED, False: Status.FAILED, None: Status.NOT_EVALUATED}
+_VERDICT_STATUSES = {True: Status.PASSED, False: Status.FAILED, None: Status.INFORMATIONAL}
 _MAX_WHY_LENGTH = 600
 _MAX_SUBJECT_LENGTH = 800
 _MAX_EXCERPT_LENGTH = 300
@@ -41,9 +41,11 @@ class Row(NamedTuple):
     text: Line
 
 
-def mark(good: bool | None) -> Span:
-    """The glyph for fulfilled, not fulfilled, and not judged."""
-    return glyph(_VERDICT_STATUSES[good])
+def mark(finding: Finding, score: float | None) -> Span:
+    """The glyph for fulfilled, not fulfilled, not judged, and rated without a threshold."""
+    if score is None:
+        return glyph(Status.NOT_EVALUATED)
+    return glyph(_VERDICT_STATUSES[finding.favours(score)])
 
 
 def judge_line(judge: JudgedBy) -> str:
@@ -142,13 +144,13 @@ def _verdict(finding: Finding) -> Line:
     """The verdict of a finding: `✗ no 1/5`; without votes for an answer, which has them in the line above."""
     tally = "" if finding.subject in ("answer", "score") else f" {finding.tally}".rstrip()
     role = "warning" if finding.is_contradictory else "muted"
-    return [mark(finding.good), (f" {finding.word}", ""), (tally, role)]
+    return [mark(finding, finding.judgement.score), (f" {finding.word}", ""), (tally, role)]
 
 
 def _vote_head(finding: Finding, vote: Vote) -> Line:
     differ = len({other.version for other in finding.judgement.votes}) > 1
     version: Line = [(f" {visible(vote.version)}", "muted")] if differ and vote.version else []
-    return [mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}", ""), *version]
+    return [mark(finding, vote.score), (f" {finding.word_of(vote)}", ""), *version]
 
 
 def _subject_line(finding: Finding) -> Line:

@@ -217,7 +217,7 @@ def _unjudged_turns(result: Result) -> set[int]:
         for metric in result.metrics
         if metric.status is Status.NOT_EVALUATED and not info_of(metric.name).whole_conversation
         for finding in findings(metric)
-        if finding.good is None
+        if finding.judgement.score is None
     }
 
 

@@ -146,12 +146,16 @@ def test_each_response_of_a_case_is_scored_as_a_repeat(scaffold, capsys):
     }
     for name, run, code, shown in (
         ("several", several, 1, "1/2 flaky"),
+        ("unread", {"responses": [{"response": None}, several["responses"][0]]}, 1, "1/2 flaky"),
+        ("lost", {"responses": [several["responses"][0], None]}, 1, "1/2 flaky"),
+        ("none", {"responses": [None]}, 2, "without responses or agent_data of a run"),
         ("first", {"responses": several["responses"][:1]}, 0, "1 passed"),
         ("other", other, 0, "another text in responses than in agent_data, which is scored: capital_lookup"),
     ):
         path = write(scaffold / f"{name}.json", json.dumps({"eval_cases": [{**CASES[2], **run}]}))
-        assert call("score", path, "--home", "app", "--only-paired") == code, capsys.readouterr().out
-        assert shown in " ".join(capsys.readouterr().out.split())
+        assert call("score", path, "--home", "app", "--only-paired") == code
+        printed = capsys.readouterr()
+        assert shown in " ".join((printed.out + printed.err).split())
 
 
 def test_a_run_is_exported_as_results_that_score_alike(scaffold):

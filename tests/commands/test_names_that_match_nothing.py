@@ -72,12 +72,24 @@ REFUSED = [
         f"criteria.{RUBRICS}",
     ),
     (SET, put(JUDGED, ("criteria", RUBRICS, "rubrics"), ["kind"]), f"criteria.{RUBRICS}"),
+    *(
+        (SET, put(JUDGED, ("criteria", RUBRICS, "rubrics"), rubrics), f"criteria.{RUBRICS}")
+        for rubrics in (
+            [*rubric(""), {"rubric_id": "r", "rubric_content": {"text_property": "brief"}}],
+            [{"rubric_id": "r", "rubric_content": {"text_property": " "}}],
+        )
+    ),
     (
         SET,
         put(CONFIG, ("evaltui", "criteria", "trajectory_single_tool_use"), {"threshold": 1, "tol": "find"}),
         "evaltui.criteria.trajectory_single_tool_use",
     ),
     (SET, put(CONFIG, ("evaltui", "rulez"), []), "evaltui.rulez"),
+    (
+        SET,
+        put(CONFIG, ("evaltui", "criteria", "answer_rules"), {"threshold": 1, "function": "agent.check"}),
+        "evaltui.criteria.answer_rules",
+    ),
     (
         SET,
         put(CONFIG, ("user_simulator_config",), {"max_allowed_invocations": 3, "maxAllowedInvocations": 9}),
@@ -140,6 +152,20 @@ NAMED = [
     (SET, put(CONFIG, ("criterias",), {}), "criterias: unknown key, ignored"),
     (
         SET,
+        {"criteria": {"response_evaluation_score": 1}},
+        "criteria.response_evaluation_score: every score from 1 to 5 reaches its threshold, 1",
+    ),
+    (
+        SET,
+        put(
+            put(JUDGED, ("criteria", RUBRICS, "judge_model_options", "judge_model_config"), {}),
+            ("criteria", RUBRICS, "rubrics"),
+            rubric(""),
+        ),
+        f"criteria.{RUBRICS}.judge_model_options.judge_model_config: ignored: the function agent:judge gets",
+    ),
+    (
+        SET,
         put(CONFIG, ("criteria", "response_match_score"), {"threshold": 0.8, "treshold": 1}),
         "criteria.response_match_score.treshold: unknown key, ignored",
     ),
@@ -196,6 +222,16 @@ def test_what_is_ignored_is_a_note_of_run(write, capsys):
     call("run", agent, "--report", "json=-")
     assert sorted(json.loads(capsys.readouterr().out)["notes"]) == sorted(warnings)
     assert len(warnings) == 3
+
+
+def test_of_two_sets_with_one_id_the_cases_of_both_are_there(write, capsys):
+    checks = [{"set": "orders", "case": name, "contains": ["hi"]} for name in ("one", "two", "three")]
+    agent = write(SET, put(CONFIG, ("evaltui", "answers"), checks))
+    twin = {**SET, "eval_cases": [{**SET["eval_cases"][0], "eval_id": "two"}]}
+    (agent / "twin.evalset.json").write_text(json.dumps(twin))
+    assert call("lint", agent) == 0
+    named = [line for line in capsys.readouterr().out.splitlines() if "answers" in line]
+    assert [line.rpartition(": ")[2] for line in named] == ["no case 'three' in orders"]
 
 
 def test_an_ignored_argument_may_be_one_that_only_the_agent_gives(write, capsys):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from judged_metrics import (
     AGREES,
@@ -60,6 +62,22 @@ def test_ratings_are_good_from_the_threshold_on():
     assert finding.votes_in_words == ""
     worst = only(Judgement("", "", 1.0, votes=(Vote(1.0), Vote(1.0))), RATINGS, threshold=4.0)
     assert (worst.word, worst.good, worst.is_contradictory) == ("1", False, False)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "lower_is_better", "good", "attention"),
+    [
+        (2.0, False, True, True),
+        (2.0, True, False, True),
+        (4.0, True, True, False),
+        (None, False, None, False),
+    ],
+)
+def test_ratings_are_good_by_the_threshold_of_their_metric_alone(threshold, lower_is_better, good, attention):
+    rated = judged_metric("mine", [Judgement("", "", 3.0, votes=(Vote(4.0), Vote(1.0)))])
+    metric = replace(rated, threshold=threshold, lower_is_better=lower_is_better)
+    (finding,) = findings(metric)
+    assert (finding.good, finding.word, finding.needs_attention) == (good, "3", attention)
 
 
 @pytest.mark.parametrize(

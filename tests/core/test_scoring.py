@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from eval_data import make_case, make_turn
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invocations_from_events, score_case
 from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.metrics.judges.judge import JudgeFailedError
+from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, calls_of, worst_status
 from evaltui.core.scoring import Expected, score_repeat
 
@@ -303,15 +303,32 @@ async def test_an_optional_metric_without_a_verdict_keeps_no_case_from_passing(o
     assert worse.status is Status.FAILED
 
 
-async def test_an_optional_metric_that_fails_is_an_error():
-    async def silent(_: object) -> NoReturn:
-        raise JudgeFailedError(ErrorInfo("ModelError", "no answer", kind=None))
+@pytest.mark.parametrize(
+    ("answers", "status"),
+    [
+        ([], Status.ERROR),
+        (["?"], Status.ERROR),
+        # Fewer than half of its votes have a verdict.
+        (['{"score": 0}', "?", "?"], Status.NOT_EVALUATED),
+        (['{"score": 1}'], Status.PASSED),
+    ],
+)
+async def test_an_optional_judge_that_was_asked_and_gave_no_verdict_keeps_a_case_from_passing(
+    answers, status
+):
+    script = iter(answers)
+
+    async def scripted(_: object) -> Answer:
+        if (answer := next(script, None)) is None:
+            raise JudgeFailedError(ErrorInfo("ModelError", "no answer", kind=None))
+        return Answer(answer)
 
     same = turn("good morning", calls=[])
-    config = {"criteria": BOTH | {"safety_v1": 0.8}, "evaltui": {"optional": ["safety_v1"]}}
+    safety = {"threshold": 0.8, "judge_model_options": {"num_samples": len(answers) or 1}}
+    config = {"criteria": BOTH | {"safety_v1": safety}, "evaltui": {"optional": ["safety_v1"]}}
     expected = Expected("s", case(same), EvalConfig.model_validate(config))
-    repeat = await score_repeat(expected, did(same), final_state=None, custom=None, judge=silent)
-    assert repeat.status is Status.ERROR
+    repeat = await score_repeat(expected, did(same), final_state=None, custom=None, judge=scripted)
+    assert repeat.status is status
 
 
 async def test_what_is_withheld_is_not_tried():

@@ -255,6 +255,10 @@ NOT_TAKEN = {
         {"messages": [{"role": "user", "content": [{"type": "text", "text": USER}, IMAGE]}]},
         ["r.jsonl:1: messages[0].content[1]: not taken: not a text, call or result that a case can hold"],
     ),
+    "unknown role": (
+        {"messages": [CHAT[0], {"role": "asistant", "content": SENT}]},
+        ["r.jsonl:1: messages[1].role: not taken: 'asistant' is no known role. Did you mean assistant?"],
+    ),
     "first response": (
         {"messages": [CHAT[0], CHAT[3], CHAT[3]]},
         ["r.jsonl:1: messages: not taken: turn 1 has several responses; the last one is expected"],

@@ -152,6 +152,49 @@ def test_what_cannot_be_converted_is_said_with_its_place(tmp_path):
     ]
 
 
+def reference(**members):
+    return {**PROMPT, "reference": {"response": HELLO} | members}
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (
+            {**PROMPT, "reference": {"respnse": HELLO}},
+            "reference.respnse: unknown key. Did you mean response?",
+        ),
+        (reference(why="short"), "reference.why: unknown key, ignored"),
+        (
+            {**PROMPT, "rubric_groups": {"g": {"rubric": [RUBRIC]}}},
+            "rubric_groups.g.rubric: unknown key. Did you mean rubrics?",
+        ),
+        ({**PROMPT, "rubric_groups": {"g": [RUBRIC]}}, "rubric_groups.g: must be an object, is a list"),
+        ({**PROMPT, "rubric_groups": {"g": {"rubrics": RUBRIC}}}, "g.rubrics: must be a list, is an object"),
+        ({**PROMPT, "session_inputs": {"stat": {}}}, "session_inputs.stat: unknown key. Did you mean state?"),
+        ({**PROMPT, "sessionInputs": {"state": [1]}}, "sessionInputs.state: must be an object, is a list"),
+        (
+            {"agent_data": {"turns": [{"event": []}, {"events": [event("user", "Hi")]}]}},
+            "agent_data.turns[0].event: unknown key. Did you mean events?",
+        ),
+        (
+            {**PROMPT, "conversation_history": [{"author": "user", "contnt": HI}]},
+            "conversation_history[0].contnt: unknown key. Did you mean content?",
+        ),
+        (
+            turns(event("user", "Hi"), event("User", "Hello?")),
+            "events[1].author: 'User' is read as an agent; the user is \"user\"",
+        ),
+        ({**PROMPT, "rubrics": []}, "rubrics: a key of eval sets, ignored; write it under evaltui.case"),
+        ({**PROMPT, "finalSessionState": {}}, "finalSessionState: a key of eval sets, ignored"),
+        ({**PROMPT, "evaltui": {"cas": {}}}, "evaltui.cas: unknown key. Did you mean case?"),
+        ({**PROMPT, "evaltui": {"unspecified": "cheked"}}, 'ignored: it must be "checked" or "not checked"'),
+    ],
+)
+def test_what_nothing_reads_in_a_case_is_named(tmp_path, case, message):
+    (problem,) = read_eval_set(read(tmp_path, {"eval_case_id": "a", **case})).problems
+    assert message in str(problem)
+
+
 def test_what_an_eval_set_has_no_place_for_is_known(tmp_path):
     first = {**PROMPT, "context": "c", "responses": [], "reference": {"response": HELLO, "note": "n"}}
     recorded = {**PROMPT, **turns(event("desk", "Hello!"))}
@@ -227,6 +270,15 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
         (custom("custom_function: x, execution: far"), 'must be "local" or "remote", is \'far\''),
         (custom("prompt_template: x, judge_model_sampling_count: 33"), "must be a whole number from 1 to 32"),
         ("metrics_to_run: [safety]\nevaltui: {criteria: {safety: 1}}", "unknown metric safety"),
+        (custom("custom_function: [x]"), "custom_function: must be a text that is not empty"),
+        (
+            custom("prompt_template: x, judge_model_generation_config: 1"),
+            "judge_model_generation_config: must be an object",
+        ),
+        (
+            custom("custom_function: x") + "\nevaltui: {criteria: {m: {treshold: 1}}}",
+            "evaltui.criteria.m.threshold: missing",
+        ),
         ("metrics_to_run: [safety]\nevaltui: {x: 1}", "evaltui.x: not known to this version of evaltui"),
     ],
 )
@@ -234,6 +286,29 @@ def test_a_broken_config_of_agents_cli_is_never_replaced_by_defaults(tmp_path, t
     write(tmp_path / "eval_config.yaml", text)
     with pytest.raises(ValueError, match=re.escape(message)):
         find_config(read(tmp_path, PROMPT))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (custom("custom_function: x, executon: remote"), "executon: unknown key. Did you mean execution?"),
+        (custom("custom_function: x, note: y"), "note: unknown key, ignored"),
+        (custom("custom_function: x") + "\nevaltuis: {}", "evaltuis: unknown key. Did you mean evaltui?"),
+        (
+            "metrics_to_run: [safety]\ncustom_metrics: [{name: safty, judge_model: j}]",
+            "'safty' is not run. Did you mean safety?",
+        ),
+        (
+            "metrics_to_run: [m]\ncustom_metrics: "
+            "[{name: m, custom_function: x}, {name: m, custom_function: y}]",
+            "custom_metrics[0]: a later definition of 'm' counts",
+        ),
+    ],
+)
+def test_what_nothing_reads_in_a_config_of_agents_cli_is_named(tmp_path, text, message):
+    write(tmp_path / "eval_config.yaml", text)
+    found = find_config(read(tmp_path, PROMPT))
+    assert [message in problem.message or message in str(problem) for problem in found.problems] == [True]
 
 
 @pytest.mark.parametrize("is_first", [True, False])

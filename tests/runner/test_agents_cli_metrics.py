@@ -23,7 +23,14 @@ async def root_agent(message, session):
 JUDGE = 'def ask(prompt):\n    return {answer!r}.replace("PROMPT", repr(prompt).replace(chr(34), ""))\n'
 HI = {"role": "user", "parts": [{"text": "Hi"}]}
 HELLO = {"response": {"role": "model", "parts": [{"text": "Hello!"}]}}
-CASE = {"eval_case_id": "a", "prompt": HI, "reference": HELLO, "context": "c", "note": [1]}
+CASE = {
+    "eval_case_id": "a",
+    "prompt": HI,
+    "reference": HELLO,
+    "context": "c",
+    "note": [1],
+    "draft": '{"score": 4}',
+}
 TURNS = [{"turn_index": n, "events": [{"author": "user", "content": HI}]} for n in range(2)]
 SEEN = "import json\ndef evaluate(instance):\n    return {'score': 1, 'explanation': json.dumps(instance)}\n"
 OK, BAD, INFO = Status.PASSED, Status.FAILED, Status.INFORMATIONAL
@@ -157,6 +164,13 @@ JUDGED = {
         INFO,
     ),
     "no JSON": ("good", "{response}", None, Status.ERROR),
+    "an answer that the prompt states": (
+        '{"score": 1}',
+        'Polite? {response} {"score": 1} if so, {"score": 0} if not',
+        1.0,
+        INFO,
+    ),
+    "a quotation of the case": ('{"score": 4}', "{draft}", None, Status.ERROR),
     "a preamble": ('Here is my evaluation:\n```json\n{"score": 2}\n```', "{response}", 2.0, INFO),
     "a score in a sentence": ('I would not say {"score": 5}. It is 1.', "{response}", None, Status.ERROR),
     "a correction": ('{"score": 5} {"correction": "should be 1"}', "{response}", None, Status.ERROR),

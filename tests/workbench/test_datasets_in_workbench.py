@@ -181,6 +181,23 @@ async def test_a_threshold_gives_a_stored_score_its_verdict(opened, until):
     await until(lambda: shown() == ("PASSED", ""))
 
 
+@pytest.mark.parametrize("name", ["mine", "tokens"])
+@pytest.mark.parametrize("lower", [True, False])
+async def test_a_metric_of_agents_cli_has_the_direction_of_its_criterion(tmp_path, name, lower):
+    write(tmp_path / "agent.py", AGENT)
+    dataset = write(tmp_path / "eval" / "basic.json", TEXT)
+    criterion = f"{{threshold: 2, lower_is_better: {str(lower).lower()}}}"
+    config = CONFIG.replace("mine", name).replace(", general_quality", "")
+    write(tmp_path / "eval" / "eval_config.yaml", f"{config}evaltui:\n  criteria: {{{name}: {criterion}}}\n")
+    workbench = Workbench(tmp_path)
+    await workbench.open()
+    workbench.sets.open(dataset)
+    (row,) = Criteria(workbench.editing, dataset).sections()[0].rows
+    assert (row.lower_is_better, row.interval) == (lower, None)
+    assert row.meaning.startswith("Function of agents-cli")
+    await workbench.close()
+
+
 async def test_changes_of_the_config_outside_are_merged_by_member(opened):
     workbench, path = opened
     config, criteria = path.parent / "eval_config.yaml", Criteria(workbench.editing, path)

@@ -314,7 +314,7 @@ def _finding_text(finding: Finding, metric: MetricResult) -> str:
         case "user":
             return f"simulated user leaves its scenario: {_quoted_subject(finding)}"
         case _:
-            figure = show_scores(finding.judgement.score, metric.threshold)
+            figure = show_scores(finding.judgement.score, metric.threshold, metric.lower_is_better)
             return f"{visible(metric.name)} {figure}"
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from evaltui.core.metrics.declaration import JudgedItem
+from evaltui.core.metrics.metric import verdict
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.judgement import Judgement, Vote
-from evaltui.core.model.outcome import InvocationScore, MetricResult
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import cut, visible
 
@@ -19,14 +20,17 @@ _MAX_NAME_LENGTH = 60
 class Finding:
     """A judgement with its place: turn, and number in the turn, both from 0.
 
-    A score of at least `bar` is positive. Scores are yes or no, or ratings where it is `rated`.
+    Scores are yes or no, or ratings where it is `rated`.
     """
 
     metric: str
     turn: int
     number: int
     judgement: Judgement
-    bar: float
+    limit: float | None
+    """The score from which on a judgement is positive; None for a rating without a threshold."""
+    lower_is_better: bool
+    """Whether scores up to `limit` are positive."""
     rated: bool
 
     @property
@@ -35,11 +39,13 @@ class Finding:
 
     @property
     def good(self) -> bool | None:
-        """Whether the judgement is positive; None where it is missing."""
+        """Whether the judgement is positive; None where it is missing, or its score has no threshold."""
         return self.favours(self.judgement.score)
 
     def favours(self, score: float | None) -> bool | None:
-        return None if score is None else score >= self.bar
+        if score is None or self.limit is None:
+            return None
+        return verdict(score, self.limit, lower_is_better=self.lower_is_better) is Status.PASSED
 
     @property
     def is_contradictory(self) -> bool:
@@ -48,7 +54,7 @@ class Finding:
 
     @property
     def needs_attention(self) -> bool:
-        return self.good is not True or self.is_contradictory
+        return self.judgement.score is None or self.good is False or self.is_contradictory
 
     @property
     def name(self) -> str:
@@ -86,7 +92,7 @@ class Finding:
         if self.rated:
             left_out = f" of {len(votes)}" if len(scores) < len(votes) else ""
             return " ".join(map(show_number, scores)) + left_out
-        return f"{sum(score >= self.bar for score in scores)}/{len(votes)}"
+        return f"{sum(self.favours(score) is True for score in scores)}/{len(votes)}"
 
     @property
     def votes_in_words(self) -> str:
@@ -130,9 +136,10 @@ def findings_in(metric: MetricResult, turn: int) -> list[Finding]:
     if not judgements:
         return []
     rated = info_of(metric.name).judged_item == "score"
-    bar = metric.threshold if rated and metric.threshold is not None else 1.0
+    limit = metric.threshold if rated else 1.0
+    lower_is_better = rated and metric.lower_is_better
     return [
-        Finding(metric.name, turn, number, judgement, bar, rated)
+        Finding(metric.name, turn, number, judgement, limit, lower_is_better, rated)
         for number, judgement in enumerate(judgements)
     ]
 

@@ -113,6 +113,9 @@ _NO_CRITERION = "is not a criterion, so it is not computed; add it to criteria w
 _NOT_IN_ADK = "google-adk has no such metric and refuses the config; write it under evaltui.criteria"
 _IGNORED_DIRECTION = "allowed for custom metrics only; higher is better for this metric"
 
+# Results beside those of metrics; another one of the same name could not be told apart.
+_OTHER_RESULTS = ("answer_rules", "final_session_state", "conversation")
+
 UNUSABLE_CRITERION = LintRule(
     "unusable-criterion", "A criterion cannot be evaluated as it is written", blocks=True
 )
@@ -194,6 +197,8 @@ def _unusable(config: EvalConfig) -> Iterator[Finding]:
     """The metrics that are unknown, and those that cannot be computed by their criterion."""
     for metric in config.metrics():
         name, function = metric.metric_name, metric.custom_function_path
+        if name in _OTHER_RESULTS and (function is not None or metric.definition is not None):
+            yield _path_of(config, metric), f"{name} is a result of evaltui itself; choose another name"
         if metric.not_evaluated:
             continue
         if unmet := unmet_by_metric(metric, config, _FACTS, recorded=True):
@@ -337,6 +342,29 @@ def _of_custom_metrics(config: EvalConfig) -> Iterator[Finding]:
         if info is not None and info.metric_name != name:
             where = (*path, "metric_info", "metric_name")
             yield where, f"is {info.metric_name!r}, but the metric is called {name!r}"
+
+
+@IGNORED_SETTING.checks("config")
+def _thresholds_that_every_score_reaches(config: EvalConfig) -> Iterator[Finding]:
+    """Thresholds at the lowest score of a range above 0, such as 1 of 1 to 5."""
+    for metric in config.metrics():
+        interval, threshold = _interval(metric), effective_threshold(metric)
+        if interval and threshold == interval.min_value > 0 and not metric.lower_is_better:
+            yield (
+                _path_of(config, metric),
+                f"every score from {interval} reaches its threshold, {threshold:g}",
+            )
+
+
+@IGNORED_SETTING.checks("config")
+def _settings_of_models(config: EvalConfig) -> Iterator[Finding]:
+    """Settings of a model for a judge that is a function."""
+    for metric in config.metrics():
+        with suppress(CriterionError):
+            options = judge_options(metric)
+            if ":" in options.judge_model and "judge_model_config" in options.model_fields_set:
+                path = *_path_of(config, metric), "judge_model_options", "judge_model_config"
+                yield path, f"ignored: the function {options.judge_model} gets the prompt alone"
 
 
 @IGNORED_SETTING.checks("config")

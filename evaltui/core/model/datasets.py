@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import camel, field_of, indexed_objects, list_at, spelling_in
-from evaltui.core.model.problems import JsonPath, Problem, objects_in, wrong_kind
+from evaltui.core.model.problems import (
+    UNKNOWN_KEY,
+    JsonPath,
+    Problem,
+    objects_in,
+    unknown_keys,
+    wrong_kind,
+)
 from evaltui.text.values import show_value
 
 OWN_KEY = "evaltui"
@@ -28,22 +35,22 @@ first case, of its set. Turns are named by their index, rubrics by their id."""
 ORIGINAL = "dataset_case"
 """Under `OWN_KEY` of a case of a dataset, never in a file: what functions of agents-cli read of it."""
 
-# The members of a dataset's case that an eval case has a place for.
+# The members of a dataset's case that an eval case has a place for; None for Google's others.
+_MESSAGE: Json = {"author": ..., "content": ..., "turn_id": None, "creation_timestamp": None}
+_EVENT: Json = {"author": ..., "content": ..., "state_delta": ..., "event_time": None, "active_tools": None}
+_CONTENT: Json = {"property": {"description": ...}}
+_RUBRIC: Json = {"rubric_id": ..., "content": _CONTENT, "type": ..., "importance": None}
 _PLACES: Json = {
     "eval_case_id": ...,
     "prompt": ...,
     "reference": {"response": ...},
     "reference_trajectory": ...,
-    "conversation_history": [{"author": ..., "content": ...}],
-    "agent_data": {
-        "turns": [{"turn_index": ..., "events": [{"author": ..., "content": ..., "state_delta": ...}]}]
-    },
-    "user_scenario": {"starting_prompt": ..., "conversation_plan": ...},
-    "session_inputs": {"app_name": ..., "user_id": ..., "state": ...},
-    "rubric_groups": {
-        "*": {"rubrics": [{"rubric_id": ..., "content": {"property": {"description": ...}}, "type": ...}]}
-    },
-    OWN_KEY: ...,
+    "conversation_history": [_MESSAGE],
+    "agent_data": {"agents": None, "turns": [{"turn_index": ..., "turn_id": None, "events": [_EVENT]}]},
+    "user_scenario": {"starting_prompt": ..., "conversation_plan": ..., "test_case_title": None},
+    "session_inputs": {"app_name": ..., "user_id": ..., "state": {"*": ...}},
+    "rubric_groups": {"*": {"group_id": None, "display_name": None, "rubrics": [_RUBRIC]}},
+    OWN_KEY: {"unspecified": ..., OF_CASE: ..., OF_SET: ...},
 }
 _RECORDED_KEYS = ("responses", "intermediate_events")
 _OF_GOOGLE = (*_PLACES, *_RECORDED_KEYS, "system_instruction", "agent_info", "interactions_data_source")
@@ -205,17 +212,19 @@ def recorded_cases(data: Json) -> Iterator[RecordedCase]:
             continue
         name = str(field_of(case, "eval_case_id") or f"case_{index + 1}")
         *earlier, last = turns
-        listed = indexed_objects(list_at(case, ("responses",)))
-        responses = [content_of(field_of(item, "response")) for _, item in listed]
+        responses = [content_of(field_of(item, "response")) for item in list_at(case, ("responses",))]
         if last.events:
             differs = bool(responses) and _text_of(responses[0]) not in (
                 "",
                 _text_of(last.events[-1]["content"]),
             )
             yield RecordedCase(name, turns, has_events=True, has_other_response=differs)
+        if not any(responses):
+            continue
         for number, content in enumerate(responses):
-            if content is not None and (number or not last.events):
-                events = [{"author": "model", "content": content}]
+            if number or not last.events:
+                # A response that is missing among others is one of a run that failed.
+                events = [{"author": "model", "content": content}] if content is not None else []
                 run = [*earlier, last._replace(events=events, paths=[])]
                 yield RecordedCase(name, run, has_events=False, number=number)
 
@@ -270,6 +279,25 @@ def _without_place(data: Any, places: Any, path: JsonPath) -> Iterator[tuple[Jso
     elif isinstance(data, list) and isinstance(places, list):
         for index, item in enumerate(data):
             yield from _without_place(item, places[0], (*path, index))
+
+
+def _unread(data: Any, places: Any, path: JsonPath) -> Iterator[Problem]:
+    """Problems of the members of a case that neither format knows, and of those of another kind."""
+    kind = type(places)
+    if kind not in (dict, list) or data is None:
+        return
+    if not isinstance(data, kind):
+        yield wrong_kind(path, data, kind)
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            yield from _unread(item, places[0], (*path, index))
+    else:
+        spellings = {spelling: name for name in places for spelling in (name, camel(name))}
+        if path and "*" not in places:
+            for finding in unknown_keys(data, [(name, camel(name)) for name in places], path):
+                yield UNKNOWN_KEY.at(*finding)
+        for name, value in data.items():
+            yield from _unread(value, places.get(spellings.get(name, "*")), (*path, name))
 
 
 def by_name(items: list[Any]) -> dict[str, Json]:
@@ -346,8 +374,24 @@ class _Case:
             case["rubrics"] = rubrics
         case |= columns(self._case)
         add_kept(case, _own(self._case, OF_CASE))
+        self._name_ignored()
         is_checked = field_of(field_of(self._case, OWN_KEY), "unspecified") == CHECKED["unspecified"]
         return case | {OWN_KEY: {**({} if is_checked else UNSPECIFIED), ORIGINAL: self._original()}}
+
+    def _name_ignored(self) -> None:
+        """Adds the problems of members that nothing reads, or whose kind nothing reads."""
+        places = {problem.path for problem in self.problems}
+        for problem in _unread(self._case, _PLACES, ()):
+            if places.isdisjoint(problem.path[: n + 1] for n in range(len(problem.path))):
+                self.problems.append(problem)
+        for name in self._case.keys() & {
+            spelling for key in _OF_EVAL_CASES for spelling in (key, camel(key))
+        }:
+            if name not in ("creation_timestamp", "creationTimestamp"):
+                self._warn((name,), f"a key of eval sets, ignored; write it under {OWN_KEY}.{OF_CASE}")
+        stated = field_of(field_of(self._case, OWN_KEY), "unspecified")
+        if stated not in (None, *UNSPECIFIED.values(), *CHECKED.values()):
+            self._warn((OWN_KEY, "unspecified"), 'ignored: it must be "checked" or "not checked"')
 
     def _original(self) -> Json:
         """The members of the dataset's case that no run has written."""
@@ -374,7 +418,9 @@ class _Case:
             delta, content = field_of(event, "state_delta"), content_of(field_of(event, "content"))
             if content is None and (field_of(event, "content") or content_of(event)):
                 self.problems.append(Problem.error(path, "must have a content with parts"))
-            is_user = event.get("author") == "user"
+            is_user = (author := event.get("author")) == "user"
+            if not is_user and isinstance(author, str) and author.casefold() == "user":
+                self._warn((*path, "author"), f'{author!r} is read as an agent; the user is "user"')
             if isinstance(delta, dict) and not turns:
                 state |= delta
             elif delta and (is_user or not content):

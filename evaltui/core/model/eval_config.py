@@ -12,11 +12,27 @@ from typing import Any, NamedTuple
 from evaltui.core.model.datasets import OWN_KEY
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import indexed_objects
-from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos, wrong_kind
+from evaltui.core.model.problems import (
+    UNKNOWN_KEY,
+    JsonPath,
+    Problem,
+    has_error,
+    likely_typos,
+    unknown_keys,
+    wrong_kind,
+)
 from evaltui.text.values import did_you_mean
 
 METRICS_TO_RUN, CUSTOM_METRICS = "metrics_to_run", "custom_metrics"
 _BODIES = ("prompt_template", "custom_function", "custom_function_file", "remote_custom_function")
+_OBJECTS = ("judge_model_generation_config", "metric_spec_parameters")
+# Source of the last ones, which evaltui does not read: google-cloud-aiplatform 2.7.0, Metric.
+_DEFINITION_KEYS = (
+    *("name", "execution", *_BODIES, *_OBJECTS, "result_parsing_function", "rubric_group_name"),
+    *("judge_model", "judge_model_sampling_count", "judge_model_system_instruction"),
+    *("return_raw_output", "parse_and_reduce_fn", "aggregate_summary_fn", "metric_resource_name"),
+    "judge_model_step_configs",
+)
 # Answers that Google's service asks a judge for where the config does not say how many.
 _SAMPLES = 4
 _MAX_SAMPLES = 32
@@ -126,6 +142,7 @@ def from_eval_config(data: Any, code: Mapping[str, Json]) -> tuple[Json | None, 
     problems = list(_wrong_kinds(data))
     if problems:
         return None, problems
+    problems += _ignored(data)
     definitions = {name: (path, definition) for name, path, definition in definitions_of(data)}
     block = data.get(OWN_KEY) or {}
     criteria: Json = {}
@@ -137,7 +154,7 @@ def from_eval_config(data: Any, code: Mapping[str, Json]) -> tuple[Json | None, 
             problems += [Problem.error((*path, *key), message) for key, message in wrong]
             managed = None if _has_body(definition) else managed_metric(name)
             own_name = managed.metric if managed and managed.metric else name
-            metric = _defined(definition, code.get(name, {}), managed)
+            metric = {} if wrong else _defined(definition, code.get(name, {}), managed)
         else:
             managed = managed_metric(name)
             own_name = managed.metric if managed and managed.metric else name
@@ -187,6 +204,26 @@ def _wrong_kinds(data: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem.error((OWN_KEY, METRICS_TO_RUN), f"unknown key; {METRICS_TO_RUN} is a key of the file")
 
 
+def _ignored(data: Mapping[str, Any]) -> Iterator[Problem]:
+    """Keys that nothing reads, and definitions that seem to be meant for a metric in the list."""
+    definitions = {(CUSTOM_METRICS, n): entry for n, entry in indexed_objects(data.get(CUSTOM_METRICS) or [])}
+    owners: list[tuple[JsonPath, Mapping[str, Any], tuple[str, ...]]] = [
+        ((), data, (METRICS_TO_RUN, CUSTOM_METRICS, OWN_KEY)),
+        *((path, definition, _DEFINITION_KEYS) for path, definition in definitions.items()),
+    ]
+    for path, owner, keys in owners:
+        for finding in unknown_keys(owner, [(key,) for key in keys], path):
+            yield UNKNOWN_KEY.at(*finding)
+    run = {path: name for name, path, _ in definitions_of(data)}
+    undefined = set(data.get(METRICS_TO_RUN) or ()) - set(run.values())
+    for path in sorted(definitions.keys() - run.keys()):
+        name = str(definitions[path].get("name"))
+        if name in run.values():
+            yield Problem.warning(path, f"a later definition of {name!r} counts")
+        elif hint := did_you_mean(name, undefined):
+            yield Problem.warning(path, f"{name!r} is not run{hint}")
+
+
 def _has_body(definition: Json) -> bool:
     return any(key in definition for key in _BODIES)
 
@@ -210,6 +247,9 @@ def _refusals(name: str, definition: Json) -> Iterator[tuple[JsonPath, str]]:
     for key in ("prompt_template", "custom_function", "custom_function_file"):
         if key in definition and not (isinstance(definition[key], str) and definition[key].strip()):
             yield (key,), "must be a text that is not empty"
+    for key in _OBJECTS:
+        if not isinstance(definition.get(key) or {}, dict):
+            yield (key,), "must be an object"
     count = definition.get("judge_model_sampling_count")
     is_whole = isinstance(count, int) and not isinstance(count, bool)
     if count is not None and not (is_whole and 1 <= count <= _MAX_SAMPLES):

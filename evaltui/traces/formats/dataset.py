@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from evaltui.core.model.datasets import RecordedCase, recorded_cases
-from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split_step
+from evaltui.core.model.events import ANSWERS, CALLS, MODEL_CALLS, Event, Json, Step, is_final, split_step
 from evaltui.core.model.json_values import spelling_in
 from evaltui.text.figures import counted, short_list
 from evaltui.traces.span import Recorded, UnreadableTraceError
@@ -29,7 +29,7 @@ def read_dataset(data: Json) -> Recorded:
         repeats[case.eval_case_id] += 1
         number = repeats[case.eval_case_id]
         name = f"{case.eval_case_id}/{number}" if number > 1 else case.eval_case_id
-        held = Held(name, authors[0], 0, {_CASE: case.eval_case_id})
+        held = Held(name, next(iter(authors), "model"), 0, {_CASE: case.eval_case_id})
         recorded.spans += spans_of_turns(held, list(_events(case)), ())
     further = sum(case.number > 0 for case in runs)
     unrecorded = len(data[spelling_in("eval_cases", data)]) - (len(runs) - further)
@@ -53,6 +53,7 @@ def _events(case: RecordedCase) -> Iterator[Event]:
     for number, turn in enumerate(case.turns):
         has_calls = case.has_events or number + 1 < len(case.turns)
         untold = [MODEL_CALLS] if has_calls else [MODEL_CALLS, CALLS]
+        untold += [] if has_calls or turn.events else [ANSWERS]
         at = number * _APART
         data = {"step": f"{number}:user", "untold": untold, "remedies": dict.fromkeys(untold, _REMEDY)}
         yield Event("user", _content(turn.content), data=data, turn=number, t=at)

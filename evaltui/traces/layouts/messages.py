@@ -27,6 +27,8 @@ NOT_RECORDED = "attachment not recorded"
 _MODEL = frozenset(("assistant", "model", "ai", "AIMessage", "AIMessageChunk"))
 _TOOL = frozenset(("tool", "function", "ToolMessage"))
 _SYSTEM = frozenset(("system", "developer", "SystemMessage"))
+ROLES = _MODEL | _TOOL | _SYSTEM | {"user", "human", "HumanMessage", "HumanMessageChunk"}
+"""The names of authors of messages; in traces, any other author is taken for the user."""
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 _TEXT_KEYS = ("content", "text", "thinking", "reasoning")
 _THOUGHTS = frozenset(("reasoning", "thinking", "thought"))

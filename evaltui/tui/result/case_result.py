@@ -191,7 +191,7 @@ def _write_metric(page: Page, metric: MetricResult) -> None:
 
 def _write_samples(page: Page, finding: Finding) -> None:
     judgement = finding.judgement
-    page.text(_subject(finding), [mark(finding.good), (f" {finding.word}  ", "")])
+    page.text(_subject(finding), [mark(finding, finding.judgement.score), (f" {finding.word}  ", "")])
     if judgement.id and judgement.subject:
         page.block([(cut_block(judgement.subject, _MAX_SAMPLE), "")], 2)
     heads = [_vote_head(finding, number, vote) for number, vote in enumerate(judgement.votes, start=1)]
@@ -221,7 +221,7 @@ def _subject(finding: Finding) -> Line:
 def _vote_head(finding: Finding, number: int, vote: Vote) -> Line:
     return [
         (f"  {number:>3}  ", "muted"),
-        mark(finding.favours(vote.score)),
+        mark(finding, vote.score),
         (f" {finding.word_of(vote)}", ""),
     ]
 

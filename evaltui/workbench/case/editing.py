@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from evaltui.core.model.old_formats import FORMATS
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.documents.dataset import DatasetDocument
 from evaltui.documents.edits import Edit, EditError
 from evaltui.documents.formats import WholeText
@@ -150,8 +150,8 @@ class Editing:
         if eval_set.format == "dataset":
             if eval_set.document is not None:
                 return None
-            edit = f"   {key_of('edit_json')}  Edit JSON"
-            return f"{eval_set.path.name} is {FORMATS['dataset']} with errors: {eval_set.problems[0]}{edit}"
+            edit, (error, *_) = f"   {key_of('edit_json')}  Edit JSON", errors_in(eval_set.problems)
+            return f"{eval_set.path.name} is {FORMATS['dataset']} with errors: {error}{edit}"
         if eval_set.format != "eval set":
             return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None

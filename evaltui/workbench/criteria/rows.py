@@ -123,14 +123,17 @@ def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
     in_use = definition is not None or config.criterion_path(name) is not None
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
     info = METRICS.get(name)
-    lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
+    # A definition without a body is that of a built-in metric.
+    is_defined = definition is not None and bool(definition.keys() & {"source", "file", "prompt_template"})
+    is_own = own.exists or is_defined
+    lower = own.lower_is_better if is_own else info is not None and info.lower_is_better
     row = MetricRow(name, "", in_use, threshold, saved_threshold, lower_is_better=lower)
     if own.exists:
         fits = threshold is None or _DEFAULT_INTERVAL[0] <= threshold <= _DEFAULT_INTERVAL[1]
         interval = own.interval or (_DEFAULT_INTERVAL if fits else None)
         ours, assumed = own.function is not None, own.interval is None
         return replace(row, meaning=own.meaning, interval=interval, ours=ours, assumed=assumed)
-    if definition is not None and (info is None or definition.get("not_evaluated")):
+    if definition is not None and (info is None or is_defined or definition.get("not_evaluated")):
         meaning = _meaning_of(definition)
         return replace(
             row, meaning=meaning, why_not=definition.get("not_evaluated"), interval=None, ours=True

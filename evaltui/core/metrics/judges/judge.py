@@ -26,7 +26,7 @@ class Question:
 
     `turn` counts from 0. At most `options.parallelism_limit` questions of a metric are in progress at once,
     over all cases. `schema` is the format of the answer, as Gemini's `response_schema`; None for an answer
-    that is no JSON.
+    that is no JSON. `material` is the part of the prompt that an answer may quote; None for all of it.
     """
 
     metric: str
@@ -34,6 +34,7 @@ class Question:
     prompt: str
     options: JudgeModelOptions
     schema: Schema | None = None
+    material: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,15 +91,17 @@ async def ask_samples(
     options: JudgeModelOptions,
     schema: Schema | None = None,
     *,
+    material: str | None = None,
     as_adk: bool = False,
 ) -> dict[int, list[Sample]]:
     """Asks `options.num_samples` times about each turn, concurrently; `prompts` and the result are by turn,
     from 0.
 
-    Questions are ordered by turn, then by sample. Cancelling the task cancels all questions.
+    `material` is that of `Question`. Questions are ordered by turn, then by sample. Cancelling the task
+    cancels all questions.
     """
     questions = [
-        Question(metric, turn, text, options, None if as_adk else schema)
+        Question(metric, turn, text, options, None if as_adk else schema, material)
         for turn, text in prompts.items()
         for _ in range(options.num_samples)
     ]
@@ -124,7 +127,8 @@ async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool =
     if as_adk:
         return samples
     return [
-        _mark_own_quotes(sample, question.prompt) for question, sample in zip(questions, samples, strict=True)
+        _mark_own_quotes(sample, question.prompt if question.material is None else question.material)
+        for question, sample in zip(questions, samples, strict=True)
     ]
 
 
@@ -150,11 +154,11 @@ async def _ask(judge: Judge, question: Question) -> Sample:
         return error
 
 
-def _mark_own_quotes(sample: Sample, prompt: str) -> Sample:
+def _mark_own_quotes(sample: Sample, material: str) -> Sample:
     if not isinstance(sample, Answer):
         return sample
     if not sample.cut_off:
-        return replace(sample, text=without_quotations(sample.text, prompt))
+        return replace(sample, text=without_quotations(sample.text, material))
     advice = (
         "raise max_output_tokens or lower the thinking budget"
         if sample.cut_off == "MAX_TOKENS"

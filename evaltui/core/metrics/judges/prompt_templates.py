@@ -54,9 +54,14 @@ async def judged_by_template(inputs: MetricInput, judge: Judge) -> MetricResult:
     names = dict.fromkeys(_PLACEHOLDER.findall(definition.prompt_template))
     if missing := [f"{{{name}}}" for name in names if _member(instance, name) is ABSENT]:
         return not_evaluated(metric, f"the case has no {', '.join(missing)}, which prompt_template reads")
-    text = _PLACEHOLDER.sub(lambda match: _filled(instance, match), definition.prompt_template)
+    values = {name: _filled(instance, name) for name in names}
+    text = _PLACEHOLDER.sub(lambda match: values[match[1]], definition.prompt_template)
+    # The prompt itself may state the answers word by word.
+    material = "\n".join(values.values())
     options, last = judge_options(metric), len(inputs.actual) - 1
-    samples = await ask_samples(judge, metric.metric_name, {last: text}, options, as_adk=inputs.as_adk)
+    samples = await ask_samples(
+        judge, metric.metric_name, {last: text}, options, material=material, as_adk=inputs.as_adk
+    )
     others = left_out_turns(inputs)
     turns = [
         unscored_turn(others.get(turn, f"judged with the whole conversation, on turn {last + 1}"))
@@ -76,9 +81,8 @@ def _member(instance: Json, name: str) -> Any:
     return value_at(instance, tuple(steps), ABSENT)
 
 
-def _filled(instance: Json, match: re.Match[str]) -> str:
+def _filled(instance: Json, name: str) -> str:
     """The value of a placeholder as a text."""
-    name = match[1]
     value = _member(instance, name)
     if name == "reference" and isinstance(value, dict):
         value = value.get("response")

@@ -54,16 +54,23 @@ def no_rubrics(inputs: MetricInput) -> str:
 
 
 def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
-    """The rubrics of a metric's criterion. Raises CriterionError for malformed ones, and for one without
-    text."""
+    """The rubrics of a metric's criterion. Raises CriterionError for malformed or contradictory ones, and
+    for one without text."""
     try:
         rubrics = _ADAPTER.validate_python(criterion_extra(metric).get("rubrics") or [])
     except ValidationError as error:
         wrong = validation_text(error, "the list")
         raise CriterionError(f"{metric.metric_name}: its rubrics cannot be read: {wrong}") from None
+    texts: dict[str, str] = {}
     for rubric in rubrics:
-        _text(rubric, metric.metric_name)
+        text = _text(rubric, metric.metric_name)
+        if texts.setdefault(rubric.rubric_id, text) != text:
+            raise CriterionError(_different_texts(rubric.rubric_id, "the criterion (twice)"))
     return rubrics
+
+
+def _different_texts(rubric_id: str, places: str) -> str:
+    return f"rubric id {rubric_id} has different texts in {places}; rename one rubric_id"
 
 
 def _shared_sources(inputs: MetricInput) -> list[Source]:
@@ -94,7 +101,7 @@ def _add_rubric(held: dict[str, HeldRubric], rubric: HeldRubric, inputs: MetricI
         return
     both = f"{other.place} and {rubric.place}" if other.place != rubric.place else f"{rubric.place} (twice)"
     raise CriterionError(
-        f"rubric id {rubric.id} has different texts in {both}; rename one rubric_id"
+        _different_texts(rubric.id, both)
         if other.text != rubric.text
         else f"rubric {rubric.id} is in {both}; google-adk refuses duplicates"
     )

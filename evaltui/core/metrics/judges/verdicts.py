@@ -119,7 +119,12 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
     for finding in findings:
         vote = YES_OR_NO.vote(_only_item(finding.verdict), finding.rationale)
         of_id = by_id.get(finding.id.strip(), by_id.get(_normalise_text(finding.id)))
-        subject = of_id or by_text.get(_normalise_text(finding.text))
+        of_text = by_text.get(_normalise_text(finding.text))
+        subject = of_id or of_text
+        if of_text not in (None, subject):
+            vote = replace(
+                vote, score=None, problem=f"the verdict has the id of {of_id}, the text of {of_text}"
+            )
         if subject is not None:
             votes[subject].append(vote)
         elif not finding.id.strip() and not finding.text.strip():
@@ -326,17 +331,24 @@ def result_over_turns(
 
 def _too_few_votes(turn: InvocationScore) -> str:
     """Why the votes of a turn are too few to decide; "" for enough votes, and for no verdict."""
-    for judgement in turn.judgements:
+    for judgement in filter(_is_short, turn.judgements):
         silent = [vote for vote in judgement.votes if vote.score is None]
-        if judgement.score is not None and 2 * len(silent) > len(judgement.votes):
-            about = f"{judgement.id}: " if judgement.id else ""
-            votes = counted(len(judgement.votes), "vote")
-            return f"{about}{show_number(len(silent))} of {votes} without a verdict: {silent[0].problem}"
+        about = f"{judgement.id}: " if judgement.id else ""
+        votes = counted(len(judgement.votes), "vote")
+        return f"{about}{show_number(len(silent))} of {votes} without a verdict: {silent[0].problem}"
     return ""
 
 
+def _is_short(judgement: Judgement) -> bool:
+    """Whether fewer than half of the votes on a subject have its verdict."""
+    silent = sum(vote.score is None for vote in judgement.votes)
+    return judgement.score is not None and 2 * silent > len(judgement.votes)
+
+
 def _drop_score(turn: InvocationScore, reason: str) -> InvocationScore:
-    judgements = tuple(replace(judgement, score=None) for judgement in turn.judgements)
+    judgements = tuple(
+        replace(judgement, score=None) if _is_short(judgement) else judgement for judgement in turn.judgements
+    )
     status = Status.ERROR if turn.status is Status.ERROR else Status.NOT_EVALUATED
     return InvocationScore(None, status, turn.reason if status is Status.ERROR else reason, judgements)
 

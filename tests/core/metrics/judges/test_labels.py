@@ -112,6 +112,19 @@ def test_rubrics_that_were_not_asked_about_or_have_no_verdict_are_left_out():
     ]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json.dumps({"rubrics": [{"id": "short", "rubric": POLITE.text, "verdict": "yes"}]}),
+        f"ID: short\nProperty: {POLITE.text}\nVerdict: yes",
+    ],
+)
+def test_a_verdict_with_the_id_of_one_rubric_and_the_text_of_another_is_none(answer):
+    ((subject, vote),) = read_fulfilment(answer, [SHORT, POLITE])
+    assert (subject, vote.score) == ("short", None)
+    assert vote.problem == "the verdict has the id of short, the text of polite"
+
+
 def test_rubrics_with_the_same_text_are_told_apart_by_id_only():
     twin = HeldRubric("brief", SHORT.text, "turn 1")
     by_text = json.dumps([{"rubric": SHORT.text, "verdict": "no"}])

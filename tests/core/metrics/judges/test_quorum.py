@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from judge_cases import rubric
+from judge_cases import rubric, verdicts
 from scripted_judge import OUT_OF_QUOTA, ScriptedJudge, agent_details, judged, samples, turn
 
 from evaltui.core.metrics.registry import METRICS
@@ -47,6 +47,18 @@ async def test_fewer_than_half_of_the_votes_decide_nothing(name):
     assert "3 of 5 votes counted" in enough.per_invocation[0].reason
     half = await result_of(name, UNREADABLE, "good")
     assert half.status is Status.PASSED
+
+
+async def test_a_rubric_with_enough_votes_keeps_its_verdict_beside_one_with_too_few():
+    answers = [verdicts(short="yes", polite="no"), *[verdicts(short="yes")] * 2]
+    name = "rubric_based_final_response_quality_v1"
+    criterion = samples(3) | {"rubrics": [rubric("short"), rubric("polite")]}
+    inputs = judged(name, TURN, expected=[TURN], criterion=criterion)
+    result = await METRICS[name].judged(inputs, ScriptedJudge(*answers))
+    (turn_score,) = result.per_invocation
+    assert (result.status, turn_score.score) == (Status.NOT_EVALUATED, None)
+    assert result.reason == "turn 1: polite: 2 of 3 votes without a verdict: no vote on it"
+    assert [one.score for one in turn_score.judgements] == [1.0, None]
 
 
 AS_ADK = [name for name in JUDGED if not name.startswith(("hallucinations", "rubric"))]
