@@ -109,8 +109,9 @@ def a2a_part(part: Json) -> Json | None:
 class Received:
     """The content received from an agent in a conversation so far: tasks repeat all their content."""
 
-    messages: set[tuple[str, str]] = field(default_factory=set)
-    """The ids of messages with their content: some servers use one id for several messages."""
+    messages: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The ids of messages with their content, as some servers use one id for several messages, and the task
+    that had them last."""
     artifacts: dict[tuple[str, str], str] = field(default_factory=dict)
     """The content of artifacts, by the ids of their task and of themselves within it."""
     steps: set[str] = field(default_factory=set)
@@ -202,21 +203,23 @@ class TurnSteps:
         if self.state in FAILED:
             self.failure = "\n".join(part["text"] for part in _parts(message) if part.get("text"))
         else:
-            yield from self._message(message, metadata, is_repeated=is_repeated)
+            yield from self._message(message, metadata, is_repeated=is_repeated, is_status=True)
 
-    def _message(self, message: Json, metadata: Json, *, is_repeated: bool = False) -> Iterator[Step]:
+    def _message(
+        self, message: Json, metadata: Json, *, is_repeated: bool = False, is_status: bool = False
+    ) -> Iterator[Step]:
         """The step of a message. `is_repeated` is set for the messages of a task, which also has those of
-        earlier turns."""
+        earlier turns: its history (without `is_status`) even those of other tasks."""
         about = metadata | (message.get("metadata") or {})
         self._check_sender(about)
         parts = _parts(message)
         key = message.get("messageId") or "", _key(parts)
-        if message.get("role") == "ROLE_USER" or key in (
-            self._received.messages if is_repeated else self._messages
-        ):
+        task_before = self._received.messages.get(key)
+        is_received = task_before == self.task_id if is_status else task_before is not None
+        if message.get("role") == "ROLE_USER" or (is_received if is_repeated else key in self._messages):
             return
         if key[0]:
-            self._received.messages.add(key)
+            self._received.messages[key] = self.task_id
             self._messages.add(key)
         if self._is_artifact(parts):
             parts = []
