@@ -146,10 +146,31 @@ def error_to_json(error: Exception) -> Json:
     kind = type(error)
     module = re.sub(f"^{_PACKAGE}(?=[.])", "evaltui", kind.__module__)
     data: Json = {"type": f"{module}:{kind.__qualname__}", "message": message_of(error)}
-    if error.args != (data["message"],) and _is_json(error.args):
-        data["args"] = list(error.args)
+    args = error.args
+    if isinstance(error, OSError) and error.filename is not None and len(args) == _OS_ARGS:
+        # The constructor takes it out of the arguments.
+        args = *args, error.filename
+    if args != (data["message"],) and _is_json(args):
+        data["args"] = list(args)
+    if _is_validation(kind) and _is_json(errors := error.errors(include_url=False)):  # type: ignore[attr-defined]
+        data["errors"] = [error.title, errors]  # type: ignore[attr-defined]
     fields = {name: value for name, value in vars(error).items() if _is_json(value)}
     return data | ({"fields": fields} if fields else {})
+
+
+_OS_ARGS = 2
+
+
+def _is_validation(kind: Any) -> bool:
+    """Whether a class is pydantic's error, which is made from its errors only."""
+    return (kind.__module__, kind.__name__) == ("pydantic_core._pydantic_core", "ValidationError")
+
+
+def _validation_error(kind: Any, title: str, errors: list[Json]) -> Exception:
+    made: Exception = kind.from_exception_data(
+        title, [{**item, "loc": tuple(item["loc"])} for item in errors]
+    )
+    return made
 
 
 def _is_json(value: Any) -> bool:
@@ -171,6 +192,8 @@ def error_from_json(data: Json) -> Exception:
         kind = getattr(kind, attribute, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         try:
+            if "errors" in data and _is_validation(kind):
+                return _validation_error(kind, *data["errors"])
             made = kind.__new__(kind, *data.get("args", (data["message"],)))
             vars(made).update(data.get("fields", {}))
             if str(made) == data["message"]:

@@ -3,6 +3,7 @@ import sys
 import textwrap
 
 import pytest
+from pydantic import BaseModel
 
 from evaltui.agents import bootstrap
 from evaltui.agents.errors import RecordedError, error_from_json, error_to_json
@@ -17,13 +18,33 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {details}")
 
 
+def raised(function, *args):
+    with pytest.raises(Exception) as caught:
+        function(*args)
+    return caught.value
+
+
+class Order(BaseModel):
+    number: int
+    lines: list[dict[str, int]]
+
+
 @pytest.mark.parametrize(
-    "error", [ValueError("no"), KeyError("x"), ServiceError(429, "slow", object()), OSError(5, "down")]
+    "error",
+    [
+        ValueError("no"),
+        KeyError("x"),
+        ServiceError(429, "slow", object()),
+        OSError(5, "down"),
+        raised(open, "/no/such/file"),
+        raised(Order.model_validate, {"number": "x", "lines": [{"a": None}]}),
+    ],
 )
 def test_an_exception_comes_back_as_what_it_was(error):
     made = error_from_json(error_to_json(error))
     assert str(made) == str(error)
-    assert type(made).__name__ == type(error).__name__
+    assert type(made) is type(error)
+    assert repr(made) == repr(error)
     assert getattr(made, "code", None) == getattr(error, "code", None)
 
 

@@ -376,6 +376,15 @@ def copy_state(state: Json) -> Json:
     return copied
 
 
+def require_kept_state(state: Json) -> None:
+    """Raises AgentLoadError for a key of an initial state that google-adk drops."""
+    if key := next((key for key in state if key.startswith("temp:")), None):
+        raise AgentLoadError(
+            f"the initial state has the key {key!r}, but google-adk starts no session with `temp:` keys. "
+            "Remove it, or rename it"
+        )
+
+
 def state_delta(before: Json, after: Json) -> Json:
     """The top-level keys that were set, with their new values; a removed key is null."""
     changed = {key: value for key, value in after.items() if key not in before or before[key] != value}

@@ -267,6 +267,8 @@ class ToolForm:
     """Returns a copy of the state that the call may change."""
     apply: Callable[[Json, Sequence[str]], None] = lambda changed, removed: None
     """Applies the changed and removed keys of a recorded call to the state."""
+    has_own_state: bool = False
+    """Whether `state` has the changes of this call alone, not also those of calls beside it."""
     is_recorded: bool = True
     """If false, a call is neither recorded nor stubbed unless the config names the tool: it is a part of the
     agent, whose own calls are recorded."""
@@ -303,7 +305,7 @@ async def call_tool(
         return await call()
     if recorder is not None and not form.is_recorded and name not in recorder.modes.by_tool:
         recorder = None
-    exchange = recorder.tool_call(name, args()) if recorder else None
+    exchange = recorder.tool_call(name, args(), nested=nested_in.get() is not None) if recorder else None
     tokens = nested_in.set(call_id or nested_in.get()), _running_call.set(key), running_request.set(None)
     started = time.perf_counter()
     try:
@@ -315,7 +317,12 @@ async def call_tool(
         reporter.stubbed[call_id] = {"stubbed": exchange.source}
         if exchange.recorded.models:
             reporter.stubbed[call_id]["stubbed_models"] = exchange.recorded.models
-        return _replayed_call(exchange.recorded, form)
+        recorded = exchange.recorded
+        if recorder is None or form.has_own_state:
+            form.apply(recorded.state, recorded.removed)
+        else:
+            form.apply(*recorder.side_by_side.changes(recorded))
+        return _replayed_result(recorded, form)
     except asyncio.CancelledError as error:
         reporter.cancelled.append(error)
         raise
@@ -326,8 +333,7 @@ async def call_tool(
         running_request.reset(tokens[2])
 
 
-def _replayed_call(recorded: ToolCall, form: ToolForm) -> Any:
-    form.apply(recorded.state, recorded.removed)
+def _replayed_result(recorded: ToolCall, form: ToolForm) -> Any:
     result = form.read(recorded)
     if recorded.error is not None:
         raise error_from_json(recorded.error)

@@ -4,6 +4,8 @@ import base64
 from dataclasses import replace
 from itertools import count
 
+import pytest
+
 from evaltui.agents.adapters.remote.a2a_steps import (
     Received,
     TurnSteps,
@@ -193,15 +195,21 @@ def test_calls_of_adk_are_calls_with_their_numbers_as_integers():
     assert all(step.untold == () for step in steps)
 
 
-def test_an_artifact_of_another_task_is_new_whatever_its_id():
+@pytest.mark.parametrize(
+    "response",
+    [
+        {
+            "artifacts": [{"artifactId": "result", "parts": [part("Hi.")]}],
+            "status": {"state": "TASK_STATE_COMPLETED"},
+        },
+        {"status": {"state": "TASK_STATE_COMPLETED", "message": message("Hi.", message_id="m")}},
+    ],
+    ids=["artifact", "message"],
+)
+def test_content_of_another_task_is_new_whatever_its_id(response):
     received = Received()
     for task in ("t1", "t2"):
-        whole = {
-            "id": task,
-            "contextId": "c1",
-            "artifacts": [{"artifactId": "result", "parts": [part("Hi.")]}],
-        }
-        _, steps = turn_of({"task": whole | {"status": {"state": "TASK_STATE_COMPLETED"}}}, received=received)
+        _, steps = turn_of({"task": {"id": task, "contextId": "c1", **response}}, received=received)
         assert texts(steps) == ["Hi."]
 
 

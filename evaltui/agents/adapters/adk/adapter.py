@@ -40,6 +40,7 @@ from ..base import (
     SessionSpec,
     ToolInfo,
     close_quietly,
+    require_kept_state,
     source_places,
 )
 from .agents import (
@@ -124,6 +125,7 @@ class AdkAdapter(AgentAdapter):
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AdkSession:
+        require_kept_state(spec.state)
         # Services of its own, so that not even state of the app or the user reaches another case.
         runner = Runner(
             app=self._app,

@@ -22,6 +22,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
+from google.genai import types
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
@@ -39,6 +40,7 @@ from ..calls import (
     model_responses,
     wrap_methods,
 )
+from ..values import answer_settings
 from .events import step_of
 
 _Generate = Callable[..., AsyncIterator[LlmResponse]]
@@ -102,7 +104,7 @@ def _watched_model(generate: _Generate) -> _Generate:
         call = ModelCall(
             name,
             (request.config.labels or {}).get(_AGENT_LABEL, "") if request.config else "",
-            functools.partial(_request, name, request, streamed),
+            functools.partial(_request, name, request, getattr(self, _OF_LITELLM, None) or {}, streamed),
             (self, request),
         )
         # In one piece, as in a replay.
@@ -112,7 +114,12 @@ def _watched_model(generate: _Generate) -> _Generate:
     return watched
 
 
-def _request(name: str, request: LlmRequest, streamed: bool) -> JsonRequest:
+# The attribute of ADK's `LiteLlm` with the settings that it adds to each request.
+_OF_LITELLM = "_additional_args"
+
+
+def _request(name: str, request: LlmRequest, settings: Json, streamed: bool) -> JsonRequest:
+    """The request as JSON; `settings` are those that the model adds to it."""
     # The headers may contain keys.
     config: Json = request.config.model_dump(
         mode="json", exclude_none=True, exclude=set(UNASKED_CONFIG), fallback=_text_of, warnings=False
@@ -121,7 +128,7 @@ def _request(name: str, request: LlmRequest, streamed: bool) -> JsonRequest:
         model=name,
         instruction=config.pop("system_instruction", ""),
         tools=_declarations(config.pop("tools", [])),
-        config=config | ({"stream": True} if streamed else {}),
+        config=answer_settings(settings) | config | ({"stream": True} if streamed else {}),
         contents=[_written(content) for content in request.contents],
     )
 
@@ -223,6 +230,7 @@ def _watched_tool(run: _Run) -> _Run:
             functools.partial(_recorded, context),
             functools.partial(_state_of, actions),
             lambda changed, _: context.state.update(changed),
+            has_own_state=True,
             is_recorded=not _is_part_of_agent(self),
         )
         return await call_tool(
@@ -258,7 +266,21 @@ def _outcome(actions: Any, result: Any) -> ToolOutcome:
     for request in actions.requested_tool_confirmations.values():
         actions_set[_CONFIRMATION] = _written(request)
     unrecordable = _HAS_KEYS if actions.requested_auth_configs else ""
-    return ToolOutcome(result, actions=actions_set, unrecordable=unrecordable)
+    return ToolOutcome(_sent(result), actions=actions_set, unrecordable=unrecordable)
+
+
+def _sent(result: Any) -> Any:
+    """A tool's result as JSON of which ADK makes the same response again: objects of classes are no dicts,
+    which it sends as they are."""
+    if result is None or isinstance(result, str | int):
+        return result
+    response = types.FunctionResponse(response=result if isinstance(result, dict) else {"result": result})
+    try:
+        sent = plain_json(response)["response"]
+    except ValueError:
+        # The recorder says why it cannot be written.
+        return result
+    return sent if isinstance(result, dict) or isinstance(sent["result"], dict) else sent["result"]
 
 
 def _recorded(context: Any, recorded: ToolCall) -> Any:

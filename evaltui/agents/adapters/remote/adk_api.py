@@ -31,6 +31,7 @@ from ..base import (
     ToolInfo,
     call_of,
     plain_json,
+    require_kept_state,
     state_after,
 )
 from .requests import (
@@ -132,6 +133,7 @@ class AdkApiAdapter(AgentAdapter):
     ) -> AdkApiSession:
         """Opens a session. Raises ValueError for a past that the server does not accept."""
         assert self._server is not None
+        require_kept_state(spec.state)
         session = AdkApiSession(self._server, self._app, spec, reporter, self._ending)
         events = list(past_events(past, self._root, self._agents or {step.author for step in past}))
         _require_plain(past)
