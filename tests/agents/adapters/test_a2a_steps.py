@@ -157,15 +157,6 @@ def test_a_task_that_comes_again_says_nothing_twice():
     assert steps[-1].framework == {"a2a": {"context_id": "c1", "task_id": ""}}
 
 
-def test_a_message_id_that_every_task_uses_is_of_another_message_in_each():
-    received = Received()
-    for task_id in ("t1", "t2"):
-        done = {"state": "TASK_STATE_COMPLETED", "message": message("Done.", message_id="m")}
-        task = {"task": {"id": task_id, "contextId": "c1", "status": done}}
-        _, steps = turn_of(task, task, received=received)
-        assert texts(steps) == ["Done."]
-
-
 def test_a_message_that_names_no_conversation_is_of_the_current_one():
     turn = TurnSteps("desk", Received(), count(1), "c9")
     list(turn.steps_of({"message": message("Hello.", message_id="m")}))
@@ -209,7 +200,9 @@ def test_calls_of_adk_are_calls_with_their_numbers_as_integers():
 def test_content_of_another_task_is_new_whatever_its_id(response):
     received = Received()
     for task in ("t1", "t2"):
-        _, steps = turn_of({"task": {"id": task, "contextId": "c1", **response}}, received=received)
+        whole = {"task": {"id": task, "contextId": "c1", **response}}
+        # The same task twice is one.
+        _, steps = turn_of(whole, whole, received=received)
         assert texts(steps) == ["Hi."]
 
 
