@@ -421,10 +421,10 @@ class RunWriter:
         try:
             yield
         except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                self._db.close()
             problem = OSError(f"{self.path}: {error}")
             if not self.may_continue_in_memory:
+                with suppress(sqlite3.Error):
+                    self._db.close()
                 raise problem from error
             self.may_continue_in_memory, self.problem = False, str(problem)
             self._continue_in_memory()
@@ -433,7 +433,9 @@ class RunWriter:
         """Continues the run in memory. Raises OSError for a file that is not readable either."""
         memory = connect_memory()
         try:
-            with closing(connect(self.path)) as file:
+            # The open file is readable also where it was moved or deleted.
+            with closing(self._db) as file:
+                file.rollback()
                 file.backup(memory)
         except sqlite3.Error as error:
             raise OSError(f"{self.path}: {error}") from error
