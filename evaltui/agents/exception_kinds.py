@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ..core.model.errors import ErrorKind
+from ..core.played_users import SimulatedUserError
 
 # Exceptions behind an error, and characters of a message, that are examined.
 _MOST, _MAX_MESSAGE_LENGTH = 50, 2_000
@@ -62,10 +63,14 @@ _HTTP_STATUSES = range(100, 600)
 
 
 def kind_of(error: BaseException) -> ErrorKind:
-    """The kind of the nearest exception that has one: the error, its cause or its context; AGENT where none
-    has."""
-    kinds = (kind for exception in nearest_first(error) if (kind := _own_kind(exception)))
-    return next(kinds, ErrorKind.AGENT)
+    """The kind of the nearest exception that has one: the error, its cause or its context.
+
+    Where none has, JUDGE for an error of a simulated user, AGENT for any other.
+    """
+    exceptions = list(nearest_first(error))
+    is_user = any(isinstance(exception, SimulatedUserError) for exception in exceptions)
+    kinds = (kind for exception in exceptions if (kind := _own_kind(exception)))
+    return next(kinds, ErrorKind.JUDGE if is_user else ErrorKind.AGENT)
 
 
 def nearest_first(error: BaseException) -> Iterator[BaseException]:

@@ -242,8 +242,10 @@ class _Lines:
         stale = workbench.outcomes.stale()
         current = (case for case in workbench.sets.every_case() if self._counts(case) and case not in stale)
         results = (workbench.outcomes.get(case) for case in current)
+        # Results may be stale as soon as they are there, where a file of the agent changed meanwhile.
+        nothing = "no current result" if stale else "no case run"
         line = counts_text(Counter(scored.status for scored in results if scored is not None)) or [
-            ("no case run", "warning")
+            (nothing, "warning")
         ]
         yield [*line, (f"  {when}", "muted")]
         yield from self._problems()

@@ -245,14 +245,16 @@ def _shared_ids(set_ids: Sequence[tuple[Path, str]]) -> Iterator[Finding]:
 def _never_passes(case: EvalCase, set_id: str, used: ConfigInUse) -> Iterator[Finding]:
     # Models load slowly, and reading this module must not wait for them.
 
-    # Where there is no config, who expects no answer may mean to give one without that metric.
-    unscored = {
-        number
-        for number, turn in enumerate(case.conversation or [])
-        if used.config.turn_mode(set_id, case.eval_id, number) == "context"
-        or (used.defaulted and turn.final_response is None)
+    turns, config = case.conversation or [], used.config
+    context = {
+        number for number in range(len(turns)) if config.turn_mode(set_id, case.eval_id, number) == "context"
     }
-    if reason := never_passes(case, used.config, unscored):
+    required = {metric.metric_name for metric in config.metrics()} - {*config.evaltui.optional}
+    if turns and len(context) == len(turns) and (required or not case.final_session_state):
+        yield (), "never passes: all turns are context; nothing to score"
+    # Where there is no config, who expects no answer may mean to give one without that metric.
+    unscored = {number for number, turn in enumerate(turns) if used.defaulted and turn.final_response is None}
+    if reason := never_passes(case, config, context | unscored):
         yield (), reason
 
 

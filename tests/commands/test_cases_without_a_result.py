@@ -7,6 +7,7 @@ import csv
 import html
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,29 @@ def test_a_set_that_changed_during_the_run_is_reported(agent, change, monkeypatc
     assert call("compare", agent, log, "last") == 0
     capsys.readouterr()
     assert call("run", agent, "--resume", "last") == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+LOSSES = {
+    "deleted": shutil.rmtree,
+    "without its runs": lambda folder: shutil.rmtree(folder / ".evaltui"),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_folder_that_is_lost_during_the_run_is_reported(agent, loss, monkeypatch, tmp_path, capsys):
+    write_set(agent, "first", [3, 0])
+
+    def act_and_lose(case: EvalCase, repeat: int) -> list[Invocation]:
+        if case.eval_id == "case_0":
+            LOSSES[loss](agent)
+        return act(case, repeat)
+
+    run_without_processes(monkeypatch, act_and_lose)
+    code, texts = reports(tmp_path, "run", agent, "--parallel", "1")
+    assert code == 1
+    assert 'tests="2" failures="1" errors="0"' in texts["junit"]
+    assert "moved or deleted during the run" in texts["markdown"]
     assert "Traceback" not in capsys.readouterr().err
 
 

@@ -111,6 +111,23 @@ def test_a_save_that_runs_no_case_says_which_results_are_stale(agent, start):
     assert "agent.py changed: no case run" in watch.until("2 stale (unknown number of live calls)")
 
 
+def test_cases_that_ran_and_are_stale_at_once_are_not_said_not_to_have_run(agent, start):
+    """The agent reads a file that a process of its own changes."""
+    (agent / "agent.py").write_text(
+        "import subprocess\nfrom pathlib import Path\n\nNOTE = Path(__file__).with_name('note.txt')\n\n"
+        "def root_agent(message, session):\n"
+        "    NOTE.read_text()\n"
+        "    subprocess.run(f'echo more >> \"{NOTE}\"', shell=True, check=True)\n"
+        "    return 'no'\n"
+    )
+    (agent / "note.txt").write_text("note\n")
+    watch = start("my_agent", folder=agent.parent)
+    said = watch.until("2 stale (unknown number of live calls)")
+    assert "✓ refuses" in said
+    assert "no case run" not in said
+    assert "no current result" in said
+
+
 def test_files_that_cannot_be_read_are_told(agent, start):
     """Else the last verdict seems to be that of the save."""
     eval_set = agent / "talk.evalset.json"

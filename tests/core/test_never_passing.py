@@ -79,6 +79,39 @@ def test_lint_says_so(tmp_path):
     (problem,) = lint([path])
     assert problem.message.startswith("never passes: turn 1 expects a response without words")
 
-    mark = {"set": "one", "case": "one", "turn": 0, "mode": "context"}
-    write_test_config(tmp_path, criteria={"response_match_score": 0.8}, evaltui={"turns": [mark]})
+    cases = [make_case("one", WORDS, turn({"text": "👍"}))]
+    path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases}))
+    write_test_config(tmp_path, criteria={"response_match_score": 0.8}, evaltui={"turns": [context(1)]})
     assert lint([path]) == []
+
+
+def context(number):
+    return {"set": "one", "case": "one", "turn": number, "mode": "context"}
+
+
+SCORE = "tool_trajectory_avg_score"
+
+
+@pytest.mark.parametrize(
+    ("criteria", "optional", "state", "passes"),
+    [
+        ({SCORE: 1.0}, [], {}, False),
+        ({SCORE: 1.0}, [SCORE], {}, False),
+        ({SCORE: 1.0}, [], {"a": 1}, False),
+        ({SCORE: 1.0}, [SCORE], {"a": 1}, True),
+        ({}, [], {"a": 1}, True),
+    ],
+)
+async def test_lint_names_a_case_whose_turns_are_all_context(criteria, optional, state, passes, tmp_path):
+    data = make_case("one", WORDS, WORDS) | {"final_session_state": state}
+    path = tmp_path / "one.evalset.json"
+    path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": [data]}))
+    block = {"turns": [context(0), context(1)], "optional": optional}
+    write_test_config(tmp_path, criteria=criteria, evaltui=block)
+    names = [problem.message for problem in lint([path]) if problem.path[:1] == ("eval_cases",)]
+    assert names == ([] if passes else ["never passes: all turns are context; nothing to score"])
+
+    config = EvalConfig.model_validate({"criteria": criteria, "evaltui": block})
+    one = EvalCase.model_validate(data)
+    scored = await score_case(one, one.conversation, config, eval_set_id="one", final_state=state)
+    assert (scored.status is Status.PASSED) is passes

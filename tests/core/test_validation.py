@@ -435,7 +435,7 @@ def test_a_sound_config():
             {"criteria": {"safety_v1": 1}, "evaltiu": {}},
             "warning evaltiu: unknown key. Did you mean evaltui?",
         ),
-        ({"criteria": {}}, "warning names no metric, so nothing is scored"),
+        ({"criteria": {}}, "warning names no metric, so only final session states are scored"),
     ],
 )
 def test_what_is_wrong_with_a_config(data, problem):

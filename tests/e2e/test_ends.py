@@ -36,7 +36,7 @@ EVALTUI = (sys.executable, "-m", "evaltui")
 # It starts a plain child, one in a session of its own, and one that has left its parent, both without a name
 # for whose they are. `stay` ends only where nobody asks it to stay.
 AGENT = """
-import asyncio, os, shutil, subprocess, time
+import asyncio, os, shutil, subprocess
 from pathlib import Path
 
 NOTES = Path(os.environ["NOTES"])
@@ -45,17 +45,17 @@ SLEEP = shutil.which("sleep")
 def leave_behind():
     plain = subprocess.Popen([SLEEP, "1000"])
     apart = subprocess.Popen([SLEEP, "1000"], start_new_session=True, env={})
-    note = NOTES / "daemon"
+    reads, writes = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            note.write_text(str(os.getpid()))
+            os.write(writes, str(os.getpid()).encode())
             os.execve(SLEEP, ["sleep", "1000"], {})
         os._exit(0)
     os.wait()
-    while not (note.exists() and note.read_text()):
-        time.sleep(0.005)
-    (NOTES / "new").write_text(f"{plain.pid} {apart.pid} {note.read_text()}")
+    # A file that is read and changed during the run would make results stale.
+    daemon = os.read(reads, 100).decode()
+    (NOTES / "new").write_text(f"{plain.pid} {apart.pid} {daemon}")
     (NOTES / "new").rename(NOTES / "pids")
 
 async def root_agent(message, session):

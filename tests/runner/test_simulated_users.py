@@ -12,6 +12,7 @@ from recorded_runs import recorded_file, run
 from simulated_cases import ECHO, PEOPLE, config, said, scenario, simulate
 
 from evaltui import EvalConfig, Status, evaluate
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import SIMULATED_USER
 
 NATIVE = """
@@ -112,7 +113,7 @@ async def test_a_user_who_has_no_message_is_an_error_and_what_was_said_is_kept(e
     ran = await simulate(echo, *(scenario(plan, f"case{n}") for n, plan in enumerate(plans)))
     for number, (case, message) in enumerate(zip(ran.cases, plans.values(), strict=True)):
         assert case.status is Status.ERROR
-        assert case.error.type == "SimulatedUserError"
+        assert (case.error.type, case.error.kind) == ("SimulatedUserError", ErrorKind.JUDGE)
         assert message in case.error.message
         assert said(ran, number) == [("hi", "1: hi"), ("a lamp", "2: a lamp")]
         assert case.stopped == ""
@@ -131,7 +132,7 @@ async def test_an_agent_that_breaks_is_an_error_of_its_own(write_agent):
         "def root_agent(message, session):\n    return {'hi': 'Yes?'}[message]", people=PEOPLE
     )
     ran = await simulate(agent, scenario("more"))
-    assert ran.cases[0].error.type == "KeyError"
+    assert (ran.cases[0].error.type, ran.cases[0].error.kind) == ("KeyError", ErrorKind.AGENT)
     assert said(ran) == [("hi", "Yes?"), ("more", "")]
 
 

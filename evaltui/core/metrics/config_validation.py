@@ -189,7 +189,7 @@ def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
 @NO_METRIC.checks("config")
 def _no_metric(config: EvalConfig) -> Iterator[Finding]:
     if not config.metrics() and not config.evaltui.answers:
-        yield (), "names no metric, so nothing is scored"
+        yield (), "names no metric, so only final session states are scored"
 
 
 @UNUSABLE_CRITERION.checks("config")

@@ -24,7 +24,7 @@ MEANINGS = {
     ErrorKind.RATE_LIMIT: "a model or server refused because of too many requests (429)",
     ErrorKind.NETWORK: "a model or server was not reached, or is out of order (5xx)",
     ErrorKind.HOST_LOST: "the process of the agent or metric ended",
-    ErrorKind.JUDGE: "a judge gave no readable answer, or a metric raised",
+    ErrorKind.JUDGE: "a judge gave no readable answer, a simulated user no message, or a metric raised",
     ErrorKind.CONFIG: "a key, a Python, a recording or a criterion is missing or wrong (401, 403)",
 }
 
