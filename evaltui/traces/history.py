@@ -177,6 +177,7 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
                 [span for span in turn.spans if span.span_id in inside],
                 turn.lost,
                 [span for span in turn.failed if span.span_id in inside],
+                unknown=dict(turn.unknown),
             )
         )
     last = pieces[-1]

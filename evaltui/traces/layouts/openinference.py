@@ -161,7 +161,8 @@ def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
             if number.isdigit():
                 _put(messages.setdefault(int(number), {}), rest.removeprefix("message."), value)
     ordered: list[Json] = []
-    if any("role" not in message for message in messages.values()):
+    if len({"role" in message for message in messages.values()}) > 1:
+        # One of them is missing.
         return ordered
     for _, message in sorted(messages.items()):
         contents, calls = message.pop("contents", None), message.pop("tool_calls", None)

@@ -104,8 +104,8 @@ def _model_call(span: OtelSpan) -> Operation:
 
 
 def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[Json]:
-    """`gen_ai.prompt.0.role` and its kind as messages, none where a content was cut or a role is missing. One
-    without content or calls says nothing."""
+    """`gen_ai.prompt.0.role` and its kind as messages, none where a content was cut or one of the roles is
+    missing. One without content or calls says nothing."""
     messages: dict[int, Json] = {}
     for name, value in attributes.items():
         number, _, rest = (
@@ -125,7 +125,7 @@ def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[Json]:
         else:
             message[head] = value
     ordered = []
-    if any("role" not in message for message in messages.values()):
+    if len({"role" in message for message in messages.values()}) > 1:
         return []
     for _, message in sorted(messages.items()):
         if calls := message.pop("tool_calls", None):
