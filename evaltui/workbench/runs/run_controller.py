@@ -260,6 +260,7 @@ class RunController:
                 run.remarks += self._not_read(chosen)
             # While nobody has seen its end: what changes from then on is no work of the agent's.
             await self._agent.compare_files(after_run=True)
+            await self._reload_if_changed(run)
             run.stage = stage
         except asyncio.CancelledError:
             # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
@@ -276,7 +277,6 @@ class RunController:
             if first is not None:
                 await first.end()
             self._agent.keep_host_warm()
-            await self._reload_if_changed(run)
             # What was expected may have been changed while it ran, also of cases that it did not finish.
             self._outcomes.rescore(map(self._sets.file_of, run.paths))
             self._outcomes.runs_changed()
