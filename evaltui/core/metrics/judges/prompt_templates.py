@@ -16,7 +16,14 @@ from evaltui.core.metrics.judges.answers import (
     read_json,
     unreadable_vote,
 )
-from evaltui.core.metrics.judges.judge import Answer, Judge, Sample, ask_samples, judge_options, votes_counted
+from evaltui.core.metrics.judges.judge import (
+    Judge,
+    Sample,
+    ask_samples,
+    judge_options,
+    votes_counted,
+    votes_of,
+)
 from evaltui.core.metrics.judges.quality import number_in
 from evaltui.core.metrics.judges.verdicts import NO_ANSWER, result_over_turns, undecided_turn
 from evaltui.core.metrics.metric import (
@@ -93,10 +100,7 @@ def _filled(instance: Json, name: str) -> str:
 
 
 def _rated(inputs: MetricInput, samples: Sequence[Sample]) -> InvocationScore:
-    votes = tuple(
-        _vote(sample.text) if isinstance(sample, Answer) else Vote(None, problem=str(sample))
-        for sample in samples
-    )
+    votes = votes_of(samples, _vote)
     scored = [vote for vote in votes if vote.score is not None]
     if not scored:
         return undecided_turn(
