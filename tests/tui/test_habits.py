@@ -7,7 +7,7 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 
 from evaltui.text import glyphs
 from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, keys_here, matching_rows
-from evaltui.tui.dialogs.palette import PaletteScreen, PickRunScreen, ThemeScreen
+from evaltui.tui.dialogs.palette import PaletteScreen, ThemeScreen
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
@@ -178,12 +178,6 @@ async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_
         await until(pilot, lambda: "Run the marked cases, else the selected case" in screen_text(app))
         await pilot.press("enter")
         await ran(app, pilot, 1)
-        await palette(pilot, app, ["o", "p", "e", "n", "space", "r", "u", "n"])
-        await until(pilot, lambda: "Show the results of an earlier run" in screen_text(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, PickRunScreen) and len(app.screen.matches) == 1)
-        await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
 
 
 @pytest.mark.parametrize("text", ["theme = 'no such theme'\n", "theme = 3\n", "theme ="])
@@ -284,6 +278,6 @@ async def test_a_title_typed_whole_is_the_first_of_the_palette(parrot):
         await palette(pilot, app, "")
         found = app.screen.find("")
         titles = ["".join(text for text, _ in entry.title) for entry in found]
-        assert {"Open runs", "Open run…", "Theme…"} <= set(titles)
+        assert {"Open runs", "Theme…"} <= set(titles)
         first = {title: app.screen.find(title.rstrip("…"))[0].title[0][0] for title in titles}
         assert first == {title: title for title in titles}

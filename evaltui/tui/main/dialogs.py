@@ -34,7 +34,7 @@ from evaltui.tui.dialogs.details import ConvertScreen, DetailsScreen
 from evaltui.tui.dialogs.finding import FailureGroupScreen, FindCaseScreen
 from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, Jump, JumpScreen
 from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
-from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, PickRunScreen, Setting, ThemeScreen
+from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, Setting, ThemeScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, RepeatScreen, dialog_name
 from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
 from evaltui.tui.exchange import open_source as open_in_editor
@@ -101,7 +101,6 @@ def action_palette(screen: MainScreen) -> None:
         Setting("Theme…", "Choose the colours, with a preview", partial(_choose_theme, screen)),
         # Whoever may look at one agent need not be shown every folder.
         *(() if screen.workbench.read_only else (another,)),
-        Setting("Open run…", "Show the results of an earlier run", partial(_choose_run, screen)),
         *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
     )
     palette = PaletteScreen(screen.workbench, screen, screen.scope, reveal, settings)
@@ -118,16 +117,6 @@ def _choose_theme(screen: MainScreen) -> None:
             screen.workbench.say(f"Cannot remember the theme: {error}")
 
     ask(screen, ThemeScreen(screen.app.theme), use)
-
-
-def _choose_run(screen: MainScreen) -> None:
-    def show(run: tuple[Path, str]) -> None:
-        if reason := screen.workbench.outcomes.refuses_to_open():
-            screen.workbench.say(reason)
-        else:
-            _show_target(screen, RunTarget(*run))
-
-    ask(screen, PickRunScreen(screen.workbench), show)
 
 
 def _choose_agent(screen: MainScreen) -> None:
