@@ -32,7 +32,7 @@ from evaltui.tui.criteria.screen import CriteriaScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.details import ConvertScreen, DetailsScreen
 from evaltui.tui.dialogs.finding import FailureGroupScreen, FindCaseScreen
-from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, Jump, JumpScreen
+from evaltui.tui.dialogs.keys import GuidePage, HelpScreen, Jump, JumpScreen
 from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
 from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, Setting, ThemeScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, RepeatScreen, dialog_name
@@ -78,9 +78,9 @@ def action_help(screen: MainScreen) -> None:
 def action_guide(screen: MainScreen) -> None:
     """Opens the page of the guide about the pane; from there, all pages."""
     scope = screen.scope
-    search = GuideScreen(scope, screen.refusal, screen.run_action)
+    search = HelpScreen(scope, screen.refusal, pages=True)
     screen.app.push_screen(
-        GuidePage(topic(scope.topic), search=lambda: ask(screen, search, lambda choose: choose()))
+        GuidePage(topic(scope.topic), search=lambda: ask(screen, search, screen.run_action))
     )
 
 
