@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -46,6 +46,7 @@ class Traffic:
         self._requests: Counter[int] = Counter()
         self._responses: Counter[int] = Counter()
         self._seconds: Counter[int] = Counter()
+        self._tokens: Counter[int] = Counter()
 
     def on_event(self, event: Event) -> None:
         """Counts a model event in the second of its time."""
@@ -53,7 +54,9 @@ class Traffic:
         if throttled := event.data.get("throttled"):
             end = event.t - (event.duration or 0.0)
             self._throttled.update(range(round(end - throttled), round(end)))
-        self.tokens += int((event.usage or {}).get("total_token_count") or 0)
+        if tokens := int((event.usage or {}).get("total_token_count") or 0):
+            self.tokens += tokens
+            self._tokens[second] += tokens
         if event.data.get("replayed") or event.data.get("missed"):
             return
         if event.kind == "model_request":
@@ -81,6 +84,29 @@ class Traffic:
         recent = [second for second in self._responses if second >= now - _RATE_SECONDS]
         count = sum(self._responses[second] for second in recent)
         return sum(self._seconds[second] for second in recent) / count / 1e6 if count else None
+
+    def requests_over_time(self, now: float, columns: int) -> list[float]:
+        """Requests in each of so many equal parts of the run."""
+        return _sum_by_column(self._requests, now, columns)
+
+    def tokens_over_time(self, now: float, columns: int) -> list[float]:
+        """Tokens in each of so many equal parts of the run."""
+        return _sum_by_column(self._tokens, now, columns)
+
+    def latency_over_time(self, now: float, columns: int) -> list[float | None]:
+        """Mean seconds of a response in each of so many equal parts of the run; None where none came."""
+        sums, counts = (
+            _sum_by_column(by_second, now, columns) for by_second in (self._seconds, self._responses)
+        )
+        return [total / count / 1e6 if count else None for total, count in zip(sums, counts, strict=True)]
+
+
+def _sum_by_column(by_second: Mapping[int, int], now: float, columns: int) -> list[float]:
+    sums = [0.0] * max(0, min(columns, int(now) + 1))
+    for second, number in by_second.items() if sums else ():
+        place = int(second * len(sums) / (int(now) + 1))
+        sums[min(place, len(sums) - 1)] += number
+    return sums
 
 
 def is_rate_limit(event: Event) -> bool:

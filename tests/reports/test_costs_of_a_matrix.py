@@ -19,7 +19,7 @@ from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import draw
-from evaltui.tui.matrix.page import Columns, row_line, verdict_line, write_heads
+from evaltui.tui.matrix.page import Columns, plot_lines, row_line, verdict_line, write_heads
 
 
 def calls(usd, unpriced=0):
@@ -92,3 +92,7 @@ def test_a_cost_that_is_not_known_in_full_is_not_compared(report):
     page = html_matrix(report)
     assert "pass rate against cost" in page
     assert page.count("<circle") == 1
+    [title, *plot] = [draw(line, color=False) for line in plot_lines(report.matrix, 0, 60, 10)]
+    assert title == "pass rate against cost"
+    assert "known" in "".join(plot)
+    assert "partly" not in "".join(plot)

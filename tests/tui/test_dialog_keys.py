@@ -16,7 +16,7 @@ from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.details import ConvertScreen
 from evaltui.tui.dialogs.finding import FindCaseScreen
-from evaltui.tui.dialogs.keys import HelpScreen
+from evaltui.tui.dialogs.keys import GuideScreen, HelpScreen
 from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
 from evaltui.tui.dialogs.palette import PaletteScreen
 from evaltui.tui.dialogs.prompt import Dialog, DialogKeys, Hint, PromptScreen, RepeatScreen
@@ -72,7 +72,7 @@ WAYS = {
     "chat from": Way(ChatFromScreen, ("c",), (), "thoroughly"),
     "new chat": Way(NewChatScreen, ("4", "ctrl+n"), (), "thoroughly"),
     "help": Way(HelpScreen, ("question_mark",), compared="never"),
-    "guide": Way(HelpScreen, ("f1", "f1"), compared="never"),
+    "guide": Way(GuideScreen, ("f1", "f1"), compared="never"),
     "palette": Way(PaletteScreen, ("ctrl+p",), compared="never"),
     "find": Way(FindCaseScreen, ("ctrl+g",), ("h",), "thoroughly"),
 }

@@ -6,8 +6,8 @@ import pytest
 from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, workbench_on, write_cases
 
 from evaltui.text import glyphs
-from evaltui.tui.dialogs.keys import GuidePage, HelpScreen, keys_here, matching_keys
-from evaltui.tui.dialogs.palette import PaletteScreen, ThemeScreen
+from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, keys_here, matching_rows
+from evaltui.tui.dialogs.palette import PaletteScreen, PickRunScreen, ThemeScreen
 from evaltui.tui.result.view import ResultView
 from evaltui.tui.start.chooser import ChooserApp
 from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
@@ -67,7 +67,7 @@ async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
     async with workbench_on(parrot, TALL) as (app, pilot):
         await pilot.press("6", "question_mark")
         await until(pilot, lambda: "Keys for Console" in screen_text(app))
-        assert "Next failing case" not in screen_text(app)
+        assert "Unavailable here" in screen_text(app)
         assert "Unfold" not in screen_text(app)
         await pilot.press(*"next", "space", *"fail")
         await until(pilot, lambda: "Next failing case" in screen_text(app))
@@ -85,10 +85,14 @@ async def test_the_help_does_what_is_chosen_and_says_why_not(parrot):
         await until(pilot, lambda: focused_tab(app) == "6 Console")
 
 
-async def test_f1_in_the_help_opens_the_page_of_the_guide(parrot):
+async def test_subjects_of_the_help_unfold_and_f1_opens_the_page_of_the_guide(parrot):
     async with workbench_on(parrot, (80, 24)) as (app, pilot):
         await pilot.press("question_mark")
-        await until(pilot, lambda: "In Cases" in screen_text(app))
+        await until(pilot, lambda: "▸ Look" in screen_text(app))
+        lines = screen_lines(app)
+        row = next(number for number, line in enumerate(lines) if "▸ Look" in line)
+        await pilot.click(offset=(lines[row].index("Look"), row))
+        await until(pilot, lambda: "▾ Look" in screen_text(app) and "Zoom pane" in screen_text(app))
         await pilot.press("f1")
         await until(
             pilot, lambda: isinstance(app.screen, GuidePage) and "Guide › Eval sets" in screen_text(app)
@@ -102,7 +106,7 @@ async def test_f1_opens_the_page_of_the_pane_and_from_it_all_pages(parrot):
         await pilot.press("3", "f1")
         await until(pilot, lambda: "Guide › Why a case fails" in screen_text(app))
         await pilot.press("f1")
-        await until(pilot, lambda: "search keys and topics" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.screen, GuideScreen))
         await pilot.press(*"rename tool")
         await until(pilot, lambda: "Rename a tool" in screen_text(app))
         await pilot.press("enter")
@@ -174,6 +178,12 @@ async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_
         await until(pilot, lambda: "Run the marked cases, else the selected case" in screen_text(app))
         await pilot.press("enter")
         await ran(app, pilot, 1)
+        await palette(pilot, app, ["o", "p", "e", "n", "space", "r", "u", "n"])
+        await until(pilot, lambda: "Show the results of an earlier run" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, PickRunScreen) and len(app.screen.matches) == 1)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
 
 
 @pytest.mark.parametrize("text", ["theme = 'no such theme'\n", "theme = 3\n", "theme ="])
@@ -253,7 +263,7 @@ async def test_the_chooser_can_be_left():
 def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
     workbench = Workbench(Path("nowhere"))
     here = keys_here(Scope.CASES, lambda name: ACTIONS_BY_ID[name].refusal(workbench, Scope.CASES))
-    assert matching_keys(here, key)[0].opens.id == action
+    assert matching_rows(here, key, 80).order[0][1].target == action
 
 
 async def test_copying_a_page_leaves_what_is_drawn_alone(parrot):
@@ -274,6 +284,6 @@ async def test_a_title_typed_whole_is_the_first_of_the_palette(parrot):
         await palette(pilot, app, "")
         found = app.screen.find("")
         titles = ["".join(text for text, _ in entry.title) for entry in found]
-        assert {"Open runs", "Theme…"} <= set(titles)
+        assert {"Open runs", "Open run…", "Theme…"} <= set(titles)
         first = {title: app.screen.find(title.rstrip("…"))[0].title[0][0] for title in titles}
         assert first == {title: title for title in titles}

@@ -126,7 +126,7 @@ async def test_without_a_matrix_it_says_how_to_run_one(home):
         # Nothing is offered that would be refused.
         assert screen_lines(app)[-1].split() == ["esc", "close", "?", "help"]
         await pilot.press("question_mark")
-        await until(pilot, shows(app, "Keys for"))
+        await until(pilot, shows(app, "Unavailable here"))
         assert "Sort cases" not in screen_text(app)
         await pilot.press(*"sort")
         await until(pilot, lambda: "No matrix yet" in line_with(app, "Sort cases"))

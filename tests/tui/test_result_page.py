@@ -211,7 +211,7 @@ def called(t, number, call):
     return event("tool_call", number, t, {"function_call": call})
 
 
-def test_a_running_case_has_the_events_of_its_turn_and_what_is_expected():
+def test_a_running_case_fills_in_beside_what_is_expected():
     case = EvalCase.model_validate({"eval_id": "night", "conversation": [*EXPECTED, turn("Thanks", "")]})
     events = [
         event("user", 0, 0.1, {"text": "Set the bedroom"}),
@@ -223,17 +223,20 @@ def test_a_running_case_has_the_events_of_its_turn_and_what_is_expected():
     asking = [event("model_request", 0, 0.2, model="gemini-2.5-flash")]
     page = Page(116, 180)
     flying = [RunningCase("night", 3, events), RunningCase("other", 1, asking)]
-    write_live(page, LiveCase(case, events, Run(19, "all"), 30.0, None, flying))
+    write_live(page, LiveCase(case, events, Run(19, "all"), 30.0, "home.evalset.json:8", None, flying))
     lines = lines_of(page)
     assert lines[0].startswith(" ◐ RUNNING   Turn 2 of 3  streaming")
     assert "timeout 30 s" in lines[2]
-    made = around(lines, "Events", 4)
-    assert made[1].startswith("▾ Turn 2 And the kitchen")
-    assert made[2].startswith("tool ask room")
-    assert made[3].endswith("The kitchen")
-    assert around(lines, "  Turn 3", 1) == ["Turn 3 Thanks"]
+    assert around(lines, "▸ Turn 1 =", 1) == ["▸ Turn 1 = Set the bedroom 1/1 call 0.10 s"]
+    assert around(lines, "▾ Turn 2 ◐", 1) == ["▾ Turn 2 ◐ And the kitchen 1/2 calls so far"]
+    assert any(line.split() == ["ask", "=", "ask"] for line in lines)
+    assert any(line.endswith("The kitchen▋") for line in lines)
+    assert around(lines, "  Turn 3 ○", 1) == ["Turn 3 ○ Thanks queued"]
     assert lines[-1].startswith("  ◐ other  turn 1 of 1   waiting for gemini-2.5-flash")
     assert page.differences == []
+    whole = [*events, event("text", 1, 0.9, {"text": "The kitchen is set."})]
     page = Page(116, 180)
-    write_live(page, LiveCase(case, events, Run(19, "all"), 30.0, None, (), is_judged=True))
+    live = LiveCase(case, whole, Run(19, "all"), 30.0, "", None, (), is_judged=True)
+    write_live(page, live)
     assert lines_of(page)[0] == " ◐ RUNNING   Turn 2 of 3  waiting for judge"
+    assert any(line.endswith(" The kitchen is set.▋") for line in lines_of(page))

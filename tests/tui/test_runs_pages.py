@@ -14,7 +14,7 @@ from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import FailedCase, RunRow, run_differences
 from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
-from evaltui.tui.runs.page import RunPlot, pass_rate, write_plot, write_side
+from evaltui.tui.runs.page import RunPlot, pass_rate, write_plot, write_run_preview, write_side
 from evaltui.tui.widgets.writer import Page
 from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.runs.run_list import RunDetails
@@ -222,6 +222,9 @@ def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
 def test_cases_that_did_not_run_are_no_cases_that_passed():
     assert side(CUT, ())[0] == "○ 14 cases did not run"
     assert not any("passed" in line for line in side(CUT, ()))
+    page = Page(100)
+    write_run_preview(page, CUT, RunDetails(), NOW, 20)
+    assert draw(page.lines[1], color=False).startswith("✓ 2  ○ 14  ")
 
 
 def test_failures_give_room_to_what_the_run_was():
@@ -252,7 +255,9 @@ def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
 
 def test_a_run_has_the_pass_rate_of_its_reports_where_a_flaky_case_passes_by_its_policy():
     met = adding_up(run(19, timedelta(seconds=12), 8, flaky=2, selected=10), flaky_passed=2)
-    listed = ListedRun(met, NOW)
-    assert "100%" in draw(run_line(listed, run_table([listed], 120)), color=False)
-    assert side(met, ())[0] == "✓ All cases passed"
+    page = Page(100)
+    write_run_preview(page, met, RunDetails(), NOW, 20)
+    shown = "\n".join(draw(line, color=False) for line in page.lines)
+    assert "100%" in shown
+    assert "All cases passed" in shown
     assert (pass_rate(met), pass_rate(adding_up(met, flaky_passed=1))) == (1.0, 0.9)

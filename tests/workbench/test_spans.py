@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.events import Event, text, tool_call, tool_result
+from evaltui.core.model.events import Event, text, tool_call, tool_result, transfer
 from evaltui.core.trace.spans import Span, SpanTree, request_of
+from evaltui.tui.trace.span import graph_of
 from evaltui.workbench.trace.traces import GAP, Outline, problem_of
 
 
@@ -246,3 +247,21 @@ def test_a_request_is_put_together_and_says_what_is_new():
     assert fourth is not None
     assert fourth.contents == (content("1"), content("new"))
     assert fourth.changes == ("2 earlier contents dropped or changed",)
+
+
+def test_the_graph_has_tools_that_were_not_called_and_the_path():
+    graph = graph_of(tree_of(NESTED).spans, 0)
+    root, inner = graph.agents
+    assert [(tool.name, tool.steps) for tool in root.tools.values()] == [("guide", [2]), ("idle", [])]
+    assert (inner.name, inner.inside, list(inner.tools)) == ("inner", "guide", ["look"])
+    assert [(step.place, step.name, step.depth) for step in graph.path] == [
+        (1, "root", 0),
+        (2, "guide", 1 - 1),
+        (3, "inner", 1),
+        (4, "look", 1),
+    ]
+    handed = [
+        said("x"),
+        Event("transfer", transfer("back").content, agent="front", turn=0, data={"to": "back"}),
+    ]
+    assert graph_of(tree_of(handed).spans, 0).agents[0].handed_over == [("back", 2)]

@@ -113,7 +113,7 @@ def has_words(query: str, text: str) -> bool:
 class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, Match]):
     """A dialog that searches while the user types, after a short pause, and returns the choice."""
 
-    title_text: str
+    title_text: ClassVar[str]
     placeholder: ClassVar[str]
     nothing = "No match"
     """The text that is shown for no match."""
@@ -137,13 +137,9 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, M
     def match_line(self, match: Match, width: int) -> Line:
         """The line of a match, without the cursor."""
 
+    @abstractmethod
     def result_of(self, match: Match) -> ScreenResultType:
         """The result for the chosen match."""
-        raise NotImplementedError
-
-    def choose(self, match: Match) -> None:
-        """Returns the result for a match."""
-        self.dismiss(self.result_of(match))
 
     def section_of(self, match: Match) -> str:
         """The section of a match; "" for none."""
@@ -171,7 +167,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, M
     def shown(self) -> ComposeResult:
         """The shown matches, and the line about the current one."""
         yield self.match_lines()
-        yield DrawnLine(self.about_current)
+        yield DrawnLine(self._about_current)
 
     def match_lines(self) -> MatchLines:
         return MatchLines(
@@ -180,8 +176,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, M
             self.clicks_to_choose,
         )
 
-    def about_current(self, width: int) -> Line:
-        """The line below the matches."""
+    def _about_current(self, width: int) -> Line:
         return [] if self.current is None else [(visible(self.about(self.current)), "faint")]
 
     @on(CursorLines.Moved)
@@ -229,7 +224,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, M
     @on(CursorLines.Opened)
     def _choose(self) -> None:
         if (match := self.current) is not None:
-            self.choose(match)
+            self.dismiss(self.result_of(match))
 
 
 # The width from which on a preview stands beside its list.

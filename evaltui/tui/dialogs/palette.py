@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,19 +15,33 @@ from typing import NamedTuple
 from textual import on
 from textual.fuzzy import Matcher
 
+from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agent_source import AgentFacts, agent_facts
+from evaltui.project.folders import short_path
 from evaltui.project.guide import Section, search
+from evaltui.project.interpreters import OWN, InterpreterError, find_interpreter, noted_version
+from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import recent_agents
-from evaltui.text.figures import counted
+from evaltui.project.workspace import open_workspace
+from evaltui.runs.listing import newest_run
+from evaltui.runs.run_kind import RunKind
+from evaltui.runs.store import RunStore
+from evaltui.text.figures import UNKNOWN, counted, short_list, show_moment, show_number
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, join_ends
-from evaltui.text.outcomes import glyph
+from evaltui.text.lines import Line, join_ends, pad
+from evaltui.text.outcomes import counts_line, glyph
 from evaltui.text.values import cut, visible
-from evaltui.tui.action_screen import ActionScreen
-from evaltui.tui.dialogs.finding import SearchScreen, has_words
+from evaltui.tui.action_screen import ActionScreen, start_work
+from evaltui.tui.dialogs.finding import PreviewScreen, SearchScreen, has_words
 from evaltui.tui.dialogs.keys import GuidePage
+from evaltui.tui.runs.page import write_run_preview
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.writer import LABEL_WIDTH, Page
+from evaltui.views.run import ListedRun, run_line, run_table
 from evaltui.workbench.actions import Action, Scope, actions_in
+from evaltui.workbench.messages import RunsRead
+from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -201,6 +219,94 @@ def _score(query: str, title: str, about: str) -> float:
     return Matcher(query).match(title)
 
 
+class SetPreview(NamedTuple):
+    """An eval set before validation."""
+
+    eval_set_id: str
+    cases: int
+    problem: str
+    """Why its file is unreadable; "" where it is readable."""
+
+
+def _agent_line(agent_dir: Path) -> Line:
+    facts = agent_facts(agent_dir) if agent_dir.exists() else AgentFacts(problem="No such file or folder")
+    if facts.problem:
+        return [(f"! {visible(facts.problem)}", "error")]
+    return [(visible(" · ".join(filter(None, (facts.framework, facts.model))) or UNKNOWN), "")]
+
+
+def _python_line(agent_dir: Path) -> Line:
+    try:
+        interpreter = find_interpreter(agent_dir)
+    except (InterpreterError, SettingsError) as error:
+        return [(f"! {visible(str(error))}", "error")]
+    # An agent that is not open has its Python not started.
+    version = sys.version_info[:2] if interpreter == OWN else noted_version(interpreter.path)
+    shown = f"Python {'.'.join(map(str, version))}" if version else str(interpreter.path)
+    return [(visible(f"{shown} ({interpreter.reason or 'of evaltui'})"), "")]
+
+
+def _last_run_line(agent_dir: Path) -> Line:
+    try:
+        store = RunStore.of(agent_dir, run_settings(agent_dir))
+        row = newest_run(store, RunKind.of(AgentAddress(agent_dir)))
+    except SettingsError:
+        row = None
+    if row is None:
+        return [("No runs yet", "muted")]
+    if row.problem:
+        return [(f"! {visible(row.problem)}", "error")]
+    when = show_moment(row.started, datetime.now(UTC))
+    return [(visible(row.title), ""), (f"  {when}  ", "muted"), *counts_line(row.counts)]
+
+
+def _sets(agent_dir: Path) -> list[SetPreview]:
+    return [
+        SetPreview(
+            eval_set.eval_set_id,
+            len(eval_set.cases),
+            "" if eval_set.format else "; ".join(problem.message for problem in eval_set.problems[:1]),
+        )
+        for eval_set in open_workspace(agent_dir).sets
+    ]
+
+
+# What is read of an agent without importing it, by label; the sets after the first one.
+_READERS = {"agent": _agent_line, "python": _python_line, "last run": _last_run_line}
+# Fewer are named on one line.
+_MIN_SETS = 3
+_READING_LINE: Line = [("Reading…", "faint")]
+
+
+@dataclass
+class AgentPreview:
+    """The parts of an agent that are read so far."""
+
+    lines: dict[str, Line] = field(default_factory=dict)
+    sets: list[SetPreview] | None = None
+    """None while they are not read."""
+
+
+def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
+    count = f"{counted(len(sets), 'eval set')}, {counted(sum(eval_set.cases for eval_set in sets), 'case')}"
+    # A heading and an empty line stand above them.
+    if height - len(page.lines) - 2 < min(len(sets), _MIN_SETS):
+        names = short_list([f"{eval_set.eval_set_id}{' !' if eval_set.problem else ''}" for eval_set in sets])
+        page.row(
+            (f"  {pad('eval sets', LABEL_WIDTH)}", "muted"), (count, ""), (f"  {visible(names)}", "muted")
+        )
+        return
+    page.section((count, "bold"))
+    room = height - len(page.lines)
+    shown = sets if len(sets) <= room else sets[: room - 1]
+    for eval_set in shown:
+        right: Line = [("!", "error")] if eval_set.problem else [(counted(eval_set.cases, "case"), "muted")]
+        why: Line = [(f"  {visible(eval_set.problem)}", "error")] if eval_set.problem else []
+        page.ends([(f"  {visible(eval_set.eval_set_id)}", ""), *why], right)
+    if len(shown) < len(sets):
+        page.row((f"  and {show_number(len(sets) - len(shown))} more", "muted"))
+
+
 class ThemeScreen(SearchScreen[str, str]):
     """A dialog for the theme, previewed on the screen below; returns the choice."""
 
@@ -237,7 +343,7 @@ class ThemeScreen(SearchScreen[str, str]):
         super().action_close()
 
 
-class AgentScreen(SearchScreen[Path, Path]):
+class AgentScreen(PreviewScreen[Path, Path]):
     """A dialog for an agent that was open before; returns its folder."""
 
     box = "#agents-before"
@@ -249,6 +355,7 @@ class AgentScreen(SearchScreen[Path, Path]):
     def __init__(self, current: Path) -> None:
         super().__init__()
         self._others = [path for path in recent_agents() if path != current.resolve()]
+        self._previews: dict[Path, AgentPreview] = {}
 
     def find(self, query: str) -> list[Path]:
         return [path for path in self._others if has_words(query, str(path))]
@@ -256,5 +363,78 @@ class AgentScreen(SearchScreen[Path, Path]):
     def match_line(self, match: Path, width: int) -> Line:
         return [(f" {visible(match.name)}", "bold"), (f"  {visible(str(match.parent))}", "muted")]
 
+    def write_preview(self, page: Page, match: Path, height: int) -> None:
+        if match not in self._previews:
+            self._previews[match] = AgentPreview()
+            start_work(self, self._read, match, self._previews[match])
+        preview = self._previews[match]
+        page.row((visible(match.name), "bold"))
+        folder = match.parent if match.is_file() else match
+        page.labelled("folder", [(visible(short_path(folder)), "")])
+        for label in _READERS:
+            page.labelled(label, preview.lines.get(label, _READING_LINE))
+        if preview.sets:
+            _write_sets(page, preview.sets, height)
+        else:
+            page.labelled("eval sets", _READING_LINE if preview.sets is None else [("No eval sets", "muted")])
+
+    async def _read(self, path: Path, preview: AgentPreview) -> None:
+        for label, read in _READERS.items():
+            preview.lines[label] = await asyncio.to_thread(read, path)
+            if preview.sets is None:
+                preview.sets = await asyncio.to_thread(_sets, path)
+            if self.is_here:
+                self.draw_about()
+
     def result_of(self, match: Path) -> Path:
         return match
+
+
+class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
+    """A dialog for a stored run; returns the run, and its title."""
+
+    box = "#pick-run"
+    title_text = "Open run"
+    placeholder = "type a name or a day"
+    nothing = "No runs yet"
+    take_word = "open"
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._runs = RunList(lambda: workbench.agent.store, workbench.messages)
+
+    def on_mount(self) -> None:
+        self.subscribe_to(self._workbench.messages, RunsRead)
+        start_work(self, self._runs.load, group="load")
+
+    async def on_unmount(self) -> None:
+        await self._runs.close()
+
+    def follow(self) -> None:
+        self.search_again()
+        self.draw_about()
+
+    def find(self, query: str) -> list[Path]:
+        return [path for path in self._runs.paths or () if has_words(query, self._title(path))]
+
+    def _title(self, path: Path) -> str:
+        row = self._runs.row(path)
+        return row.title if row else path.name
+
+    def match_line(self, match: Path, width: int) -> Line:
+        row = self._runs.row(match)
+        if row is None:
+            return [(f" {visible(match.name)}", "muted")]
+        run = ListedRun(row, datetime.now(UTC))
+        return [(" ", ""), *run_line(run, run_table([run], width - 2))]
+
+    def write_preview(self, page: Page, match: Path, height: int) -> None:
+        row = self._runs.row(match)
+        if row is None:
+            page.row(("Reading the run…", "muted"))
+        else:
+            write_run_preview(page, row, self._runs.details_of(row), datetime.now(UTC), height)
+
+    def result_of(self, match: Path) -> tuple[Path, str]:
+        return match, self._title(match)

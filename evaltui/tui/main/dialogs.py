@@ -32,9 +32,9 @@ from evaltui.tui.criteria.screen import CriteriaScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.details import ConvertScreen, DetailsScreen
 from evaltui.tui.dialogs.finding import FailureGroupScreen, FindCaseScreen
-from evaltui.tui.dialogs.keys import GuidePage, HelpScreen, Jump, JumpScreen
+from evaltui.tui.dialogs.keys import GuidePage, GuideScreen, HelpScreen, Jump, JumpScreen
 from evaltui.tui.dialogs.merge_conflict import MergeConflictScreen
-from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, Setting, ThemeScreen
+from evaltui.tui.dialogs.palette import AgentScreen, PaletteScreen, PickRunScreen, Setting, ThemeScreen
 from evaltui.tui.dialogs.prompt import PromptScreen, RepeatScreen, dialog_name
 from evaltui.tui.dialogs.unsaved import RecoveryScreen, UnsavedScreen
 from evaltui.tui.exchange import open_source as open_in_editor
@@ -78,9 +78,9 @@ def action_help(screen: MainScreen) -> None:
 def action_guide(screen: MainScreen) -> None:
     """Opens the page of the guide about the pane; from there, all pages."""
     scope = screen.scope
-    search = HelpScreen(scope, screen.refusal, pages=True)
+    search = GuideScreen(scope, screen.refusal, screen.run_action)
     screen.app.push_screen(
-        GuidePage(topic(scope.topic), search=lambda: ask(screen, search, screen.run_action))
+        GuidePage(topic(scope.topic), search=lambda: ask(screen, search, lambda choose: choose()))
     )
 
 
@@ -101,6 +101,7 @@ def action_palette(screen: MainScreen) -> None:
         Setting("Theme…", "Choose the colours, with a preview", partial(_choose_theme, screen)),
         # Whoever may look at one agent need not be shown every folder.
         *(() if screen.workbench.read_only else (another,)),
+        Setting("Open run…", "Show the results of an earlier run", partial(_choose_run, screen)),
         *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
     )
     palette = PaletteScreen(screen.workbench, screen, screen.scope, reveal, settings)
@@ -117,6 +118,16 @@ def _choose_theme(screen: MainScreen) -> None:
             screen.workbench.say(f"Cannot remember the theme: {error}")
 
     ask(screen, ThemeScreen(screen.app.theme), use)
+
+
+def _choose_run(screen: MainScreen) -> None:
+    def show(run: tuple[Path, str]) -> None:
+        if reason := screen.workbench.outcomes.refuses_to_open():
+            screen.workbench.say(reason)
+        else:
+            _show_target(screen, RunTarget(*run))
+
+    ask(screen, PickRunScreen(screen.workbench), show)
 
 
 def _choose_agent(screen: MainScreen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -25,8 +26,8 @@ from evaltui.text.figures import (
     show_points,
     show_rate,
 )
-from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, cells, fill_line, join_ends, pad, with_role, wrap_behind
+from evaltui.text.glyphs import EMPTY_BAR, THRESHOLD
+from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad, with_role, wrap_behind
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
@@ -36,6 +37,7 @@ from evaltui.views.matrix import (
     cell_row,
     changed_files_text,
     matrix_facts,
+    plot_of,
     rate_of,
     sum_rows,
     variant_changes,
@@ -43,6 +45,77 @@ from evaltui.views.matrix import (
 from evaltui.views.rows import scored_response
 from evaltui.views.variant_verdict import answer_span, case_counts
 from evaltui.workbench.matrix.matrices import CellResult, MatrixView, Order, SetTitle, others_of
+
+_MARK = "●"
+# Cells of `100% │`.
+_MARGIN = 6
+_MIN_HEIGHT = 3
+_STEPS = 4
+
+
+class Point(NamedTuple):
+    """A named point of a scatter plot."""
+
+    x: float
+    y: float
+    """From 0 to 1."""
+    name: str
+    role: str
+
+
+def scatter_plot(
+    points: Sequence[Point], width: int, height: int, show_x: Callable[[float], str]
+) -> list[Line]:
+    """A plot of points above an axis from 0 to the greatest x, in `height` lines; [] without room or points.
+
+    Later points are drawn over earlier ones. The bottom of the plot is the highest multiple of 25% that is
+    below all points. Names without room are omitted.
+    """
+    rows, columns = height - 2, width - _MARGIN
+    if not points or rows < _MIN_HEIGHT or columns < 2 * _MARGIN:
+        return []
+    low = min(int(min(point.y for point in points) * _STEPS) / _STEPS, 1 - 1 / _STEPS)
+    most = max(point.x for point in points) or 1.0
+    drawn = [[(" ", "")] * columns for _ in range(rows)]
+    for point in points:
+        column = round(point.x / most * (columns - 1))
+        row = round((1 - (point.y - low) / (1 - low)) * (rows - 1))
+        drawn[row][column] = (_MARK, point.role)
+        _write_name(drawn, row, column, point)
+    labels = _axis_labels(low, rows)
+    lines = [
+        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_join_cells(cells)]
+        for number, cells in enumerate(drawn)
+    ]
+    last = show_x(most)
+    axis: Line = [(" " * (_MARGIN - 1), ""), ("└" + EMPTY_BAR * columns, "line")]
+    return [*lines, axis, [(" " * _MARGIN, ""), (pad(show_x(0), columns - cell_len(last)) + last, "muted")]]
+
+
+def _join_cells(cells: Sequence[Span]) -> Line:
+    """Joins neighboring cells of one role to one text."""
+    runs = groupby(cells, key=lambda cell: cell[1])
+    return [("".join(text for text, _ in run), role) for role, run in runs]
+
+
+def _axis_labels(low: float, rows: int) -> dict[int, str]:
+    steps = round((1 - low) * _STEPS)
+    return {round(step * (rows - 1) / steps): show_rate(1 - step / _STEPS) for step in range(steps + 1)}
+
+
+def _write_name(drawn: list[Line], row: int, column: int, point: Point) -> None:
+    """Writes the name of a point behind it; before it where there is no room behind."""
+    size = cell_len(point.name)
+    for start in (column + 2, column - 1 - size):
+        end = start + size
+        room = drawn[row][max(0, start - 1) : end + 1]
+        if start >= 0 and end <= len(drawn[row]) and all(text in (" ", _MARK) for text, _ in room):
+            free = drawn[row][start:end]
+            if all(text == " " for text, _ in free):
+                # The name is one span: the cells that it covers are empty ones.
+                drawn[row][start:end] = [(point.name, point.role), *[("", "")] * (size - 1)]
+                return
+
 
 # Cells of the column of names, and of a variant.
 _NAME_WIDTHS = (14, 26, 30)
@@ -350,7 +423,7 @@ def longest_name(matrix: Matrix) -> int:
 
 # Two cells
 
-_MIN_WIDTH_BESIDE = 90
+_MIN_WIDTH_BESIDE, _MIN_WIDTH_WITH_PLOT = 90, 130
 _RULE = " │ "
 
 
@@ -360,14 +433,20 @@ def write_cells(
     results: tuple[CellResult | None, CellResult | None],
     height: int,
 ) -> None:
-    """Writes the selected variant, beside the base where there is room, in `height` lines.
+    """Writes the base, the selected variant and the plot side by side where there is room, in `height` lines.
 
     A result is None while it is read.
     """
     if view.opened is None:
         return
     matrix, places = view.opened.matrix, (view.opened.matrix.base, view.column)
-    parts = 2 if page.width >= _MIN_WIDTH_BESIDE and places[0] != places[1] else 1
+    parts = (
+        3
+        if page.width >= _MIN_WIDTH_WITH_PLOT
+        else 2
+        if page.width >= _MIN_WIDTH_BESIDE and places[0] != places[1]
+        else 1
+    )
     width = (page.width - len(_RULE) * (parts - 1)) // parts
     labels = "base", "selected"
     sides = [
@@ -376,6 +455,8 @@ def write_cells(
     ]
     if parts == 1:
         sides = [sides[1]]
+    elif parts == 3:
+        sides.append(plot_lines(matrix, places[1], width, height))
     for number in range(min(height, max(map(len, sides)))):
         line: Line = []
         for place, side in enumerate(sides):
@@ -441,3 +522,16 @@ def _call(diff: CallDiff) -> tuple[Line, Line]:
     if diff.op == "same":
         return mark, [(call_name(diff), "bold"), (f"  {call_args(diff)}", "muted")]
     return mark, [(describe_call(diff), "")]
+
+
+def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
+    """The pass rate of every variant by its cost; by its time where no cost is known."""
+    plot = plot_of(matrix)
+    points = [
+        Point(
+            point.x, point.rate, visible(matrix.name(point.place)), "accent" if point.place == current else ""
+        )
+        for point in plot.points
+    ]
+    points.sort(key=lambda point: point.role == "accent")
+    return [[(plot.title, "muted")], *scatter_plot(points, width, height - 1, plot.show)]

@@ -1,35 +1,41 @@
-"""A run or a case in progress: its figures, its events, what is expected, and the failures so far."""
+"""A run or a case in progress: its figures, its events beside what is expected, and the failures so far."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
+from evaltui.core.compare.diff import align_calls
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
-from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import Call, calls_of
+from evaltui.core.model.events import Event, output_text
+from evaltui.core.model.outcome import Call, CallDiff, calls_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, cut, fill_line, join_ends, with_role
-from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, glyph
-from evaltui.text.plots import bar, stacked_bar
+from evaltui.text.outcomes import COUNTED_STATUSES, NOT_RUN, ROLES, ROW_MARKS, RUNNING, glyph
+from evaltui.text.plots import bar, sparkline, stacked_bar
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.result.rows import (
+    MIN_WIDTH_BESIDE,
+    Sides,
     argument_lines,
+    column_width,
     prose,
+    write_heads,
+    write_sides,
 )
 from evaltui.tui.result.verdict import ROOMY_WIDTH, chip
-from evaltui.tui.trace.page import Columns, span_line
-from evaltui.tui.widgets.writer import Link, Page
+from evaltui.tui.widgets.writer import DEFAULT_FOLDING, Folding, Link, Page
 from evaltui.views.cause import cause_text
-from evaltui.workbench.state import CaseOutcome, Run, is_rate_limit
-from evaltui.workbench.trace.traces import Outline
+from evaltui.workbench.state import CaseOutcome, Run, is_rate_limit, scale_to_shares
 
 # What the trace shows in full.
 _MAX_CALLS = 200
 _MAX_TEXT_LENGTH = 4_000
+_CURSOR = "▋"
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,10 @@ class LiveCase:
     run: Run
     timeout: float
     """The timeout in seconds."""
+    place: str
     previous: CaseOutcome | None
     in_flight: Sequence[RunningCase]
+    folding: Folding = DEFAULT_FOLDING
     is_judged: bool = False
     """Whether the agent is done and a judge is running."""
 
@@ -59,32 +67,21 @@ def write_live(page: Page, live: LiveCase) -> None:
     page.ends([*head, *(waits or waiting_line(live.events, live.run.seconds))], previous)
     page.blank()
     write_figures(page, _figures_of_case(live, turn, count, page.width))
-    _write_events(page, [event for event in live.events if event.turn == turn])
-    page.section(("Expected", "bold"))
-    write_expected(page, live.case)
+    made = _events_by_turn(live.events)
+    for number in range(max(count, turn + 1)):
+        _write_turn(page, live, number, made.get(number, ()), is_current=number == turn)
     write_in_flight(page, live.run, live.in_flight)
 
 
-def _write_events(page: Page, events: Sequence[Event]) -> None:
-    """Writes the events of a turn so far, as the trace shows them."""
-    outline = Outline()
-    outline.add(events)
-    if outline.rows:
-        page.section(("Events", "bold"))
-    columns = Columns.of(outline.tree)
-    for row in range(len(outline.rows)):
-        line = span_line(outline.span(row), columns, page.width - 1, folded=False, is_live=True)
-        page.lines.append([(" ", ""), *line])
-
-
 def write_expected(page: Page, case: EvalCase) -> None:
-    """Writes the expectations of a case, turn by turn."""
+    """Writes the expectations of a case without result, turn by turn."""
     for number, turn in enumerate(case.conversation or ()):
         page.blank()
         page.turns[number] = len(page.lines)
         page.row(
             ("  ", ""),
-            (f"Turn {number + 1}", "bold"),
+            (f"Turn {number + 1} ", "bold"),
+            glyph(NOT_RUN),
             (f"  {_expected_message(case, number)}", "muted"),
         )
         lines: list[Line] = []
@@ -93,6 +90,14 @@ def write_expected(page: Page, case: EvalCase) -> None:
         if text := scored_text(turn, thoughts=False):
             lines += prose(visible_block(text[-_MAX_TEXT_LENGTH:]), page.width - 4)
         page.lines += [cut([("    ", ""), *line], page.width) for line in lines]
+
+
+def _events_by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
+    turns: dict[int, list[Event]] = {}
+    for event in events:
+        if event.turn is not None:
+            turns.setdefault(event.turn, []).append(event)
+    return turns
 
 
 def _figures_of_case(live: LiveCase, turn: int, count: int, width: int) -> list[Figure]:
@@ -117,10 +122,108 @@ def _figures_of_case(live: LiveCase, turn: int, count: int, width: int) -> list[
     ]
 
 
+def _write_turn(
+    page: Page, live: LiveCase, number: int, events: Sequence[Event], *, is_current: bool
+) -> None:
+    turns, key = live.case.conversation or (), f"turn {number}"
+    expected = calls_of(turns[number].intermediate_data) if number < len(turns) else ()
+    made = calls_in(events)
+    diffs = align_calls(expected, made)
+    is_open = bool(events) and live.folding.is_open(key, usual=is_current)
+    page.part(is_open=is_open or is_current)
+    page.turns[number] = len(page.lines)
+    message = _expected_message(live.case, number) or next(_texts(events, "user"), "")
+    head: Line = [("▾ " if is_open else "▸ " if events else "  ", "faint"), (f"Turn {number + 1} ", "bold")]
+    head += [_mark(diffs, events, is_current=is_current), (f"  {message}", "" if is_current else "muted")]
+    calls = f"{show_number(len(made))}/{counted(len(expected), 'call')}{' so far' if is_current else ''}"
+    facts = [calls] if events else ["queued"]
+    if events and not is_current:
+        facts.append(show_duration(events[-1].t - events[0].t))
+    if events:
+        page.fold(key, head, [("   ".join(facts), "muted")])
+    else:
+        page.ends(head, [(facts[0], "muted")])
+    if not is_open:
+        return
+    if is_current:
+        write_heads(page, ("expected", live.place), ("actual", f"run {live.run.number}, live"))
+    for diff in diffs[:_MAX_CALLS]:
+        _write_call(page, diff, is_current=is_current)
+    text = scored_text(turns[number], thoughts=False) if number < len(turns) else None
+    streamed = _streamed_text(events)
+    _write_response(page, text or "", streamed + (_CURSOR if is_current and streamed else ""))
+
+
+def _mark(diffs: Sequence[CallDiff], events: Sequence[Event], *, is_current: bool) -> Span:
+    """The mark of a finished turn: whether its calls are as expected; the verdict follows later."""
+    if is_current or not events:
+        return glyph(RUNNING if is_current else NOT_RUN)
+    return ROW_MARKS["same" if all(diff.op == "same" for diff in diffs) else "changed"]
+
+
+def _streamed_text(events: Sequence[Event]) -> str:
+    """The last text of a turn, as far as it was streamed."""
+    whole, pieces = "", ""
+    for event in events:
+        text = "".join(_texts((event,), "text"))
+        if event.kind == "output" and event.data.get("answers"):
+            text = output_text(event.data["output"])
+        if event.data.get("partial"):
+            pieces += text
+        elif text or event.data.get("text_is_void"):
+            whole, pieces = text or whole, ""
+    return pieces or whole
+
+
+def _write_call(page: Page, diff: CallDiff, *, is_current: bool) -> None:
+    """Writes a call; a missing call of the running turn may still come."""
+    op = "" if is_current and diff.op == "missing" else diff.op
+    _write_both(page, op, diff.expected if diff.op != "moved" else None, diff.actual)
+
+
+def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None) -> None:
+    """Writes a call on both sides; in a narrow page, the actual one only."""
+    if page.width < MIN_WIDTH_BESIDE and actual is not None:
+        expected = None
+    left, right = (
+        [[(visible(call.name), "bold")], *argument_lines(call.args)] if call else []
+        for call in (expected, actual)
+    )
+    rows: Iterator[tuple[Line | None, Line | None]] = zip_longest(left, right)
+    for number, (left_line, right_line) in enumerate(rows):
+        write_sides(page, Sides(op if number == 0 else "", left_line, right_line))
+
+
+def _write_response(page: Page, expected: str, actual: str) -> None:
+    beside = page.width >= MIN_WIDTH_BESIDE
+    room = column_width(page) if beside else page.width - 4
+    left, right = (
+        prose(visible_block(text[-_MAX_TEXT_LENGTH:]), room) if text else [] for text in (expected, actual)
+    )
+    if beside:
+        for left_line, right_line in zip_longest(left, right):
+            write_sides(page, Sides("", left_line, right_line))
+    else:
+        for line in right or left:
+            write_sides(page, Sides("", line))
+
+
 def _expected_message(case: EvalCase, number: int) -> str:
     turns = case.conversation or ()
     text = user_text(turns[number].user_content) if number < len(turns) else ""
     return " ".join(visible_block(text).split())
+
+
+def _texts(events: Sequence[Event], kind: str) -> Iterator[str]:
+    for event in events:
+        if event.kind == kind:
+            yield from (
+                str(part["text"]) for part in _parts(event) if part.get("text") and not part.get("thought")
+            )
+
+
+def _parts(event: Event) -> Sequence[Mapping[str, Any]]:
+    return (event.content or {}).get("parts") or []
 
 
 _MAX_RUNNING = 12
@@ -178,21 +281,36 @@ def write_running(
     bar = stacked_bar([*parts, (len(run.running), "accent")], selected, min(page.width - 1, _MAX_BAR))
     page.lines.append([(" ", ""), *bar])
     page.blank()
-    write_figures(page, _figures(run))
+    write_figures(page, _figures(run, page.width))
     write_in_flight(page, run, in_flight)
     _write_failures(page, failures, len(run.failures))
     page.blank()
 
 
-def _figures(run: Run) -> list[Figure]:
-    """Requests, latency and tokens of the run; their cost is unknown."""
+def _figures(run: Run, width: int) -> list[Figure]:
+    """Requests, latency and tokens over the run; their cost is unknown."""
     traffic, now = run.traffic, run.seconds
+    rate, latency = traffic.requests_per_minute(now), traffic.latency(now)
+    columns = plot_width(width)
+    plots = [
+        sparkline(scale_to_shares(values), ["accent"] * len(values))
+        for values in (
+            traffic.requests_over_time(now, columns),
+            traffic.latency_over_time(now, columns),
+            traffic.tokens_over_time(now, columns),
+        )
+    ]
     refused = counted(traffic.rate_limits, "rate limit") if traffic.rate_limits else ""
     throttled = f"throttled {show_duration(traffic.throttled)}" if traffic.throttled else ""
     return [
-        Figure("requests/min", show_number(traffic.requests_per_minute(now)), throttled or refused),
-        Figure("latency", show_duration(traffic.latency(now))),
-        Figure("tokens", show_number(traffic.tokens or None)),
+        Figure("requests/min", show_number(rate), throttled or refused, plots[0] if rate else ()),
+        Figure("latency", show_duration(latency), "", plots[1] if latency is not None else ()),
+        Figure(
+            "tokens",
+            show_number(traffic.tokens or None),
+            "",
+            plots[2] if traffic.tokens else (),
+        ),
         Figure("cost", UNKNOWN),
     ]
 

@@ -411,7 +411,7 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
 def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     scored = workbench.outcomes.get(case)
     if workbench.outcomes.status(case) == RUNNING:
-        _write_running(page, workbench, case)
+        _write_running(page, workbench, case, view)
     elif scored is not None:
         note, number = _note(workbench, case, scored), scored.run.number
         printed = [line for line in workbench.console if line.case == case and line.run == number]
@@ -526,7 +526,8 @@ def _stored_case(workbench: Workbench, case: CaseId) -> StoredCase | None:
     return opened.case(case.eval_id) if opened and opened.eval_set else None
 
 
-def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
+def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
+
     run, stored, traces = workbench.runs.current, _stored_case(workbench, case), workbench.outcomes.traces
     if run is None or stored is None:
         page.row(*verdict(RUNNING))
@@ -536,8 +537,10 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
         traces.live_events(case),
         run,
         workbench.agent.settings.timeout,
+        _place(workbench, case),
         workbench.outcomes.get(case),
         _running_cases(workbench, run),
+        view.folding,
         case in run.judging,
     )
     write_live(page, live)

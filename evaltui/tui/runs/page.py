@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
 from enum import StrEnum
 
 from evaltui.core.model.outcome import Status
@@ -13,6 +14,7 @@ from evaltui.text.figures import (
     short_list,
     show_duration,
     show_interval,
+    show_moment,
     show_money,
     show_number,
     show_points,
@@ -21,11 +23,11 @@ from evaltui.text.figures import (
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, fill_line
-from evaltui.text.outcomes import NOT_RUN, glyph
+from evaltui.text.outcomes import NOT_RUN, counts_line, glyph
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
 from evaltui.tui.widgets.writer import Page
-from evaltui.views.run import selection_text
+from evaltui.views.run import duration_text, rate_bar, rate_figure, selection_text
 from evaltui.workbench.runs.run_list import RunDetails
 from evaltui.workbench.state import scale_to_shares
 
@@ -41,6 +43,38 @@ def write_side(page: Page, row: RunRow, details: RunDetails | None, height: int)
         _write_failures(page, row, details, height - len(facts.lines) - 1)
         page.blank()
     page.lines += facts.lines
+
+
+def write_run_preview(
+    page: Page, row: RunRow, details: RunDetails | None, now: datetime, height: int
+) -> None:
+    """Writes a run in `height` lines: its time, its counts, the failed cases; then its facts."""
+    moment: Line = [(f"{show_moment(row.started, now)}   {duration_text(row, now)}", "muted")]
+    page.ends([(visible(row.title), "bold")], [] if row.problem else moment)
+    if row.problem:
+        page.text([(visible(row.problem), "error")])
+        return
+    interval: Line = []
+    if row.ending != "going on" and row.totals.evaluated:
+        low, high = wilson(row.totals.passed, row.totals.evaluated)
+        interval = [(f"  {show_interval(low, high)}", "muted")]
+    selected: Span = (f"   {selection_text(row)}", "muted")
+    page.row(
+        *counts_line(row.counts),
+        ("   ", ""),
+        rate_figure(row),
+        (" ", ""),
+        *rate_bar(row),
+        *interval,
+        selected,
+    )
+    page.blank()
+    _write_failures(page, row, details, height)
+    facts = Page(page.width)
+    write_run(facts, row, details)
+    if len(page.lines) + 1 + len(facts.lines) <= height:
+        page.blank()
+        page.lines += facts.lines
 
 
 def _write_failures(page: Page, row: RunRow, details: RunDetails | None, height: int) -> None:

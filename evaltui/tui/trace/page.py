@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evaltui.core.trace.span_lines import (
     KIND_ROLES,
@@ -19,8 +20,11 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, cells, fill_line, join_ends, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.outcomes import GLYPHS, ROLES
-from evaltui.text.plots import bar, waterfall_bar
+from evaltui.text.plots import bar, column_plot, waterfall_bar
 from evaltui.tui.widgets.writer import Page
+
+if TYPE_CHECKING:
+    from evaltui.runs.history import CaseHistory
 
 _GUTTER_WIDTH = 3
 _LABEL_WIDTH = 6
@@ -169,8 +173,10 @@ def _right_line(span: Span, columns: Columns, width: int, unknown: str) -> Line:
 
 # Below the rows
 
-TIMES_ROWS = 5
-"""Lines of the times with their heading."""
+# Lines of the times, and of the plot of the last runs with its heading.
+TIMES_ROWS, PLOT_ROWS = 5, 6
+_MAX_PLOT = 8
+_MAX_RUNS = 40
 
 
 def write_time_spent(
@@ -200,3 +206,29 @@ def write_time_spent(
         ]
         left += [*bar(share, room, TIMED_KINDS.get(kind, "muted")), (f"  {what}", "muted")]
         page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
+
+
+def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
+    """Writes a column for each of the last runs of the case: its height is the duration, its colour the
+    outcome."""
+    points = [point for point in past.points if point.summary.seconds is not None][-_MAX_RUNS:]
+    seconds = [point.summary.seconds or 0.0 for point in points]
+    if len(points) < 2:
+        return
+    page.section((f"This case, last {counted(len(points), 'run')}", "bold"))
+    longest = max(max(seconds), 1e-9)
+    roles = [ROLES[point.summary.status] for point in points]
+    p50, p95 = (show_duration(_quantile(seconds, share)) for share in (0.5, 0.95))
+    facts: list[Line] = [
+        [(show_duration(seconds[-1]), "bold")],
+        [("last run", "muted")],
+        [(f"p50 {p50}   p95 {p95}", "muted")],
+    ]
+    shares = [duration / longest for duration in seconds]
+    plot = column_plot(shares, roles, page.width - 30, min(_MAX_PLOT, height), top=show_duration(longest))
+    for number, line in enumerate(plot):
+        page.ends(line, facts[number] if number < len(facts) else [])
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, round(share * (len(values) - 1)))]

@@ -1,14 +1,15 @@
-"""A span in full: event, request, response, expectation and source."""
+"""A span in full: event, request, response, expectation, graph and source."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from evaltui.core.model.events import SCRIPTED_PREFIX, Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of, version_of
-from evaltui.core.trace.spans import Request, Span, request_of
+from evaltui.core.trace.spans import Request, Span, ancestors, request_of
 from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.keys import key_of
@@ -19,6 +20,110 @@ from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.widgets.writer import Page, write_code, write_json
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
+
+
+@dataclass
+class ToolUse:
+    """A tool of an agent; `steps` are the path positions of its calls."""
+
+    name: str
+    steps: list[int] = field(default_factory=list)
+    failed: bool = False
+
+
+@dataclass
+class AgentUse:
+    """An agent with its tools and calls.
+
+    `inside` is the tool around it, "" for an agent that talks to the user. `handed_over` are the agents that
+    took over from it, each with its path position.
+    """
+
+    name: str
+    inside: str
+    steps: list[int] = field(default_factory=list)
+    model_calls: int = 0
+    tools: dict[str, ToolUse] = field(default_factory=dict)
+    handed_over: list[tuple[str, int]] = field(default_factory=list)
+
+    def tool(self, name: str) -> ToolUse:
+        return self.tools.setdefault(name, ToolUse(name))
+
+
+StepKind = Literal["agent", "tool", "transfer"]
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """A step of the path. `place` counts from 1; `depth` is 0 outside of tools."""
+
+    place: int
+    kind: StepKind
+    name: str
+    agent: str
+    depth: int
+    span: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    agents: tuple[AgentUse, ...]
+    path: tuple[PathStep, ...]
+
+
+def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
+    """The agents and tools of a turn, with their steps; the tools of an agent come from its requests."""
+    agents: dict[tuple[str, str], AgentUse] = {}
+    path: list[PathStep] = []
+
+    def step(kind: StepKind, name: str, span: Span) -> int:
+        depth = sum(spans[number].kind == "tool" for number in ancestors(spans, span.number))
+        path.append(PathStep(len(path) + 1, kind, name, span.agent, depth, span.number))
+        return len(path)
+
+    for span in _spans_in_order(spans, turn):
+        if not span.agent or span.kind == "turn":
+            continue
+        above = (spans[number] for number in ancestors(spans, span.number))
+        inside = next((_called_tool(around) for around in above if around.kind == "tool"), "")
+        agent = agents.setdefault((span.agent, inside), AgentUse(span.agent, inside))
+        if span.kind == "agent":
+            agent.steps.append(step("agent", span.agent, span))
+        elif span.kind == "model":
+            agent.model_calls += 1
+            request = span.event("model_request")
+            for declared in (request.data.get("tools") or ()) if request else ():
+                if "name" in declared:
+                    agent.tool(str(declared["name"]))
+        elif span.kind == "tool":
+            tool = agent.tool(_called_tool(span))
+            tool.steps.append(step("tool", tool.name, span))
+            tool.failed |= span.failed
+        elif span.kind == "transfer":
+            to = str(span.events[0].data.get("to", ""))
+            agent.handed_over.append((to, step("transfer", to, span)))
+    return Graph(tuple(agents.values()), tuple(path))
+
+
+def _called_tool(span: Span) -> str:
+    for event in span.events:
+        for part in (event.content or {}).get("parts") or ():
+            call = part.get("function_call") or part.get("function_response")
+            if call:
+                return str(call.get("name") or "")
+    return ""
+
+
+def _spans_in_order(spans: Sequence[Span], turn: int | None) -> list[Span]:
+    """The spans of a turn, each before the spans inside it, others by start."""
+    ordered: list[Span] = []
+    stack = [span.number for span in reversed(spans) if span.kind == "turn" and span.turn == turn]
+    while stack:
+        span = spans[stack.pop()]
+        ordered.append(span)
+        stack += reversed(span.children)
+    return ordered
+
 
 _MAX_VALUE = 160
 # More of what was there before is read in the log.
@@ -334,7 +439,55 @@ def _write_source(page: Page, agent: AgentState, place: SourcePlace | None) -> N
         page.row(*mark, *line)
 
 
-FIRST_TAB = {"model": "Request", "tool": "Response"}
+_SYMBOLS = {"agent": "", "tool": "→ ", "transfer": "⇄ "}
+
+
+def write_graph(page: Page, graph: Graph) -> None:
+    if not graph.agents:
+        page.text([("No agent is known in this turn", "muted")])
+        return
+    page.section(("Agents and tools", "bold"), ("  numbers: steps of the path", "muted"))
+    for agent in graph.agents:
+        page.blank()
+        _write_agent(page, agent)
+    page.section(("Path", "bold"))
+    for step in graph.path:
+        name: Line = [
+            (_SYMBOLS[step.kind], "muted"),
+            (visible(step.name), "bold" if step.kind == "agent" else ""),
+        ]
+        by: Line = [] if step.kind == "agent" else [(f"   by {visible(step.agent)}", "muted")]
+        page.row((f"  {step.place:>3}  ", "bold accent"), ("  " * step.depth, ""), *name, *by)
+
+
+def _write_agent(page: Page, agent: AgentUse) -> None:
+    where = f"  inside {visible(agent.inside)}" if agent.inside else ""
+    calls = f"  {counted(agent.model_calls, 'model call')}" if agent.model_calls else ""
+    page.row(
+        ("  ", ""), (visible(agent.name), "bold"), (where, "muted"), (calls, "muted"), _steps(agent.steps)
+    )
+    lines: list[Line] = [
+        [
+            (visible(tool.name), "error" if tool.failed else "" if tool.steps else "muted"),
+            _steps(tool.steps) if tool.steps else ("  not called", "muted"),
+        ]
+        for tool in agent.tools.values()
+    ]
+    lines += [
+        [("⇄ ", "muted"), (visible(name), "bold"), ("  took over", "muted"), _steps((place,))]
+        for name, place in agent.handed_over
+    ]
+    for number, line in enumerate(lines):
+        branch = "└─ " if number == len(lines) - 1 else "├─ "
+        page.row(("  ", ""), (branch, "muted"), *line)
+
+
+def _steps(places: Sequence[int]) -> tuple[str, str]:
+    shown = ", ".join(str(place) for place in places[:12])
+    return (f"  {shown}{', …' if len(places) > 12 else ''}", "bold accent")
+
+
+FIRST_TAB = {"agent": "Graph", "model": "Request", "tool": "Response"}
 """The most useful tab, by kind of span."""
 
 
@@ -377,6 +530,7 @@ def span_tabs(
         tab("Request", lambda page: write_request(page, request_of(spans, span.number))),
         tab("Response", lambda page: write_response(page, span)),
         tab("Expected", lambda page: write_expected(page, span, turn)),
+        tab("Graph", lambda page: write_graph(page, graph_of(spans, span.turn))),
         tab("Source", lambda page: _write_source(page, agent, source_of(span, agent))),
     ]
     # Nothing is expected of a chat.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.message import Message
@@ -27,11 +28,13 @@ from evaltui.tui.inspector import Inspected, Inspector, Room
 from evaltui.tui.pane import CASE_MESSAGES, Beside, CopiedText, Pane
 from evaltui.tui.trace.page import (
     MIN_WIDTH_WITH_BARS,
+    PLOT_ROWS,
     TIMES_ROWS,
     Columns,
     axis_line,
     cut_text,
     span_line,
+    write_last_runs,
     write_time_spent,
 )
 from evaltui.tui.trace.span import FIRST_TAB, expected_call, source_of, span_tabs
@@ -46,6 +49,9 @@ from evaltui.workbench.messages import ChatProgressed, ResultsChanged, RunProgre
 from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.trace.traces import GAP, Outline, Trace, problem_of
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.runs.history import CaseHistory
 
 
 class Summary(PageLines, inherit_bindings=False):
@@ -316,12 +322,18 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._summary.display = shown
         self._axis.refresh_changed()
         if shown:
-            self._summary.follow(self._drawn)
+            self._summary.follow(self._drawn, self._past())
+
+    def _past(self) -> CaseHistory | None:
+        return self._workbench.outcomes.history(self._case) if self._case else None
 
     def _write_summary(self, page: Page) -> None:
         tree = self._outline.tree
         page.lines.append([])
         write_time_spent(page, time_spent(tree.spans), tree.tokens, tree.unknown)
+        room = self._summary.size.height - len(page.lines) - 2
+        if (past := self._past()) is not None and room >= PLOT_ROWS - 2:
+            write_last_runs(page, past, room)
 
     def _status(self, span: Span) -> str:
         """The verdict of a turn; "" for a turn without metrics."""
