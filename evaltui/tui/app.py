@@ -84,6 +84,7 @@ for _name in (
     "action_convert",
     "action_edit_json",
     "action_tag_case",
+    "action_mark_failing",
     "action_group_failures",
     "action_step_difference",
     "action_back_to_result",

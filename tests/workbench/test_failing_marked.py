@@ -1,4 +1,6 @@
-"""Failing cases: marked in the workbench; by `--failed`, those of any variant of a matrix."""
+"""The cases that failed in any variant of the newest matrix: marked in the workbench, run by `--failed`."""
+
+import json
 
 import pytest
 from fake_runs import FakeRuns
@@ -14,6 +16,7 @@ from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
 from evaltui.workbench.actions import ACTIONS_BY_ID
+from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -37,17 +40,49 @@ def not_passed(*variants):
     }
 
 
+async def marked(folder, filtered=""):
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.navigation.set_filter(filtered)
+    await mark_failing(workbench)
+    cases = {f"{case.path.partition('.')[0]}:{case.eval_id}" for case in workbench.navigation.marking.marked}
+    said = workbench.messages.notice.text
+    await workbench.close()
+    return cases, said
+
+
+async def test_what_failed_in_any_variant_is_marked(folder):
+    cases, said = await marked(folder)
+    assert cases == not_passed(BASE, PRO)
+    assert said == f"{len(cases)} cases marked that failed in any of 2 variants"
+    assert (await marked(folder, "set:lights"))[0] == {one for one in cases if one.startswith("lights:")}
+
+
+@pytest.mark.parametrize(
+    ("pro", "cases"),
+    [({"a": "p", "b": ""}, {"lights:b"}), (None, {"lights:a", "lights:b"})],
+    ids=["cut off", "not begun"],
+)
+async def test_what_did_not_run_in_a_variant_is_marked(write_agent, pro, cases):
+    folder = write_agent("root_agent = lambda message: message")
+    log = write_variant(folder, "base", {"lights": {"a": "p", "b": "p"}})
+    names = json.dumps([{"name": name, "changes": []} for name in ("base", "pro")])
+    change(log, f"UPDATE run SET header = json_set(header, '$.variants', json('{names}'))")
+    if pro is not None:
+        write_variant(folder, "pro", {"lights": pro}, Change("model", "x"))
+    number = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
+    said = f"{number} marked that failed or did not run in any of 2 variants"
+    assert await marked(folder) == (cases, said)
+
+
 async def test_marked_cases_are_run(folder, until):
     service = FakeRuns()
     workbench = Workbench(folder, run_service=service)
     await workbench.open()
     run = ACTIONS_BY_ID["run"]
     assert run.footer_word(workbench) == "run"
-    await workbench.outcomes.restore()
-    ACTIONS_BY_ID["mark_failing"].do(workbench)
-    wanted = {
-        f"{case.path.partition('.')[0]}:{case.eval_id}" for case in workbench.outcomes.results.attention
-    }
+    await mark_failing(workbench)
+    wanted = not_passed(BASE, PRO)
     assert run.footer_word(workbench) == "run marked"
     assert run.refusal(workbench) is None
     workbench.runs.run_chosen()
@@ -58,6 +93,12 @@ async def test_marked_cases_are_run(folder, until):
         f"{path.name.partition('.')[0]}:{eval_id}" for path, ids in request.cases.items() for eval_id in ids
     }
     await workbench.close()
+
+
+async def test_without_a_matrix_it_is_what_fails_now(folder):
+    for log in RunStore(folder).files():
+        log.unlink()
+    assert await marked(folder) == (set(), "No failing case")
 
 
 def run_again(folder, matrix=""):

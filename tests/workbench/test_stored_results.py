@@ -11,6 +11,7 @@ from evaltui.workbench.cases.navigation import CaseOrder, sort_cases
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.effect import flips_of
 from evaltui.workbench.criteria.rows import MetricRow
+from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.result import set_results
 from evaltui.workbench.result.stored_results import StoredResult
 from evaltui.workbench.workbench import Workbench
@@ -199,3 +200,11 @@ async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeyp
     assert workbench.outcomes.results_of_set(workbench.sets.listed[0]).failing == [key(path, 0), key(path, 3)]
     assert len(counted) == 1
     await workbench.close()
+
+
+async def test_failing_cases_are_marked_without_reading_the_run_again(opened, read, monkeypatch):
+    opened_runs = counted_calls(monkeypatch, history, "open_run")
+    await mark_failing(opened)
+    assert opened.messages.notice.text == "2 cases marked that failed"
+    assert not opened_runs
+    assert not read

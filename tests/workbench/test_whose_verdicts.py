@@ -13,6 +13,7 @@ import pytest
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
+from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 from tests.project.layouts import eval_set, write
@@ -291,6 +292,18 @@ def test_a_report_of_the_last_run_says_which_agent_it_is_of(package, capsys):
     capsys.readouterr()
     call("report", package)
     assert "run of modpkg.agent:bad_agent" in capsys.readouterr().out
+
+
+def test_a_matrix_of_another_agent_marks_no_case_as_failing(variable):
+    write(variable / "agent.py", BOTH)
+    assert call("run", variable) == 0
+    assert call("run", "-m", "modpkg.agent:bad_agent", "--variant", "base", "--variant", "fix") == 1
+
+    async def mark(workbench: Workbench) -> str:
+        await mark_failing(workbench)
+        return workbench.messages.notice.text
+
+    assert within(variable, mark) == "No failing case"
 
 
 def test_a_comparison_names_the_modules_of_its_runs(package, capsys):

@@ -55,6 +55,7 @@ from evaltui.workbench.cases.navigation import CaseOrder
 from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.chat.imported import save_all, transcript_of
 from evaltui.workbench.chat.trace import ChatPlace
+from evaltui.workbench.matrix.matrices import mark_failing as mark_failing_cases
 from evaltui.workbench.result.acceptable import choices_in_list
 from evaltui.workbench.runs.repeats import repeat_cost, repeat_title, usual_repeat
 from evaltui.workbench.runs.run_list import RunTarget
@@ -480,6 +481,10 @@ def action_tag_case(screen: MainScreen) -> None:
     value, hint = "".join(f"{tag} " for tag in common), set_editing.tags_hint(editing)
     question = PromptScreen(dialog_name("tag_case"), value, typed_tags_problem, hint, about, adds=True)
     ask(screen, question, partial(set_editing.change_tags, editing, common))
+
+
+def action_mark_failing(screen: MainScreen) -> None:
+    start_work(screen, mark_failing_cases, screen.workbench, group="marks")
 
 
 def action_group_failures(screen: MainScreen) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from evaltui.text.figures import counted
 from evaltui.workbench.actions.action import Action, no_cases, refuse_until_read
 from evaltui.workbench.result.acceptable import refuses_in_list, refuses_in_result
 from evaltui.workbench.workbench import Workbench
@@ -80,11 +79,6 @@ def _cannot_relax(workbench: Workbench) -> str | None:
     return _file_read_only(workbench)
 
 
-def _mark_failing(workbench: Workbench) -> None:
-    count = workbench.navigation.mark(workbench.outcomes.results.attention)
-    workbench.say(f"{counted(count, 'case')} marked that failed" if count else "No failing case")
-
-
 # fmt: off
 EDIT: tuple[Action, ...] = (
     Action("accept", "Accept…", "a", "cases case result",
@@ -124,7 +118,7 @@ EDIT: tuple[Action, ...] = (
     Action("mark_case", "Mark case", "v", "cases",
         "Mark the case, or all cases of a set; actions then apply to all marked cases", no_cases),
     Action("mark_failing", "Mark failing cases", "Z", "cases",
-        "Mark the cases that did not pass", no_cases, do=_mark_failing),
+        "Mark the cases that did not pass; in any variant if the newest run is a matrix", no_cases),
     Action("tag_case", "Tag case…", "number_sign", "cases case result",
         "Change the tags of the case, or of all marked cases", _no_editable_case, acts=True),
     Action("copy_case", "Copy case", "C", "cases",

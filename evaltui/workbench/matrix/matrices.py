@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -9,14 +10,18 @@ from typing import Literal, get_args
 from evaltui.core.compare.matrix import Matrix, Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
+from evaltui.runs.history import open_run
 from evaltui.runs.listing import run_title
-from evaltui.runs.matrices import OpenMatrix, StoredMatrix, open_matrix, stored_matrices
+from evaltui.runs.matrices import OpenMatrix, StoredMatrix, newest_runs, open_matrix, stored_matrices
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
+from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.runs.run_list import Side
 from evaltui.workbench.state import deciding_repeat
+from evaltui.workbench.workbench import Workbench
 
 Order = Literal["set", "difference", "pass rate"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -267,3 +272,47 @@ class MatrixView:
 def others_of(matrix: Matrix) -> tuple[int, ...]:
     """The variants besides the base."""
     return tuple(place for place in range(len(matrix.columns)) if place != matrix.base)
+
+
+async def mark_failing(workbench: Workbench) -> None:
+    """Marks the cases that did not pass: in any variant where the newest run is a matrix, which includes
+    those that did not run in one."""
+    try:
+        variants, failed, is_complete = await asyncio.to_thread(_failed_in_variants, workbench.agent)
+    except (OSError, ValueError) as error:
+        workbench.say(f"Run log unreadable: {error}")
+        return
+    cases = set(workbench.outcomes.results.attention)
+    if variants:
+        sets = workbench.sets
+        cases = {
+            case
+            for case_in_run, set_id in failed
+            if (case := sets.find_case(case_in_run, set_id)) is not None
+        }
+    count = workbench.navigation.mark(cases)
+    where = f" in any of {counted(variants, 'variant')}" if variants else ""
+    what = "failed" if is_complete else "failed or did not run"
+    marked = f"{counted(count, 'case')} marked that {what}" if count else "No failing case"
+    workbench.say(f"{marked}{where}")
+
+
+def _failed_in_variants(agent: AgentState) -> tuple[int, list[tuple[CaseId, str]], bool]:
+    """In a thread: the number of variants of the newest run, 0 where it is no matrix, the cases that did not
+    pass in them, and whether all cases ran in all of them."""
+
+    paths, kind = newest_runs(agent.store), RunKind.of(agent.address)
+    headers = [RunFile(path).header for path in paths]
+    # A run without variants may be long: its results are known already.
+    if not any(header.matrix and header.kind.agent._replace(variant="") == kind for header in headers):
+        return 0, [], True
+    runs = [open_run(path).summary for path in paths]
+    variants = {variant.name for header in headers for variant in header.variants}
+    is_started = len(variants) <= len(runs)
+    cases = {case.id: case for run in runs for case in run.cases.values() if not (is_started and case.passes)}
+    is_complete = is_started and not any(run.unfinished for run in runs)
+    return (
+        max(len(variants), len(runs)),
+        [(key, case.eval_set_id) for key, case in cases.items()],
+        is_complete,
+    )
