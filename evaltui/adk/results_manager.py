@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,20 +12,18 @@ from typing import Any
 from google.adk.evaluation.eval_result import EvalCaseResult, EvalSetResult
 from google.adk.evaluation.local_eval_set_results_manager import LocalEvalSetResultsManager
 
-from evaltui.core.compare.run_summary import summarize
-from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import CaseResult, RepeatResult, worst_status
+from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import worst_status
 from evaltui.project.agent_files import files_of
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.workspace import open_workspace
 from evaltui.runs.adk_document import result_id_of
-from evaltui.runs.adk_results import RUN_ID_KEY, run_from_adk, write_adk_result
+from evaltui.runs.adk_results import RUN_ID_KEY, add_adk_case, run_from_adk, write_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import RunWriter, begin_run
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
 
@@ -86,7 +83,7 @@ def _keep(store: RunStore, data: Json) -> Path:
     )
     writer = begin_run(store, header)
     for case in cases:
-        _write(writer, CaseId(path, case.eval_id), case)
+        add_adk_case(writer, CaseId(path, case.eval_id), case)
     writer.close(Ending(worst_status(case.status for case in cases)))
     return writer.path
 
@@ -97,25 +94,6 @@ def _set_of(agent_dir: Path, eval_set_id: str) -> tuple[str, tuple[str, ...]]:
     if len(matches) != 1:
         return eval_set_id, ()
     return matches[0].case_path, tuple(case.eval_id for case in matches[0].cases)
-
-
-def _write(writer: RunWriter, case: CaseId, result: CaseResult) -> None:
-    number = 0
-    for repeat, repeat_result in enumerate(result.repeats):
-        writer.start(case, result.eval_set_id, repeat)
-        for event in _events(repeat_result):
-            number += 1
-            named = replace(
-                event, path=case.path, set=result.eval_set_id, case=case.eval_id, repeat=repeat, seq=number
-            )
-            writer.add_event(named)
-        writer.add_repeat(case, result.eval_set_id, repeat, repeat_result)
-    writer.add_case(summarize(result), result)
-
-
-def _events(repeat: RepeatResult) -> Iterator[Event]:
-    for turn, invocation in enumerate(repeat.actual):
-        yield from events_of_invocation(invocation, turn)
 
 
 def _criteria(data: Json) -> Json:

@@ -47,10 +47,9 @@ from evaltui.project.eval_sets import SetData, read_eval_set, set_name
 from evaltui.project.lint import format_problem
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.export import ConversationTraces, results_of, traces_of
 from evaltui.runs.history import StoredRun, find_run, open_run
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import ADK_SUFFIX, RunStore
 from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.writing.otlp import otlp_json

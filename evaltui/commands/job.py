@@ -15,7 +15,7 @@ from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
-from evaltui.commands.progress import Progress, recorded_seconds
+from evaltui.commands.progress import Progress
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.commands.variants import refusing_variant
@@ -314,8 +314,7 @@ class Job:
             require_effect(self._ending.baseline, selected, self._ending.alpha)
         variant = self.agent.variant
         title = variant.variant.name if variant and self._request.matrix else ""
-        seconds = recorded_seconds(selected.plan)
-        self._progress = Progress(sys.stderr, selected.plan.case_count, title, seconds)
+        self._progress = Progress(sys.stderr, selected.plan.case_count, title)
 
     def _report(self, run: StoredRun) -> RunReport:
         secrets = secrets_of(self._request.agent_dir)

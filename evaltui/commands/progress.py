@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TextIO
 
 from evaltui.commands.progress_line import RunProgress, progress_line
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import CallRate
 from evaltui.core.model.spending import RunningTotal
-from evaltui.runner.plan import AtWork, CaseDone, CaseStarted, Happened, RepeatDone, RunPlan, Scaled, Update
+from evaltui.runner.plan import AtWork, CaseDone, CaseStarted, Happened, RepeatDone, Scaled, Update
 
 _EVERY = 0.1
 _TICK = 0.9
@@ -20,22 +19,14 @@ _COLUMNS = 80
 
 
 class Progress:
-    """Rewrites its line at most ten times a second; silent where stderr is no terminal.
+    """Rewrites its line at most ten times a second; silent where stderr is no terminal."""
 
-    `seconds` is how long the cases of the run took before, as far as known.
-    """
-
-    def __init__(
-        self, stream: TextIO, cases: int, title: str = "", seconds: Mapping[CaseId, float] | None = None
-    ) -> None:
+    def __init__(self, stream: TextIO, cases: int, title: str = "") -> None:
         self._stream = stream
         self._shown = stream.isatty()
         self._run = RunProgress(cases, title)
-        self._seconds = dict(seconds or {})
         self._spent = RunningTotal()
         self._rate: Callable[[], CallRate | None] = lambda: None
-        for recorded in self._seconds.values():
-            self._run.recorded_left.add(recorded)
         self._began = time.monotonic()
         self._working_since: float | None = None
         self._painted = 0.0
@@ -54,7 +45,7 @@ class Progress:
                 self._spent.add(result.spent)
             case CaseDone(result):
                 run.done[result.status] += 1
-                self._finished(result.id)
+                run.carried += self._working_since is None
             case Scaled() as scale:
                 run.scale = scale
             case Happened():
@@ -69,14 +60,6 @@ class Progress:
     def _paint_if_older(self, seconds: float) -> None:
         if time.monotonic() - self._painted > seconds:
             self._paint()
-
-    def _finished(self, case: CaseId) -> None:
-        if (recorded := self._seconds.pop(case, None)) is not None:
-            self._run.recorded_left.remove(recorded)
-        if self._working_since is None:
-            self._run.carried += 1
-        elif recorded is not None:
-            self._run.recorded_done.add(recorded)
 
     def _paint(self) -> None:
         run = self._run
@@ -106,11 +89,3 @@ class Progress:
         except OSError:
             # The terminal is gone.
             self._shown = False
-
-
-def recorded_seconds(plan: RunPlan) -> dict[CaseId, float]:
-    """The recorded durations of the cases of a plan, as far as known."""
-    if not plan.seconds:
-        return {}
-    cases = (case for eval_set in plan.sets for case in eval_set.case_ids)
-    return {case: plan.seconds[case] for case in cases if case in plan.seconds}

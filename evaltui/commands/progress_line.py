@@ -18,23 +18,6 @@ _ENOUGH = 3
 
 
 @dataclass
-class Recorded:
-    """Cases with known durations from an earlier run."""
-
-    cases: int = 0
-    seconds: float = 0.0
-    """The sum over all cases."""
-
-    def add(self, seconds: float) -> None:
-        self.cases += 1
-        self.seconds += seconds
-
-    def remove(self, seconds: float) -> None:
-        self.cases -= 1
-        self.seconds -= seconds
-
-
-@dataclass
 class RunProgress:
     """The progress of a run."""
 
@@ -45,10 +28,6 @@ class RunProgress:
     done: Counter[Status] = field(default_factory=Counter)
     carried: int = 0
     """The number of done cases that an earlier run had finished."""
-    recorded_done: Recorded = field(default_factory=Recorded)
-    """Recorded durations of the cases that this run has finished."""
-    recorded_left: Recorded = field(default_factory=Recorded)
-    """Recorded durations of the cases that are not done."""
     current: str = ""
     """The id of the case that was started last."""
     cost: Cost | None = None
@@ -65,17 +44,10 @@ class RunProgress:
     @property
     def seconds_left(self) -> float | None:
         """An estimate from the pace of the finished cases; None before there are three of them, and at the
-        end. By recorded seconds, as far as they are known, long cases count more than short ones."""
+        end."""
         finished = self.done.total() - self.carried
         left = self.cases - self.done.total()
-        if finished < _ENOUGH or left < 1:
-            return None
-        past, ahead = self.recorded_done, self.recorded_left
-        mean = past.seconds / past.cases if past.cases else 0.0
-        if mean <= 0:
-            return self.working / finished * left
-        behind = past.seconds + (finished - past.cases) * mean
-        return self.working / behind * (ahead.seconds + (left - ahead.cases) * mean)
+        return self.working / finished * left if finished >= _ENOUGH and left > 0 else None
 
 
 def progress_line(run: RunProgress, columns: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,19 +36,6 @@ if TYPE_CHECKING:
     from evaltui.project.run_settings import RunSettings
 
 
-@dataclass(frozen=True)
-class _TraceOptions:
-    """The files to score, and how."""
-
-    files: Sequence[Path]
-    named: tuple[str, ...]
-    """The files as the user named them."""
-    digests: Mapping[str, str]
-    """See `trace_files`."""
-    case_from: str
-    only_paired: bool
-
-
 def score(options: argparse.Namespace) -> int:
     """Scores the traces of the options and reports; returns the exit code."""
     try:
@@ -68,18 +55,10 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     gc.disable()
 
     agent, settings = agent_of(options), settings_of(options)
-    trace_options = _resumed(options, settings) if _resumes(options) else _named(options)
-    attributes = (trace_options.case_from,) if trace_options.case_from else ()
-    read = conversations_of(read_files(trace_options.files), attributes)
-    require_some(read, trace_options.named)
-    traces = TracesToScore(
-        read.conversations,
-        trace_options.named,
-        trace_options.case_from,
-        trace_options.only_paired,
-        read.warnings,
-        trace_options.digests,
-    )
+    files, traces = _resumed(options, settings) if _resumes(options) else _named(options)
+    read = conversations_of(read_files(files), (traces.case_from,) if traces.case_from else ())
+    require_some(read, traces.files)
+    traces = replace(traces, conversations=read.conversations, warnings=read.warnings)
     job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
     return await job.run(None)
 
@@ -88,28 +67,25 @@ def _resumes(options: argparse.Namespace) -> bool:
     return bool(options.resume or options.retry_errors)
 
 
-def _named(options: argparse.Namespace) -> _TraceOptions:
+def _named(options: argparse.Namespace) -> tuple[Sequence[Path], TracesToScore]:
+    """The files of the options, and how to score them; their conversations are not read yet."""
     try:
         files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
     except UnreadableTraceError as error:
         raise UsageError(str(error)) from error
     # Before they are read: what is added to them meanwhile makes them others.
     digests = trace_files(options.agent_dir, files)
-    return _TraceOptions(files, named, digests, options.case_from or "", options.only_paired)
+    return files, TracesToScore((), named, options.case_from or "", options.only_paired, digests=digests)
 
 
-def _resumed(options: argparse.Namespace, settings: RunSettings) -> _TraceOptions:
-    """The files and options of the run to resume. Raises UsageError where its files have changed."""
+def _resumed(options: argparse.Namespace, settings: RunSettings) -> tuple[Sequence[Path], TracesToScore]:
+    """The same of the run to resume. Raises UsageError where its files have changed."""
     path = run_to_resume(options, RunStore.of(options.agent_dir, settings), of_traces=True)
     with refusing(options, path):
         header = resumable_header(path, of_traces=True)
         files = files_to_resume(options.agent_dir, header)
-    return _TraceOptions(
-        files,
-        header.traces,
-        header.trace_files,
-        header.case_from,
-        header.only_paired,
+    return files, TracesToScore(
+        (), header.traces, header.case_from, header.only_paired, digests=header.trace_files
     )
 
 

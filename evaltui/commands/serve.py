@@ -7,11 +7,11 @@ import asyncio
 import math
 import ssl
 import sys
-from urllib.parse import quote, urlsplit
+from pathlib import Path
+from urllib.parse import quote
 
 from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
-from evaltui.commands.tls import load_tls, refusal_of
 from evaltui.project.packages import MissingExtraError, require_extra
 from evaltui.runner.interrupts import INTERRUPTED, run_interruptible
 from evaltui.serving.access import Access, new_secret, origin_of
@@ -67,6 +67,35 @@ def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
     return load_tls(options.tls_cert, options.tls_key)
 
 
+def load_tls(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """The TLS context of a server. Raises UsageError with the file that cannot be used."""
+    cert_text = _read(certificate)
+    key_file, key_text = (certificate, cert_text) if key is None else (key, _read(key))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # Without a terminal in which somebody could type it, a password is none.
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        if b"-----BEGIN CERTIFICATE-----" not in cert_text:
+            raise UsageError(f"{certificate} has no certificate in PEM") from error
+        if b"PRIVATE KEY-----" not in key_text:
+            hint = ": give the file of the key, with --tls-key" if key is None else ""
+            raise UsageError(f"{key_file} has no key in PEM{hint}") from error
+        if b"ENCRYPTED" in key_text:
+            raise UsageError(f"{key_file} has a password: give a key without one") from error
+        if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+            raise UsageError(f"{key_file} is not the key of {certificate}") from error
+        raise UsageError(f"{certificate}: {error}") from error
+    return context
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+
+
 async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContext | None) -> int:
     from evaltui.serving.server import Limits, Served, serving
 
@@ -90,8 +119,6 @@ async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContex
             [(f"share the address only with people who may {people}; ctrl+c ends all sessions", "muted")],
         ]
         write_lines(lines)
-        if tls is not None and (refusal := refusal_of(options.tls_cert, tls, urlsplit(first).hostname or "")):
-            write_stderr(f"evaltui serve: {refusal}")
         # Ctrl-C cancels it.
         try:
             await asyncio.Event().wait()

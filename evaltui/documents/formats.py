@@ -25,15 +25,31 @@ _CRITERIA = "criteria"
 _LOOKS_SO = re.compile(r"^(?:metrics_to_run|custom_metrics)[ \t]*:", re.MULTILINE)
 
 
-class EvalConfigDocument:
-    """The text of a config of agents-cli, YAML or JSON. Its data, paths and edits are those of the config of
-    an eval set."""
+class _Undivided:
+    """A case file without cases, whose text is all head."""
 
+    head: str
     key: str | None = None
     chunks: tuple[Chunk, ...] = ()
     tail = ""
     cases: tuple[StoredCase, ...] = ()
     lines_of_cases: Sequence[int] = ()
+
+    @property
+    def text(self) -> str:
+        return self.head
+
+    @property
+    def frame(self) -> str:
+        return self.head
+
+    def has_text_of(self, other: CaseFile) -> bool:
+        return self.text == other.text
+
+
+class EvalConfigDocument(_Undivided):
+    """The text of a config of agents-cli, YAML or JSON. Its data, paths and edits are those of the config of
+    an eval set."""
 
     def __init__(self, source: YamlText | JsonDocument) -> None:
         """Raises ValueError for data with an error."""
@@ -63,21 +79,10 @@ class EvalConfigDocument:
         source = YamlText(text)
         return cls(source) if is_eval_config(source.value) else None
 
-    @property
-    def text(self) -> str:
-        return self.head
-
-    @property
-    def frame(self) -> str:
-        return self.head
-
     def read(self, text: str) -> CaseFile:
         if isinstance(self.source, YamlText):
             return EvalConfigDocument(YamlText(text))
         return EvalConfigDocument(JsonDocument(text))
-
-    def has_text_of(self, other: CaseFile) -> bool:
-        return self.text == other.text
 
     def with_chunks(self, chunks: Iterable[Chunk]) -> CaseFile:
         return self
@@ -169,25 +174,17 @@ def read_case_file(text: str, like: CaseFile | None = None) -> CaseFile:
     return DatasetDocument.of(source, like) or EvalConfigDocument.of_json(source) or source
 
 
-class WholeText:
+class WholeText(_Undivided):
     """A case file that cannot be read: no value and no cases, only a text that another one may replace."""
 
-    key: str | None = None
     value: Any = None
-    chunks: tuple[Chunk, ...] = ()
-    tail = ""
-    cases: tuple[StoredCase, ...] = ()
-    lines_of_cases: Sequence[int] = ()
 
     def __init__(self, text: str) -> None:
-        self.head = self.text = self.frame = text
+        self.head = text
 
     def read(self, text: str) -> CaseFile:
         """A text in any format. Raises ValueError where it is in none."""
         return read_case_file(text)
-
-    def has_text_of(self, other: CaseFile) -> bool:
-        return self.text == other.text
 
     def edited(self, edits: Iterable[Edit]) -> CaseFile:
         for edit in edits:

@@ -16,6 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+
 from evaltui.core.model.json_values import text_or_empty, value_at
 from evaltui.project.folders import agent_folder, project_root, seen_from_here
 from evaltui.project.packages import remake_command, uv_root
@@ -281,8 +283,13 @@ def _base_name(root: Path) -> str:
 
 
 def _folder_of_environments(root: Path) -> Path:
-    settings = [tables_in(root / "poetry.toml"), tables_in(_config_folder() / "config.toml")]
-    cache = os.environ.get("POETRY_CACHE_DIR") or _setting(settings, "cache-dir") or str(_cache_folder())
+    # Poetry asks for its folders in the same words.
+    config = os.environ.get("POETRY_CONFIG_DIR") or platformdirs.user_config_path(
+        "pypoetry", appauthor=False, roaming=True
+    )
+    settings = [tables_in(root / "poetry.toml"), tables_in(Path(config).expanduser() / "config.toml")]
+    cache = os.environ.get("POETRY_CACHE_DIR") or _setting(settings, "cache-dir")
+    cache = cache or platformdirs.user_cache_dir("pypoetry", appauthor=False)
     folder = os.environ.get("POETRY_VIRTUALENVS_PATH") or _setting(settings, "virtualenvs", "path")
     if not folder:
         return Path(cache).expanduser() / "virtualenvs"
@@ -292,17 +299,3 @@ def _folder_of_environments(root: Path) -> Path:
 def _setting(settings: list[Any], *path: str) -> str:
     """The first text at a path of several tables; "" for none."""
     return next(filter(None, (text_or_empty(value_at(table, path)) for table in settings)), "")
-
-
-def _config_folder() -> Path:
-    if folder := os.environ.get("POETRY_CONFIG_DIR"):
-        return Path(folder).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "pypoetry"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "pypoetry"
-
-
-def _cache_folder() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "pypoetry"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pypoetry"

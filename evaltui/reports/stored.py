@@ -14,9 +14,8 @@ from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import file_of
-from evaltui.project.run_settings import RunSettings
 from evaltui.runs.history import StoredRun, missing_case_notes
-from evaltui.runs.report import ReportedCases, RunReport
+from evaltui.runs.report import ReportedCases, RunReport, no_events
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.views.served import other_models
@@ -26,19 +25,16 @@ def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
     """The report of a stored run. Raises OSError, and ValueError for a damaged file."""
     cases = ReportedCases.of_run(run, secrets)
     status = worst_status(case.status for case in run.summary.cases.values())
-    if run.file is None:
-        sets = tuple(_sets(None, cases))
-        settings = RunSettings(parallel=1)
-        log = str(run.path)
-        return RunReport(cases, status, "google-adk", run.started, run.seconds, sets, log, settings=settings)
     file = run.file
-    header, agent = file.header, file.agent
+    header, agent, is_of_adk = file.header, file.agent, run.summary.by_label
     address = AgentAddress(
         Path(header.agent_dir),
         name=header.agent_name,
         module=header.module,
         url=header.url,
     )
+
+    name = str(agent.get("name") or address.folder.resolve().stem or run.id)
 
     def events(case: CaseId) -> Mapping[int, Sequence[Event]]:
         return secrets.masked(run.events(case))
@@ -50,11 +46,11 @@ def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
     return RunReport(
         cases=cases,
         status=status,
-        agent=str(agent.get("name") or address.folder.resolve().stem or run.id),
+        agent="google-adk" if is_of_adk else name,
         started=run.started,
         seconds=run.seconds,
         sets=tuple(_sets(header, cases)),
-        log=None if file.is_in_memory else str(run.path),
+        log=None if file.is_in_memory and not is_of_adk else str(run.path),
         notes=(*file.notes, *_notes(run, file)),
         calls=_calls(file),
         checks=header.preflight,
@@ -62,22 +58,22 @@ def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
         settings=header.settings,
         model=str(agent.get("model") or ""),
         address=address.as_arguments if header.agent_dir else "",
-        events=events,
+        # Those of google-adk's results are made of its turns, without times.
+        events=no_events if is_of_adk else events,
         expected=expected,
     )
 
 
-def _sets(header: RunHeader | None, cases: ReportedCases) -> Iterator[SelectedSet]:
+def _sets(header: RunHeader, cases: ReportedCases) -> Iterator[SelectedSet]:
     """The sets in the header of a run, and the sets of other cases in its file."""
-    logged = header.sets if header else ()
-    agent_dir = Path(header.agent_dir) if header else Path()
-    for selected in logged:
+    agent_dir = Path(header.agent_dir)
+    for selected in header.sets:
         yield (
             selected
             if selected.file is not None
             else replace(selected, file=_path_from_here(selected, agent_dir))
         )
-    paths = {selected.path for selected in logged}
+    paths = {selected.path for selected in header.sets}
     for case_path, label in dict.fromkeys(
         (selected.id.path, selected.eval_set_id) for selected in cases.summaries
     ):

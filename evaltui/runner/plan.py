@@ -139,8 +139,6 @@ class RunPlan:
     """The agent that held them; "" where it is unknown."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Additional variables in the environment of hosts on other machines."""
-    seconds: Mapping[CaseId, float] = field(default_factory=dict)
-    """Seconds of a run of a case, as far as known: they decide how many cases a worker gets at once."""
 
     @property
     def agent_dir(self) -> Path:

@@ -19,7 +19,10 @@ from pydantic import ValidationError
 
 from evaltui.core.compare.diff import expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_summary import summarize
+from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.metrics.registry import info_of
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, full_text, scored_text, unscored_texts
 from evaltui.core.model.json_values import spelling_in
 from evaltui.core.model.judgement import Judgement
@@ -32,16 +35,22 @@ from evaltui.core.model.outcome import (
     RepeatResult,
     Status,
     TurnResult,
+    worst_status,
 )
 from evaltui.core.model.problems import Problem
+from evaltui.core.secrets import Secrets
 from evaltui.documents.files import write_privately
 from evaltui.documents.json_text import parse, read_text
 from evaltui.documents.own_folder import keep_out_of_git, make_private_folder, refuse_link
 from evaltui.project.folders import agent_file, agent_folder
+from evaltui.project.run_settings import RunSettings
+from evaltui.runs.run_file import Ending, RunFile
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_writer import RunWriter
+from evaltui.runs.store import ADK_SUFFIX
 
 # Source: google-adk 2.13, LocalEvalSetResultsManager.
 FOLDER = Path(".adk", "eval_history")
-SUFFIX = ".evalset_result.json"
 # Of the results that were written here the run logs say more.
 SESSION_PREFIX = "evaltui-"
 # Of the result that google-adk left, and that is kept as a run besides: the id of that run.
@@ -62,7 +71,7 @@ def write_adk_result(agent_dir: Path, result_id: str, text: str | Iterable[str])
         keep_out_of_git(folder.parent)
     if not folder.exists():
         make_private_folder(folder)
-    path = folder / f"{result_id}{SUFFIX}"
+    path = folder / f"{result_id}{ADK_SUFFIX}"
     write_privately(path, chain([text] if isinstance(text, str) else text, ["\n"]))
     return path
 
@@ -72,7 +81,7 @@ def adk_results(agent_dir: Path) -> list[Path]:
     single-file agent in a shared folder."""
     if agent_file(agent_dir):
         return []
-    paths = (agent_folder(agent_dir) / FOLDER).glob(f"*{SUFFIX}")
+    paths = (agent_folder(agent_dir) / FOLDER).glob(f"*{ADK_SUFFIX}")
     files = [file for file in paths if file.is_file()]
     return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
 
@@ -104,6 +113,56 @@ def read_adk_result(path: Path) -> AdkRun:
         return run_from_adk(data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a result file of google-adk: {error}") from error
+
+
+def open_run_file(path: Path) -> RunFile:
+    """Opens a run's file, a result file of google-adk as the file of a run in memory.
+
+    The path of the cases of such a run is the id of their set. Raises the errors of `RunFile` and
+    `read_adk_result`.
+    """
+    if not path.name.endswith(ADK_SUFFIX):
+        return RunFile(path)
+    run = read_adk_result(path)
+    cases: dict[str, list[CaseResult]] = {}
+    for case in run.cases:
+        cases.setdefault(case.eval_set_id, []).append(case)
+    header = RunHeader(
+        sets=tuple(
+            SelectedSet(set_id, set_id, tuple(case.eval_id for case in of_set))
+            for set_id, of_set in cases.items()
+        ),
+        settings=RunSettings(runs=max((len(case.repeats) for case in run.cases), default=1), parallel=1),
+        started=run.started if run.created else datetime.fromtimestamp(path.stat().st_mtime, UTC),
+        of_adk=True,
+    )
+    writer = RunWriter(None, header, Secrets())
+    writer.path = path
+    for case in run.cases:
+        add_adk_case(writer, CaseId(case.eval_set_id, case.eval_id), case)
+    return writer.close(Ending(worst_status(case.status for case in run.cases)))
+
+
+def add_adk_case(writer: RunWriter, case: CaseId, result: CaseResult) -> None:
+    """Adds a result of google-adk to a run, with the events of its turns."""
+    number = 0
+    for repeat, repeat_result in enumerate(result.repeats):
+        writer.start(case, result.eval_set_id, repeat)
+        for turn, invocation in enumerate(repeat_result.actual):
+            for event in events_of_invocation(invocation, turn):
+                number += 1
+                writer.add_event(
+                    replace(
+                        event,
+                        path=case.path,
+                        set=result.eval_set_id,
+                        case=case.eval_id,
+                        repeat=repeat,
+                        seq=number,
+                    )
+                )
+        writer.add_repeat(case, result.eval_set_id, repeat, repeat_result)
+    writer.add_case(summarize(result), result)
 
 
 Json = Mapping[str, Any]

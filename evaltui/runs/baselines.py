@@ -15,12 +15,11 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
 from evaltui.project.folders import agent_file
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run, header_of, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import ADK_SUFFIX, RunStore
 from evaltui.text.figures import counted, short_list
 
 CasesOfSets = Mapping[str, Collection[str] | None]

@@ -143,7 +143,7 @@ def results_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterato
 
 def _stated(run: StoredRun, case: CaseId) -> Json:
     """The members of a dataset's case that say how it began and what is expected of it."""
-    eval_case = run.file.eval_case(case) if run.file else None
+    eval_case = run.file.eval_case(case)
     try:
         written = exported_case(eval_case)[0] if eval_case else {}
     except EditError:

@@ -30,12 +30,11 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Selection
 from evaltui.runner.plan import SetPlan
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run
 from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import FileSets, SetSource
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import ADK_SUFFIX, RunStore
 
 NOT_DECLARED = "tools not declared: coverage has those that were called or expected"
 _ADK_FRAMEWORKS = ("adk", "adk_api")

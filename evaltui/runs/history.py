@@ -17,19 +17,17 @@ from evaltui.core.compare.run_summary import (
     RunSummary,
     options_of_run,
     selected_cases,
-    summarize,
 )
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import CaseResult, Status, worst_status
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.adk_results import adk_results, read_adk_result
+from evaltui.runs.adk_results import adk_results, open_run_file
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
-from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.runs.store import ADK_SUFFIX, SUFFIX, RunStore
 from evaltui.text.figures import counted, plural, short_list, show_number
 from evaltui.text.values import did_you_mean
 
@@ -148,9 +146,8 @@ class StoredRun:
     case: Callable[[CaseId], CaseResult]
     """Reads the whole result of a selected case. Raises KeyError for another case."""
     events: Callable[[CaseId], dict[int, list[Event]]]
-    """Reads the events of a case by repeat; none for a run of google-adk."""
-    file: RunFile | None = None
-    """The run's file; None for a run of google-adk."""
+    """Reads the events of a case by repeat."""
+    file: RunFile
 
     @property
     def id(self) -> str:
@@ -159,28 +156,7 @@ class StoredRun:
 
 def open_run(path: Path) -> StoredRun:
     """Opens a run. Raises OSError, and ValueError for a file that is neither a run nor a result file."""
-    return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_file(path)
-
-
-def _open_adk_result(path: Path) -> StoredRun:
-    run = read_adk_result(path)
-    cases = {case.id: case for case in run.cases}
-    summary = RunSummary(
-        run_id(path), {key: summarize(case) for key, case in cases.items()}, by_label=True, of_adk=True
-    )
-    return StoredRun(
-        path=path,
-        started=run.started,
-        status=worst_status(case.status for case in run.cases),
-        seconds=None,
-        summary=summary,
-        case=cases.__getitem__,
-        events=lambda _: {},
-    )
-
-
-def _open_file(path: Path) -> StoredRun:
-    file = RunFile(path)
+    file = open_run_file(path)
     file.require_whole()
     return read_run(file)
 
@@ -202,12 +178,13 @@ def read_run(file: RunFile) -> StoredRun:
 
 def summary_of(file: RunFile) -> RunSummary:
     """The summary of a run for comparisons. Raises the errors of `RunFile`."""
-    header = file.header
+    header, by_label = file.header, file.path.name.endswith(ADK_SUFFIX)
     return RunSummary(
         file.id,
         selected_cases(header.selected(), {case.id: case.summary for case in file.cases}),
         frozenset(case.path for case in header.sets if case.whole),
-        circumstances_of(header, file.agent),
+        Circumstances() if by_label else circumstances_of(header, file.agent),
+        by_label=by_label,
         of_adk=header.of_adk,
         matrix=header.matrix,
         variant=header.variant,

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from evaltui.core.compare.explain import summary
-from evaltui.core.compare.run_summary import summarize
-from evaltui.core.compare.totals import Totals, totals_of
-from evaltui.core.model.outcome import Status, worst_status
+from evaltui.core.compare.totals import Totals
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Variant
 from evaltui.project.agent_files import FilesNow, different_files
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
+from evaltui.runs.adk_results import adk_results, is_own, open_run_file
 from evaltui.runs.history import header_of, result_of, run_id
-from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_file import is_being_written
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import ADK_SUFFIX, RunStore
 from evaltui.text.figures import show_local
 from evaltui.text.outcomes import NOT_RUN
 
@@ -110,11 +108,8 @@ class FailedCase(NamedTuple):
 def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
     """The first cases of a run that did not pass; none for an unreadable file."""
     with suppress(OSError, ValueError):
-        if path.name.endswith(ADK_SUFFIX):
-            results = [case for case in read_adk_result(path).cases if not summarize(case).passes][:most]
-        else:
-            file = RunFile(path)
-            results = [result_of(file, case) for case in file.failing(most)]
+        file = open_run_file(path)
+        results = (result_of(file, case) for case in file.failing(most))
         return tuple(FailedCase(case.eval_id, case.status, summary(case)) for case in results)
     return ()
 
@@ -170,7 +165,7 @@ def read_row(
     """The row of a run; an unreadable file becomes a problem of the row. `files` are the agent's current
     files, for finding changes."""
     try:
-        return _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _row(path, names, files)
+        return _row(path, names, files)
     except (OSError, ValueError) as error:
         return RunRow(path, _start_time(path), names=names, problem=str(error))
 
@@ -188,25 +183,11 @@ def newest_run(store: RunStore, agent: RunKind) -> RunRow | None:
     return read_row(of_traces, names_by_run(store).get(run_id(of_traces), ())) if of_traces else None
 
 
-def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
-    run = read_adk_result(path)
-    statuses = [case.status for case in run.cases]
-    eval_ids = tuple(case.eval_id for case in run.cases)
-    return RunRow(
-        path,
-        run.started if run.created else _start_time(path),
-        names=names,
-        status=worst_status(statuses),
-        totals=totals_of(map(summarize, run.cases)),
-        selected=len(run.cases),
-        sets=(SelectedSet(run.eval_set_id, run.eval_set_id, eval_ids),),
-    )
-
-
 def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
-    file = RunFile(path)
+    file = open_run_file(path)
     # In this order: the run may end meanwhile, and then it is not interrupted, and has all results.
-    goes_on, header, ended, totals = is_being_written(path), file.header, file.ending, file.totals
+    goes_on = not file.is_in_memory and is_being_written(path)
+    header, ended, totals = file.header, file.ending, file.totals
     ending: RunEnding = "over"
     if ended is None:
         ending = "going on" if goes_on else "interrupted"

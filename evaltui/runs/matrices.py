@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import StoredRun, header_of, last_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
@@ -145,17 +143,6 @@ def _is_of_kind(path: Path, kind: RunKind | None) -> bool:
     if header is None:
         return True
     return not header.of_traces if kind is None else header.kind == kind
-
-
-def recorded_seconds(store: RunStore) -> dict[CaseId, float]:
-    """The seconds of each case in the newest run, as far as they are readable."""
-    seconds: dict[CaseId, float] = {}
-    for path in newest_runs(store):
-        with suppress(OSError, ValueError):
-            for case in RunFile(path).cases:
-                if case.summary.seconds is not None:
-                    seconds[case.id] = case.summary.seconds
-    return seconds
 
 
 def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:

@@ -22,11 +22,11 @@ from evaltui.core.model.limits import Amount
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.project.agent_files import changed_files, different_files, is_source
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.shards import ShardsOfRun
+from evaltui.runs.store import ADK_SUFFIX
 from evaltui.text.figures import counted, short_list
 from evaltui.text.values import show_value
 

@@ -52,7 +52,7 @@ class ReportedCases(Sequence[CaseResult]):
 
         Raises the errors of `RunFile`.
         """
-        numbers = run.file.numbers if run.file else {}
+        numbers = run.file.numbers
         rows = (
             CaseInRun(numbers[case], case, summary) if case in numbers else run.case(case)
             for case, summary in run.summary.cases.items()

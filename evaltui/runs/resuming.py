@@ -31,12 +31,12 @@ from evaltui.project.folders import agent_folder
 from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import SetPlan
 from evaltui.runner.recording_files import SCORED, Recordings, read_recordings, recordings_path
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
+from evaltui.runs.store import ADK_SUFFIX
 from evaltui.text.figures import short_list
 
 FinishedRepeats = Mapping[CaseId, Mapping[int, RepeatResult]]

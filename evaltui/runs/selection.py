@@ -17,7 +17,7 @@ from evaltui.project.settings import environment_of, secrets_of
 from evaltui.runner.gate import SharedByGates
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.matrices import newest_runs, recorded_seconds
+from evaltui.runs.matrices import newest_runs
 from evaltui.runs.resuming import Resumption, notes_on_kept
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
@@ -299,17 +299,8 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         shared=request.shared,
         variables=_variables(request),
     )
-    plan = replace(plan, seconds=request.seconds or _recorded_seconds(request.store, plan.scheduler))
     _check_confidence(plan)
     return plan
-
-
-def _recorded_seconds(store: RunStore, scheduler: str) -> dict[CaseId, float]:
-    """The seconds of each case in the last runs, by which a scheduler orders the cases."""
-    if not scheduler:
-        return {}
-
-    return recorded_seconds(store)
 
 
 def _check_confidence(plan: RunPlan) -> None:

@@ -26,6 +26,8 @@ from evaltui.project.folders import (
 from evaltui.project.run_settings import RunSettings
 
 SUFFIX = ".sqlite"
+# Source: google-adk 2.13, LocalEvalSetResultsManager.
+ADK_SUFFIX = ".evalset_result.json"
 RUNS = "runs"
 SESSIONS = "sessions"
 """The folder of received sessions, which are many runs and are kept apart from the others."""

@@ -17,7 +17,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, Span, cells, draw, fit, split_line
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.textual_private import HearingScreen, set_border_texts
+from evaltui.tui.textual_private import HearingScreen
 from evaltui.tui.widgets.lines import LineView, content
 from evaltui.tui.widgets.writer import Link, Page, PageView
 from evaltui.workbench.actions import Action, Scope
@@ -253,8 +253,10 @@ class PaneFrame(Vertical):
         drawn = (self._tabs, self._where, width, focused, self.app.theme)
         if drawn != self._drawn:
             self._drawn = drawn
-            tabs = Content("").join(content(self, line, action) for action, line in self._parts())
-            set_border_texts(self, tabs, content(self, fit_words(list(self._where), width)))
+            self.border_title = Content("").join(
+                content(self, line, action) for action, line in self._parts()
+            )
+            self.border_subtitle = content(self, fit_words(list(self._where), width))
 
 
 class Beside(PaneFrame):

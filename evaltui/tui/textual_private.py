@@ -7,28 +7,24 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ClassVar, cast
 
-from rich.console import Console
 from rich.text import Text
 from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
-from textual._compositor import Compositor, CompositorUpdate
 from textual._time import get_time
 from textual.app import App
-from textual.content import Content
 from textual.document._document import Document, EditResult, Location
 from textual.document._document_navigator import DocumentNavigator
 from textual.document._wrapped_document import WrappedDocument
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.geometry import Offset, Region
+from textual.geometry import Offset
 from textual.keys import Keys
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen, ScreenResultType
-from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.timer import Timer
 from textual.widget import Widget
@@ -109,71 +105,8 @@ def wrap_output(driver: LinuxDriver, wrap: Callable[[Any], Any]) -> None:
     driver._file = wrap(driver._file)
 
 
-# How much more than what has changed may be painted anew at once.
-_MAX_DISTANCE = 1.5
-
-
-def group_near_regions(regions: Iterable[Region]) -> list[set[Region]]:
-    """The regions in groups of near ones."""
-    groups: list[tuple[Region, set[Region]]] = []
-    for region in sorted(regions):
-        for number, (around, group) in enumerate(groups):
-            both = around.union(region)
-            if both.area <= _MAX_DISTANCE * (around.area + region.area):
-                groups[number] = both, {*group, region}
-                break
-        else:
-            groups.append((region, {region}))
-    return [group for _, group in groups]
-
-
-class _Updates(CompositorUpdate):
-    """Several updates of a screen as one."""
-
-    def __init__(self, updates: Sequence[CompositorUpdate]) -> None:
-        self._updates = updates
-
-    def render_segments(self, console: Console) -> str:
-        return "".join(update.render_segments(console) for update in self._updates)
-
-
-class NearCompositor(Compositor):
-    """Renders changes that are far from each other separately.
-
-    Fault of 8.2.8: refresh the first and the last line of a screen. Every line is rendered. Expected: two.
-    """
-
-    def render_partial_update(self) -> CompositorUpdate | None:  # type: ignore[override]
-        groups = group_near_regions(self._dirty_regions)
-        updates = []
-        for group in groups:
-            self._dirty_regions = group
-            if (update := super().render_partial_update()) is not None:
-                updates.append(update)
-        self._dirty_regions = set()
-        return _Updates(updates) if updates else None
-
-
-def set_border_texts(widget: Widget, title: Content, subtitle: Content) -> None:
-    """Sets the texts in the borders of a widget.
-
-    Fault of 8.2.8: set `border_title`. All of the widget is painted again. Expected: its border.
-    """
-    widget._border_title = title
-    widget._border_subtitle = subtitle
-    width, height = widget.outer_size
-    borders = Region(0, 0, width, 1), Region(0, height - 1, width, 1)
-    # They count from what is inside.
-    widget.refresh(*(border.translate(-widget.content_offset) for border in borders))
-
-
 class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
     """A screen whose own handlers get only the messages that it `hears`; Textual's get all of them."""
-
-    def __init__(self, name: str | None = None, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(name, id, classes)
-        self._compositor = NearCompositor()
-        self._bars_waited = False
 
     @abstractmethod
     def hears(self, message: Message) -> bool: ...
@@ -187,30 +120,6 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
         """Selects only by dragging, not by a double click, and only in the widget where the drag started."""
         began_in = self._select_state.start.content_widget if self._select_state else None
         return {widget: selection for widget, selection in selections.items() if widget is began_in}
-
-    def _on_timer_update(self) -> None:
-        """Paints scroll bars together with their widget.
-
-        Fault of 8.2.8: scroll a `ScrollView`. Its bar is painted a frame before its lines. Expected: at once.
-        """
-        are_alone = {*map(type, self._dirty_widgets)} == {ScrollBar} and not self._layout_required
-        if are_alone and not self._bars_waited:
-            self._bars_waited = True
-            self.call_later(self._on_timer_update)
-        else:
-            self._bars_waited = False
-            super()._on_timer_update()
-
-    def _compositor_refresh(self) -> None:
-        """Renders once, after all updates of a batch.
-
-        Fault of 8.2.8: within `batch_update`, `Screen._compositor_refresh` renders all of the screen, which
-        `App._display` then leaves out. Expected: nothing is rendered before the end.
-        """
-        if self.app._batch_count:
-            self._repaint_required = True
-        else:
-            super()._compositor_refresh()
 
     def _forward_event(self, event: events.Event) -> None:
         """Forwards a click unless it has selected a text.

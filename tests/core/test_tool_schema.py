@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.problems import Severity, format_path
-from evaltui.core.model.tool_schema import Tool, check_call, check_state
+from evaltui.core.model.tool_schema import DeclaredTool, check_call, check_state
 
 BOOK = {
     "type": "object",
@@ -46,7 +46,7 @@ def upper(schema):
 
 
 def found(name, args, schema=BOOK):
-    problems = check_call(name, args, [Tool("book_hotel", schema), Tool("pay")])
+    problems = check_call(name, args, [DeclaredTool("book_hotel", parameters=schema), DeclaredTool("pay")])
     return [(str(one.severity), format_path(one.path), one.message) for one in problems]
 
 
@@ -147,9 +147,15 @@ JSON = st.recursive(
 
 @given(JSON, JSON)
 def test_nothing_makes_it_raise(args, schema):
-    check_call("t", args, [Tool("t", schema if isinstance(schema, dict) else {"properties": {"a": schema}})])
-    check_call("t", args, [Tool("t", BOOK)])
-    both = [Tool("t", {"properties": {"a": {"anyOf": [schema, BOOK]}, "b": {"enum": schema}}})]
+    check_call(
+        "t",
+        args,
+        [DeclaredTool("t", parameters=schema if isinstance(schema, dict) else {"properties": {"a": schema}})],
+    )
+    check_call("t", args, [DeclaredTool("t", parameters=BOOK)])
+    both = [
+        DeclaredTool("t", parameters={"properties": {"a": {"anyOf": [schema, BOOK]}, "b": {"enum": schema}}})
+    ]
     check_call("t", {"a": args, "b": args}, both)
 
 

@@ -8,7 +8,7 @@ from eval_data import make_turn
 
 from evaltui.project.eval_set_file import read_eval_set_file, stamp_of, validated
 from evaltui.project.eval_sets import read_eval_set
-from evaltui.workbench.cases.validating_apart import return_memory
+from evaltui.workbench.agent.background import return_memory
 
 TURN = make_turn("hello")
 GOOD = {"conversation": [TURN]}

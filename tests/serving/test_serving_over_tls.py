@@ -18,8 +18,7 @@ from distributed.security import Security
 
 from evaltui.commands.output import UsageError
 from evaltui.commands.parser import parser_of
-from evaltui.commands.serve import _tls
-from evaltui.commands.tls import load_tls, refusal_of
+from evaltui.commands.serve import _tls, load_tls
 from evaltui.serving.access import Access
 from evaltui.serving.server import serving
 from tests.serving.test_attacks_on_serving import CAT, TOKEN, heard
@@ -62,10 +61,8 @@ async def test_a_session_over_tls_and_none_without_it(certificate):
             await heard(socket, "over tls")
 
 
-def write_certificate(
-    folder: Path, name: str, *, begins: int = -1, ends: int = 1, password: bytes = b""
-) -> None:
-    """`NAME.pem` and `NAME.key`, for desk.example and an address, valid from and until a day from now."""
+def write_certificate(folder: Path, name: str, *, password: bytes = b"") -> None:
+    """`NAME.pem` and `NAME.key`, for desk.example and an address, valid until tomorrow."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "desk")])
     names = [x509.DNSName("desk.example"), x509.IPAddress(ip_address("192.0.2.1"))]
@@ -75,8 +72,8 @@ def write_certificate(
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(1)
-        .not_valid_before(now + timedelta(days=begins))
-        .not_valid_after(now + timedelta(days=ends))
+        .not_valid_before(now + timedelta(days=-1))
+        .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -108,28 +105,3 @@ def test_what_cannot_be_used_is_named_with_its_file(certificate, key, said, tmp_
     with pytest.raises(UsageError) as refused:
         load_tls(Path(certificate), Path(key) if key else None)
     assert str(refused.value) == said
-
-
-@pytest.mark.parametrize(
-    ("host", "days", "said"),
-    [
-        ("desk.example", (-1, 1), ""),
-        ("192.0.2.1", (-1, 1), ""),
-        ("127.0.0.1", (-1, 1), "desk.pem is not for 127.0.0.1: browsers warn of it"),
-        ("desk", (-1, 1), "desk.pem is not for desk: browsers warn of it"),
-        ("desk.example", (-2, -1), "desk.pem has expired: browsers warn of it"),
-        ("desk.example", (1, 2), "desk.pem is not valid yet: browsers warn of it"),
-    ],
-)
-def test_what_browsers_would_refuse_is_said(host, days, said, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_certificate(tmp_path, "desk", begins=days[0], ends=days[1])
-    certificate = Path("desk.pem")
-    assert refusal_of(certificate, load_tls(certificate, Path("desk.key")), host) == said
-
-
-def test_who_has_signed_it_does_not_matter(tmp_path):
-    own = Security.temporary()
-    (tmp_path / "desk.pem").write_text(own.tls_scheduler_cert + own.tls_scheduler_key)
-    refusal = refusal_of(tmp_path / "desk.pem", load_tls(tmp_path / "desk.pem", None), "desk.example")
-    assert "is not for desk.example" in refusal

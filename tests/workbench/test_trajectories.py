@@ -54,7 +54,7 @@ def kept(name, *cases, by_label=False, unfinished=()):
         by_label=by_label,
     )
     return StoredRun(
-        Path(name), datetime(2026, 1, 1, tzinfo=UTC), F, 1.0, summary, by_id.__getitem__, lambda _: {}
+        Path(name), datetime(2026, 1, 1, tzinfo=UTC), F, 1.0, summary, by_id.__getitem__, lambda _: {}, None
     )
 
 

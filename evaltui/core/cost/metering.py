@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -148,34 +148,20 @@ async def spent_by(
 class _Request:
     """A request to a model, with the data of its events so far."""
 
-    payer: Payer
-    model: str
-    at: datetime | None
-    is_replayed: bool
-    turn: int | None
-    number: int
-    version: str = ""
+    call: MeteredCall
+    """The call without its tokens."""
     usage: Json = field(default_factory=dict)
     """The last reported value of each count; pieces of a response report cumulative counts."""
     failed: list[Tokens] = field(default_factory=list)
     """Tokens of attempts that failed and were repeated."""
     has_failed: bool = False
 
-    def call(self) -> MeteredCall:
+    @property
+    def metered(self) -> MeteredCall:
         last = tokens_of(self.usage)
         # A request that was refused costs nothing, as far as nobody tells of tokens.
         attempts = [] if self.has_failed and last is None else [last]
-        tokens = *self.failed, *attempts
-        return MeteredCall(
-            self.payer,
-            self.model,
-            tokens,
-            self.is_replayed,
-            self.at,
-            self.version,
-            self.turn,
-            self.number,
-        )
+        return replace(self.call, tokens=(*self.failed, *attempts))
 
 
 class _Meter:
@@ -219,17 +205,21 @@ class _Meter:
         payer: Payer = "agent" if is_agents else "simulated user"
         model, is_replayed = str(event.data.get("model") or ""), bool(event.data.get("replayed"))
         number = self._next_number(payer, event.turn)
-        self._requests[event.id] = _Request(payer, model, self._at, is_replayed, event.turn, number)
+        self._requests[event.id] = _Request(
+            MeteredCall(payer, model, (), is_replayed, self._at, turn=event.turn, number=number)
+        )
 
     def _next_number(self, payer: Payer, turn: int | None) -> int:
         self._numbers[payer, turn] += 1
         return self._numbers[payer, turn]
 
     def _continue(self, request: _Request, event: Event) -> None:
-        request.is_replayed |= bool(event.data.get("replayed"))
+        if event.data.get("replayed"):
+            request.call = replace(request.call, is_replayed=True)
         if event.kind == "model_response":
             request.usage |= event.usage or {}
-            request.version = str(event.data.get("model_version") or request.version)
+            if version := event.data.get("model_version"):
+                request.call = replace(request.call, version=str(version))
             request.has_failed = False
         elif event.kind == "error" and event.data.get("retrying"):
             if (spent := tokens_of(event.usage)) is not None:
@@ -252,7 +242,7 @@ class _Meter:
             self._reported.append((event.agent, call))
 
     def calls(self) -> list[MeteredCall]:
-        seen = [request.call() for request in self._requests.values()]
+        seen = [request.metered for request in self._requests.values()]
         tokens = {(call.turn, spent) for call in seen for spent in call.tokens}
         reported = [call for agent, call in self._reported if self._is_unseen(agent, call, tokens)]
         return [*seen, *reported]

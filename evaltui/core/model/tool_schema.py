@@ -48,20 +48,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A tool as declared by an agent."""
-
-    name: str
-    parameters: Schema | None = None
-    """The JSON schema of its arguments; None where it is unknown."""
-
-    @cached_property
-    def check(self) -> _Check:
-        return _Check(self.parameters or {}, warns=True)
-
-
-def check_call(name: str, args: Any, tools: Sequence[Tool]) -> list[Problem]:
+def check_call(name: str, args: Any, tools: Sequence[DeclaredTool]) -> list[Problem]:
     """The problems of a call, with paths from its arguments; `()` is the call itself.
 
     Without any tools there are no problems. An argument that the schema does not have is a warning unless the
@@ -421,11 +408,11 @@ class DeclaredTool:
     name: str
     description: str = ""
     parameters: Mapping[str, Any] | None = None
-    """The schema of its arguments; None without one."""
+    """The JSON schema of its arguments; None where it is unknown."""
 
-    @property
-    def schema(self) -> Tool:
-        return Tool(self.name, self.parameters)
+    @cached_property
+    def check(self) -> _Check:
+        return _Check(self.parameters or {}, warns=True)
 
     @cached_property
     def properties(self) -> Mapping[str, Any]:

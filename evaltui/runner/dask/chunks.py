@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 from typing import Any
 
@@ -56,11 +57,9 @@ class Chunk:
 
 
 class ChunkQueue:
-    """Items that wait for a worker. `seconds` gives the expected duration of an item, None where it is
-    unknown."""
+    """Items that wait for a worker."""
 
-    def __init__(self, seconds: Callable[[int], float | None]) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._waiting: deque[int] = deque()
         self._suspects: deque[Sequence[int]] = deque()
         self._deaths: Counter[int] = Counter()
@@ -76,7 +75,7 @@ class ChunkQueue:
         return len(self._waiting) + sum(map(len, self._suspects))
 
     def on_finished(self, seconds: float) -> None:
-        """Counts an item that took so many seconds, as a guess for items that never ran."""
+        """Counts an item that took so many seconds, as a guess for the others."""
         self._finished += 1
         self._seconds_in_total += seconds
 
@@ -127,20 +126,12 @@ class ChunkQueue:
         return items
 
     def _next_items(self, hosts: int, at_once: int) -> list[int]:
-        usual = self._seconds_in_total / self._finished if self._finished else None
-        most = min(
-            _MAX_AT_FIRST if usual is None else _MAX_ITEMS,
-            max(at_once, ceil(len(self._waiting) / (hosts * _CHUNKS_LEFT))),
-        )
-        items: list[int] = []
-        seconds = 0.0
-        for item in self._waiting:
-            stored = self._seconds(item)
-            seconds += (stored if stored is not None else usual or 0.0) / at_once
-            if len(items) == most or (len(items) >= at_once and seconds > _TARGET):
-                break
-            items.append(item)
-        return items
+        most = max(at_once, ceil(len(self._waiting) / (hosts * _CHUNKS_LEFT)))
+        if not self._finished:
+            return [*islice(self._waiting, min(most, _MAX_AT_FIRST))]
+        seconds = self._seconds_in_total / self._finished / at_once
+        in_time = max(at_once, int(_TARGET / seconds)) if seconds else _MAX_ITEMS
+        return [*islice(self._waiting, min(most, in_time, _MAX_ITEMS))]
 
     def _new_chunk(self, items: Iterable[int], *, is_alone: bool = False) -> Chunk:
         self._number += 1

@@ -115,7 +115,7 @@ class DaskExecutor:
             environment=None if self._own is None else dict(os.environ),
         )
         self._items: list[WorkItem] = []
-        self._queue = ChunkQueue(lambda number: plan.seconds.get(self._items[number].case))
+        self._queue = ChunkQueue()
         # Number of unfinished items.
         self._unfinished = 0
         # The error of the agent's import, where it can be imported nowhere.

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.project.configs import ConfigInUse, config_file, config_files, find_config
-from evaltui.project.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
+from evaltui.project.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of, validated
 from evaltui.project.folders import case_path, file_of
 from evaltui.project.settings import remember_config, remembered_config
 from evaltui.project.workspace import Workspace, open_workspace, tags_of, with_tags
 from evaltui.text.values import visible
-from evaltui.workbench.cases.validating_apart import validate_apart
 from evaltui.workbench.files.open_files import OpenFiles
 from evaltui.workbench.messages import FilesChanged, Messages
 from evaltui.workbench.state import SameConfig
@@ -262,7 +261,7 @@ class OpenSets:
         if file is None:
             before = self._last_seen(path)
             file = read_eval_set_file(path, before.origin, self.agent_dir, before)
-        return file if file.is_validated else validate_apart(file)
+        return file if file.is_validated else validated(file)
 
     def _edited(self, path: Path, open_file: OpenFile, *, validate: bool) -> EvalSetFile:
         return edited(self._last_seen(path), open_file.document, validate=validate)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import islice, product
@@ -16,13 +16,11 @@ from typing import Any, NamedTuple
 
 from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
-from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes, modes_of
-from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
@@ -30,22 +28,21 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Workspace
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.adk_results import AdkRun, read_adk_result
+from evaltui.runs.adk_results import open_run_file
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import ADK_SUFFIX, RunStore
 from evaltui.text.figures import counted, show_number
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress
 from evaltui.workbench.cases.open_sets import OpenSets
 from evaltui.workbench.messages import Messages
 from evaltui.workbench.result.results import Results
-from evaltui.workbench.result.stored_results import ResultInMemory, RunResults, StoredResult
+from evaltui.workbench.result.stored_results import RunResults, StoredResult
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.trace.traces import Traces
 
@@ -95,22 +92,21 @@ def open_past_run(
     """
     results = Results()
     traces = Traces(results.get, messages)
-    if path.name.endswith(ADK_SUFFIX):
-        adk = read_adk_result(path)
-        past = PastRun(path, run.title, adk.started, results, traces)
-        return _open_adk_run(past, adk, run, sets, workspace, progress)
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
-    read = _RunReader(sets, workspace, agent, RunFile(path), run.title)
-    gone, goes_on = 0, read.file.ending is None and is_being_written(path)
+    read = _RunReader(sets, workspace, agent, open_run_file(path), run.title)
+    gone = unclear = 0
+    goes_on = read.file.ending is None and is_being_written(path)
     for row in read.file.cases:
         progress.step()
         case = read.find(row.id)
         outcome = read.outcome(case, row) if case is not None else None
-        gone += outcome is None
+        is_unclear = outcome is None and read.is_by_set_id and workspace.shares_label(row.id.path)
+        unclear += is_unclear
+        gone += outcome is None and not is_unclear
         outcomes += [outcome] if outcome is not None else []
     results.put_all(outcomes)
-    extent = _extent(read, len(outcomes) + gone, goes_on=goes_on)
-    return PastRun(path, run.title, read.header.started, results, traces, gone, extent=extent)
+    extent = _extent(read, len(outcomes) + gone + unclear, goes_on=goes_on)
+    return PastRun(path, run.title, read.header.started, results, traces, gone, unclear, extent)
 
 
 def _extent(read: _RunReader, done: int, *, goes_on: bool) -> str:
@@ -120,48 +116,6 @@ def _extent(read: _RunReader, done: int, *, goes_on: bool) -> str:
     return (
         f"{show_number(done)} of {counted(selected, 'case')}{', in progress when opened' if goes_on else ''}"
     )
-
-
-def _open_adk_run(
-    past: PastRun, adk: AdkRun, run: RunRef, sets: OpenSets, workspace: Workspace, progress: Progress
-) -> PastRun:
-    """Opens a result file of ADK. It has no events, so traces are built from its turns. Its agent is
-    unknown."""
-    outcomes: list[tuple[CaseId, CaseOutcome]] = []
-    gone = unclear = 0
-    sets_of_run = SetsOfRun(sets, workspace)
-    for result in adk.cases:
-        progress.step()
-        case = workspace.find(result.id, result.eval_set_id, by_label=True)
-        if case is None:
-            is_unclear = workspace.shares_label(result.eval_set_id)
-            gone, unclear = gone + (not is_unclear), unclear + is_unclear
-            continue
-        eval_set = sets_of_run.get(case.path, result.id.path)
-        stored, config = eval_set.case(case.eval_id), eval_set.config
-        if stored is None or config is None:
-            gone += 1
-            continue
-        light = replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))
-        scored = CaseOutcome(
-            ResultInMemory.of(light), run, stored, config, code=-1, pass_if=pass_if_of(result.policy)
-        )
-        outcomes.append((CaseId(case.path, stored.eval_id), scored))
-        past.traces.keep(case, run, _events_of(result))
-    past.results.put_all(outcomes)
-    return replace(past, gone=gone, unclear=unclear)
-
-
-def _events_of(result: CaseResult) -> Mapping[int, Sequence[Event]]:
-    return {
-        number: tuple(
-            event
-            for turn, invocation in enumerate(repeat.actual)
-            for event in events_of_invocation(invocation, turn)
-        )
-        for number, repeat in enumerate(result.repeats)
-        if repeat.actual
-    }
 
 
 # Cases that none of the newest runs had stay `not run`.
@@ -247,9 +201,16 @@ class _RunReader:
     def header(self) -> RunHeader:
         return self.file.header
 
+    @property
+    def is_by_set_id(self) -> bool:
+        """Whether the run is a result file of google-adk, which has ids of sets instead of paths."""
+        return self.file.path.name.endswith(ADK_SUFFIX)
+
     def find(self, case: CaseId) -> CaseId | None:
         """The current id of a case of the run; where it was moved, the only case with its id. None where it
         is deleted."""
+        if self.is_by_set_id:
+            return self.workspace.find(case, case.path, by_label=True)
         if (match := self.workspace.find(case, "", by_label=False)) is not None:
             return match
         moved = self._cases_by_id.get(case.eval_id, ())
@@ -283,7 +244,7 @@ class _RunReader:
         stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
         if stored is None or config is None:
             return None
-        if case != row.id and stored.fingerprint != row.summary.expects:
+        if case != row.id and not self.is_by_set_id and stored.fingerprint != row.summary.expects:
             # Elsewhere, only the same case is the one of the run.
             return None
         ref = StoredResult(row.summary, self._results, row.number)

@@ -17,9 +17,8 @@ from evaltui.runs.run_kind import RunKind
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent.agent_state import AgentState
-from evaltui.workbench.agent.background import Lookups, Progress, run_in_thread
+from evaltui.workbench.agent.background import Lookups, Progress, return_memory, run_in_thread
 from evaltui.workbench.cases.open_sets import OpenSets
-from evaltui.workbench.cases.validating_apart import return_memory
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.freshness import Freshness, changed_recordings, freshness, has_other_input
 from evaltui.workbench.result.results import Results, Verdicts, files_of

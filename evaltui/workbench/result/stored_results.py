@@ -28,9 +28,9 @@ class RunResults:
         self._run = run
 
     def _open(self) -> RunFile:
-        from evaltui.runs.run_file import RunFile
+        from evaltui.runs.adk_results import open_run_file
 
-        return RunFile(self.path)
+        return open_run_file(self.path)
 
     def result(self, number: int) -> CaseResult | str:
         """A result without the invocations of its repeats, or a sentence on why it is unreadable."""

@@ -18,8 +18,8 @@ from evaltui.project.eval_set_file import stamp_of
 from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
+from evaltui.workbench.agent.background import return_memory
 from evaltui.workbench.case.editing import Editing
-from evaltui.workbench.cases.validating_apart import return_memory
 from evaltui.workbench.messages import Messages, RunProgressed
 from evaltui.workbench.state import CANCELLING, READ_ONLY, RepeatChoice, Run, Stage, nothing_to_cancel
 

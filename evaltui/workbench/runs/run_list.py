@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_files import FilesNow
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.adk_results import open_run_file
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
     FailedCase,
@@ -23,7 +23,6 @@ from evaltui.runs.listing import (
     run_differences,
     stored_runs,
 )
-from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.text.keys import key_of
 from evaltui.views.served import other_models
@@ -155,8 +154,7 @@ def _read_details(path: Path) -> RunDetails:
     """In a thread."""
     notes: tuple[str, ...] = ()
     with suppress(OSError, ValueError):
-        if not path.name.endswith(ADK_SUFFIX):
-            notes = tuple(other_models(case.summary for case in RunFile(path).cases))
+        notes = tuple(other_models(case.summary for case in open_run_file(path).cases))
     return RunDetails(failures(path, _MAX_FAILURES), notes)
 
 

@@ -9,7 +9,9 @@ from evaltui.runner.dask.chunks import ChunkQueue
 
 
 def queue(count: int, seconds: float | None = None) -> ChunkQueue:
-    made = ChunkQueue(lambda item: seconds)
+    made = ChunkQueue()
+    if seconds is not None:
+        made.on_finished(seconds)
     for item in range(count):
         made.add(item)
     return made

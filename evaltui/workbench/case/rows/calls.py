@@ -66,8 +66,7 @@ class _CallRows:
 
     @cached_property
     def _problems(self) -> Sequence[Problem]:
-        tools = [tool.schema for tool in self.turn.source.tools]
-        return check_call(self.call.name, self.call.arguments, tools)
+        return check_call(self.call.name, self.call.arguments, self.turn.source.tools)
 
     def rows(self) -> Iterator[Row]:
         yield self._heading()
