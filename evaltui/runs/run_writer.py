@@ -38,6 +38,7 @@ from evaltui.runs.run_tables import (
     connect_memory,
 )
 from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.text.values import valid_text
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
@@ -298,7 +299,7 @@ class RunWriter:
         self._execute(
             "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
             *(
-                (*key, metric["name"], metric["score"], metric["threshold"], metric["status"])
+                (*key, valid_text(metric["name"]), metric["score"], metric["threshold"], metric["status"])
                 for metric in data["metrics"]
             ),
         )

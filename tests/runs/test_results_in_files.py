@@ -32,6 +32,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
+from evaltui.text.values import valid_text
 
 CASE = CaseId("s.evalset.json", "case")
 
@@ -118,7 +119,9 @@ def test_what_is_written_is_read(run, result, events, figures):
     assert in_full(file.case(CASE).summary) == in_full(figures)
     with closing(sqlite3.connect(run.path)) as database:
         rows = database.execute("SELECT metric, score, threshold, status FROM scores").fetchall()
-    written = {metric.name: (metric.score, metric.threshold, metric.status) for metric in result.metrics}
+    written = {
+        valid_text(metric.name): (metric.score, metric.threshold, metric.status) for metric in result.metrics
+    }
     assert {name: tuple(rest) for name, *rest in rows} == written
 
 
