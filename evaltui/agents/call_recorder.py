@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, takewhile
 from typing import Any, Literal, Protocol
 
@@ -30,6 +31,7 @@ from ..core.recordings.entry import (
     JsonRequest,
     ModelCall,
     Shared,
+    SideBySide,
     ToolCall,
     call_key,
     describe,
@@ -181,10 +183,10 @@ class Playback:
         entry = self.entries[number]
         return number if errors or not _has_failed(entry) else None
 
-    def tool_call(self, tool: str, *args: Json) -> int | None:
+    def tool_call(self, tool: str, *args: Json, nested: bool = False) -> int | None:
         """The index of the next recorded result of a call; `args` are the possible spellings of its
         arguments. None for none."""
-        return self._next([call_key(tool, variant) for variant in args])
+        return self._next([call_key(tool, variant, nested=nested) for variant in args])
 
     def _next(self, keys: Sequence[str]) -> int | None:
         for key in dict.fromkeys(keys):
@@ -214,9 +216,9 @@ class Playback:
         entry = nearest_call(prints, agent, recorded)
         return "; ".join(differences(prints, entry, self._shared, beginnings))
 
-    def why_no_result(self, tool: str, args: Json) -> str:
+    def why_no_result(self, tool: str, args: Json, *, nested: bool = False) -> str:
         """The recorded calls of a tool in words, for a call that is not recorded."""
-        key = call_key(tool, args)
+        key = call_key(tool, args, nested=nested)
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)
         if times:
@@ -293,13 +295,15 @@ class CallRecorder:
         self.modes = recorded.modes
         shared = {line.id: line for line in recorded.shared}
         self._playback = Playback(recorded.entries, shared)
-        self._case_stubs = Playback(recorded.stubs, {})
+        # A call inside a tool leaves the results of the case to the agent's own calls.
+        self._case_stubs = {nested: Playback(recorded.stubs, {}) for nested in (False, True)}
         self._secrets = secrets or Secrets(os.environ)
         self._places = itertools.count()
         self._sent_shared = set(shared)
         self._known_contents: set[str] = set()
         self._call_ids: dict[str, str] = {}
         self._missed: list[NotRecordedError] = []
+        self.side_by_side = SideBySide()
         self.turn = 0
         """The current turn of the case, from 0."""
 
@@ -436,7 +440,7 @@ class CallRecorder:
         ids = set(self._call_ids.values())
         return next(free for n in itertools.count(1) if (free := f"recorded-{n}") not in ids)
 
-    def tool_call(self, tool: str, args: Json) -> ToolExchange | None:
+    def tool_call(self, tool: str, args: Json, *, nested: bool = False) -> ToolExchange | None:
         """The exchange for a call; None for a live tool, and where the call cannot be recorded."""
         mode = self.modes.of_tool(tool)
         if mode == "live":
@@ -451,41 +455,37 @@ class CallRecorder:
             self.unrecordable(f"a call of {tool}", error)
             return None
         if mode == "record":
-            return ToolExchange(keep=lambda outcome: self._keep_tool(place, tool, plain, outcome))
-        sources: tuple[tuple[Playback, Literal["recording", "case"]], ...]
-        sources = (self._playback, "recording"), (self._case_stubs, "case")
-        for playback, source in sources:
+            self.side_by_side.start(place)
+            case, repeat = self._recorded.case, self._recorded.repeat
+            call = ToolCall(case, repeat, self.turn, tool, plain, nested=nested)
+            before_end = partial(self.side_by_side.state_before_end, place)
+            return ToolExchange(keep=partial(self._keep_tool, place, call), state_before_end=before_end)
+        sources: tuple[tuple[Playback, Literal["recording", "case"], bool], ...]
+        sources = (self._playback, "recording", nested), (self._case_stubs[nested], "case", False)
+        for playback, source, is_nested in sources:
             # The case has its calls as they are made, a recording has them without secrets.
-            match = playback.tool_call(tool, args, plain)
+            match = playback.tool_call(tool, args, plain, nested=is_nested)
             if match is not None:
                 if source == "recording":
                     self._send({"at": place, "used": match})
                 entry = playback.entries[match]
                 assert isinstance(entry, ToolCall)
                 return ToolExchange(copy.deepcopy(entry), source)
-        why = self._playback.why_no_result(tool, plain)
+        why = self._playback.why_no_result(tool, plain, nested=nested)
         called = f"tool {tool} was called with {show_value(plain, 200)} and is stubbed, but the call is in"
         neither = f"{called} neither the case's own tool responses nor"
         return ToolExchange(missed=self._miss(neither, why))
 
-    def _keep_tool(self, place: int, tool: str, args: Json, outcome: ToolOutcome) -> None:
+    def _keep_tool(self, place: int, call: ToolCall, outcome: ToolOutcome) -> None:
+        ended = self.side_by_side.end(place, changes=bool(outcome.state or outcome.removed))
         try:
             if outcome.unrecordable:
                 raise ValueError(outcome.unrecordable)
             done = {"result": outcome.result, "state": outcome.state, "actions": outcome.actions}
-            entry = ToolCall(
-                case=self._recorded.case,
-                repeat=self._recorded.repeat,
-                turn=self.turn,
-                tool=tool,
-                args=args,
-                error=self._error(outcome.error),
-                removed=outcome.removed,
-                models=outcome.models,
-                **self._plain(done),
-            )
+            done = self._plain(done) | {"removed": outcome.removed, "models": outcome.models}
+            entry = replace(call, error=self._error(outcome.error), ended=ended, **done)
         except (TypeError, ValueError) as unfit:
-            self.unrecordable(f"the result of {tool}", unfit)
+            self.unrecordable(f"the result of {call.tool}", unfit)
             return
         self._send_entry(place, entry)
 
@@ -582,6 +582,8 @@ class ToolExchange(_Exchange):
     source: Literal["", "recording", "case"] = ""
     keep: Callable[[ToolOutcome], None] = lambda outcome: None
     """Records a new outcome."""
+    state_before_end: Callable[[Json], Json] = lambda after: after
+    """See `SideBySide`."""
 
 
 # The call recorder of the current task, if its run of a case is recorded.

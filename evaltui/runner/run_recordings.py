@@ -55,13 +55,14 @@ def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complet
         answered = {entry.keys[0] for entry in replaced if entry.error is None}
         made = [entry for entry in made if entry.error is None or entry.keys[0] not in answered]
         others += _not_repeated(replaced, made)
-    elif Counter(map(_without_day, made)) == Counter(map(_without_day, replaced)):
+    elif Counter(map(_answer_line, made)) == Counter(map(_answer_line, replaced)):
         return list(old)
     return sorted([*made, *others], key=lambda entry: entry.turn)
 
 
-def _without_day(entry: Entry) -> str:
-    return line_text(replace(entry, recorded="") if isinstance(entry, ModelCall) else entry)
+def _answer_line(entry: Entry) -> str:
+    """The line of an entry without its day and the order of its end."""
+    return line_text(replace(entry, recorded="") if isinstance(entry, ModelCall) else replace(entry, ended=0))
 
 
 def _not_repeated(before: Sequence[Entry], made: Sequence[Entry]) -> list[Entry]:

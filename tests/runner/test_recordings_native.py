@@ -7,6 +7,7 @@ import json
 import textwrap
 
 import pytest
+from eval_data import make_case, write_eval_set
 from gemini_server import KEY, Answer, Drop, Hold, calls, chunk, fails, says
 from recorded_runs import CONFIG, NO_NETWORK, recorded_file, run, turn, write_set
 
@@ -321,3 +322,37 @@ async def test_what_was_answered_before_a_run_was_cancelled_is_kept(agent, gemin
     ran = await run(path, "auto")
     assert (ran.calls.live, ran.calls.replayed) == (1, 2)
     assert ran.statuses == ["PASSED"]
+
+
+SIDE_BY_SIDE = """
+import asyncio
+from evaltui import Agent, ToolContext
+
+added = asyncio.Event()
+
+async def add(item: str, context: ToolContext) -> str:
+    '''Adds an item to the cart; tea waits for what comes after it.'''
+    if item == "tea":
+        await added.wait()
+    context.state["cart"] = [*context.state.get("cart", []), item]
+    context.state["last"] = item
+    added.set()
+    return "added"
+
+root_agent = Agent(name="shop", model="gemini-test", instruction="Add.", tools=[add])
+"""
+
+
+async def test_calls_side_by_side_change_the_state_in_a_replay_as_they_ended(write_agent, gemini):
+    parts = [{"functionCall": {"name": "add", "args": {"item": item}}} for item in ("tea", "milk")]
+    gemini.respond = lambda request: (
+        says("Done.") if request.results else Answer([chunk(*parts, finishReason="STOP")])
+    )
+    made = turn("Add both.", "Done.", ("add", {"item": "tea"}), ("add", {"item": "milk"}))
+    start = {"app_name": "a", "user_id": "u", "state": {"last": "tea"}}
+    end = {"cart": ["milk", "tea"], "last": "tea"}
+    case = make_case("one", made, session_input=start, final_session_state=end)
+    path = write_eval_set(write_agent(SIDE_BY_SIDE), "shapes", case)
+    for mode in ("record", "replay", "auto"):
+        ran = await run(path, mode)
+        assert ran.statuses == ["PASSED"], (mode, ran.cases[0].state)

@@ -16,7 +16,13 @@ from typing import Any, Generic, TypeVar
 
 from ...core.model.events import SCRIPTED_PREFIX, Json, Kind
 from ...core.recordings.entry import JsonRequest, ToolCall
-from ..call_recorder import ModelExchange, NotRecordedError, ToolOutcome, current_call_recorder
+from ..call_recorder import (
+    ModelExchange,
+    NotRecordedError,
+    ToolExchange,
+    ToolOutcome,
+    current_call_recorder,
+)
 from ..errors import error_from_json, message_of
 from ..model_gate import Waits, size_of, through_gate
 from .base import Reporter, current_reporter, nested_in, removed_keys, state_delta
@@ -267,6 +273,8 @@ class ToolForm:
     """Returns a copy of the state that the call may change."""
     apply: Callable[[Json, Sequence[str]], None] = lambda changed, removed: None
     """Applies the changed and removed keys of a recorded call to the state."""
+    has_own_state: bool = False
+    """Whether `state` has the changes of this call alone, not also those of calls beside it."""
     is_recorded: bool = True
     """If false, a call is neither recorded nor stubbed unless the config names the tool: it is a part of the
     agent, whose own calls are recorded."""
@@ -303,7 +311,7 @@ async def call_tool(
         return await call()
     if recorder is not None and not form.is_recorded and name not in recorder.modes.by_tool:
         recorder = None
-    exchange = recorder.tool_call(name, args()) if recorder else None
+    exchange = recorder.tool_call(name, args(), nested=nested_in.get() is not None) if recorder else None
     tokens = nested_in.set(call_id or nested_in.get()), _running_call.set(key), running_request.set(None)
     started = time.perf_counter()
     try:
@@ -311,11 +319,16 @@ async def call_tool(
             return await call()
         exchange.check()
         if exchange.recorded is None:
-            return await _recorded_call(exchange.keep, call, form)
+            return await _recorded_call(exchange, call, form)
         reporter.stubbed[call_id] = {"stubbed": exchange.source}
         if exchange.recorded.models:
             reporter.stubbed[call_id]["stubbed_models"] = exchange.recorded.models
-        return _replayed_call(exchange.recorded, form)
+        recorded = exchange.recorded
+        if recorder is None or form.has_own_state:
+            form.apply(recorded.state, recorded.removed)
+        else:
+            form.apply(*recorder.side_by_side.changes(recorded))
+        return _replayed_result(recorded, form)
     except asyncio.CancelledError as error:
         reporter.cancelled.append(error)
         raise
@@ -326,25 +339,24 @@ async def call_tool(
         running_request.reset(tokens[2])
 
 
-def _replayed_call(recorded: ToolCall, form: ToolForm) -> Any:
-    form.apply(recorded.state, recorded.removed)
+def _replayed_result(recorded: ToolCall, form: ToolForm) -> Any:
     result = form.read(recorded)
     if recorded.error is not None:
         raise error_from_json(recorded.error)
     return result
 
 
-async def _recorded_call(
-    record: Callable[[ToolOutcome], None], call: Callable[[], Awaitable[Any]], form: ToolForm
-) -> Any:
+async def _recorded_call(exchange: ToolExchange, call: Callable[[], Awaitable[Any]], form: ToolForm) -> Any:
     before, count = form.state(), _CallCount()
 
     def keep(outcome: ToolOutcome) -> None:
         after = form.state()
-        removed = removed_keys(before, after)
-        delta = state_delta(before, after)
+        # What another call has set meanwhile, and this one has set back, is a change, too.
+        earlier = (before, before if form.has_own_state else exchange.state_before_end(after))
+        removed = tuple(dict.fromkeys(key for state in earlier for key in removed_keys(state, after)))
+        delta = {key: value for state in earlier for key, value in state_delta(state, after).items()}
         changed = {key: value for key, value in delta.items() if key not in removed}
-        record(replace(outcome, state=changed, removed=removed, models=count.models))
+        exchange.keep(replace(outcome, state=changed, removed=removed, models=count.models))
 
     token = _counts_of_tools.set((*_counts_of_tools.get(), count))
     try:

@@ -176,9 +176,10 @@ def _is_answer(content: Json) -> bool:
     return content.get("role") == "model" or any("function_response" in part for part in parts)
 
 
-def call_key(tool: str, args: Json) -> str:
-    """A key that is equal for calls of one tool with equal arguments."""
-    return f"{tool} {_canonical_json(args)}"
+def call_key(tool: str, args: Json, *, nested: bool = False) -> str:
+    """A key that is equal for calls of one tool with equal arguments, by the agent or inside a tool
+    (`nested`)."""
+    return f"{tool} {_canonical_json(args)}{' nested' if nested else ''}"
 
 
 def _canonical_json(data: Any) -> str:
@@ -268,14 +269,58 @@ class ToolCall:
     """Further actions that the tool requested from its framework."""
     models: int = 0
     """Number of model calls inside the call, which a replay of its result does not make."""
+    nested: bool = False
+    """Whether it was made inside another tool call, which a replay may not make."""
+    ended: int = 0
+    """The place of its end among the ends of calls that ran side by side; 0 for a call by itself."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return (call_key(self.tool, self.args),)
+        return (call_key(self.tool, self.args, nested=self.nested),)
 
     @property
     def shared(self) -> tuple[str, ...]:
         return ()
+
+
+class SideBySide:
+    """The tool calls of a conversation that run side by side on one state, and the order of their ends."""
+
+    def __init__(self) -> None:
+        self._running: set[int] = set()
+        self._beside: set[int] = set()
+        self._ends = 0
+        self._states: dict[int, Json] = {}
+        self._last_changes: dict[str, int] = {}
+
+    def start(self, place: int) -> None:
+        self._running.add(place)
+        if len(self._running) > 1:
+            self._beside |= self._running
+
+    def state_before_end(self, place: int, after: Json) -> Json:
+        """The state when the last call beside that at a place ended; `after`, its state at its own end, where
+        none has."""
+        self._states |= dict.fromkeys(self._running - {place}, after)
+        return self._states.pop(place, after)
+
+    def end(self, place: int, *, changes: bool) -> int:
+        """The value of `ToolCall.ended` for a call that began at a place; `changes`: the state."""
+        self._running.discard(place)
+        self._ends += 1
+        return self._ends if changes and place in self._beside else 0
+
+    def changes(self, call: ToolCall) -> tuple[Json, Sequence[str]]:
+        """The keys that a replayed call sets and removes, without those that a call beside it changed later
+        when both were recorded: a replay makes calls in the order in which they began."""
+        if not call.ended:
+            return call.state, call.removed
+        last = self._last_changes
+        keys = [key for key in (*call.state, *call.removed) if last.get(key, 0) < call.ended]
+        last |= dict.fromkeys(keys, call.ended)
+        return {key: call.state[key] for key in keys if key in call.state}, [
+            key for key in keys if key in call.removed
+        ]
 
 
 @dataclass(frozen=True)

@@ -223,6 +223,7 @@ def _watched_tool(run: _Run) -> _Run:
             functools.partial(_recorded, context),
             functools.partial(_state_of, actions),
             lambda changed, _: context.state.update(changed),
+            has_own_state=True,
             is_recorded=not _is_part_of_agent(self),
         )
         return await call_tool(
