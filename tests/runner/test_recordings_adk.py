@@ -200,3 +200,53 @@ async def test_models_that_are_called_in_threads_are_counted_and_replayed(write_
         assert [case.metric("tokens").score for case in done.cases] == [20, 20]
         assert len(gemini.requests) == requested
     assert (done.calls.live, done.calls.replayed) == (0, 4)
+
+
+WITHIN = """
+    from google.adk.agents import LlmAgent
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+    from pydantic import BaseModel, Field
+
+    asked = []
+
+    class Price(BaseModel):
+        amount: int = Field(serialization_alias="Amount")
+        note: str | None = None
+
+    def price(item: str) -> Price:
+        '''The price of an item, another one each time.'''
+        asked.append(item)
+        return Price(amount=len(asked))
+
+    inner = LlmAgent(name="inner", model="gemini-test", instruction="Inner.", tools=[price])
+
+    async def ask(item: str) -> str:
+        '''Asks another agent.'''
+        runner = InMemoryRunner(inner)
+        session = await runner.session_service.create_session(app_name=runner.app_name, user_id="u")
+        message = types.UserContent(item)
+        async for event in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+            pass
+        return event.content.parts[0].text
+
+    root_agent = LlmAgent(name="desk", model="gemini-test", instruction="Ask.", tools=[ask, price])
+"""
+
+
+async def test_a_tool_that_runs_an_agent_and_results_of_any_class_are_replayed(write_agent, gemini):
+    def respond(request):
+        if not request.results:
+            return calls("price" if "Inner" in request.instruction else "ask", {"item": "tea"})
+        if request.results[-1]["name"] == "ask":
+            return calls("price", {"item": "tea"})
+        return says(f"It is {request.results[-1]['response']}.")
+
+    gemini.respond = respond
+    path = write_set(write_agent(WITHIN), {"one": [turn("tea?", "It is {'result': {'amount': 2}}.")]})
+    config = EvalConfig(criteria={"response_match_score": 1.0})
+    recorded = await run(path, "record", config)
+    assert recorded.statuses == ["PASSED"], recorded.cases[0].turns
+    replayed = await run(path, "replay", config)
+    assert replayed.verdicts() == recorded.verdicts()
+    assert (replayed.calls.live, replayed.calls.stubbed_tools) == (0, 2)

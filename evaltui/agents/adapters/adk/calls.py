@@ -22,6 +22,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
+from google.genai import types
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
@@ -259,7 +260,21 @@ def _outcome(actions: Any, result: Any) -> ToolOutcome:
     for request in actions.requested_tool_confirmations.values():
         actions_set[_CONFIRMATION] = _written(request)
     unrecordable = _HAS_KEYS if actions.requested_auth_configs else ""
-    return ToolOutcome(result, actions=actions_set, unrecordable=unrecordable)
+    return ToolOutcome(_sent(result), actions=actions_set, unrecordable=unrecordable)
+
+
+def _sent(result: Any) -> Any:
+    """A tool's result as JSON of which ADK makes the same response again: objects of classes are no dicts,
+    which it sends as they are."""
+    if result is None or isinstance(result, str | int):
+        return result
+    response = types.FunctionResponse(response=result if isinstance(result, dict) else {"result": result})
+    try:
+        sent = plain_json(response)["response"]
+    except ValueError:
+        # The recorder says why it cannot be written.
+        return result
+    return sent if isinstance(result, dict) or isinstance(sent["result"], dict) else sent["result"]
 
 
 def _recorded(context: Any, recorded: ToolCall) -> Any:
