@@ -370,3 +370,60 @@ def test_a_message_that_a_node_changed_counts_as_it_was_changed(tmp_path, capsys
     assert call[0] == {"text": "card ****"}
     assert call[1]["function_call"]["args"] == {"order": 2}
     assert result[0]["function_response"]["response"] == {"result": "found"}
+
+
+SETTINGS = '''
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+
+
+class Rules(BaseChatModel):
+    model: str = "rules"
+    top_p: float = 0.1
+    max_retries: int = 2
+
+    @property
+    def _llm_type(self):
+        return "rules"
+
+    @property
+    def _identifying_params(self):
+        return {"model": self.model, "top_p": self.top_p, "max_retries": self.max_retries}
+
+    def bind_tools(self, tools, **settings):
+        return self.bind(**settings)
+
+    def _generate(self, messages, stop=None, run_manager=None, **settings):
+        call = {"name": "find", "args": {"order": "x"}, "id": "c1"}
+        message = AIMessage([], tool_calls=[call])
+        if isinstance(messages[-1], ToolMessage):
+            message = AIMessage("no number" if "valid integer" in messages[-1].text else "found")
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@tool
+def find(order: int) -> str:
+    """Finds an order."""
+    return "found"
+
+
+root_agent = create_agent(Rules(), [find])
+'''
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+def test_a_replay_knows_calls_that_were_refused_and_notices_other_settings_of_the_model(tmp_path, capsys):
+    loop = Loop(tmp_path, SETTINGS, capsys)
+    (turn,) = loop.record("hi")
+    assert turn["final_response"]["parts"] == [{"text": "no number"}]
+    code, printed = loop.run("--record", "auto")
+    assert (code, "2 live model calls" in printed) == (0, True), printed
+    loop.edit("max_retries: int = 2", "max_retries: int = 3")
+    code, printed = loop.run("--record", "replay")
+    assert (code, "0 live model calls, 2 replayed" in printed) == (0, True), printed
+    loop.edit("top_p: float = 0.1", "top_p: float = 0.9")
+    code, printed = loop.run("--record", "replay")
+    assert (code, "top_p is 0.9, was 0.1" in printed) == (3, True), printed

@@ -238,3 +238,43 @@ def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys, monkeypatc
     code, printed = loop.run("--record", "replay")
     assert (code, "0 live model calls, 2 replayed, 1 tool call stubbed" in printed) == (1, True), printed
     assert "price: order is 7, expected 8" in printed
+
+
+SEARCHING = """
+from agents import Agent, FileSearchTool, HostedMCPTool, Model, ModelResponse, Usage
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
+
+SERVER = {"type": "mcp", "server_label": "shop", "server_url": "https://shop.example", "authorization": "one"}
+
+
+class Rules(Model):
+    model = "rules"
+
+    async def get_response(self, *args, **kwargs):
+        text = ResponseOutputText(type="output_text", text="found", annotations=[])
+        message = {"id": "m", "type": "message", "role": "assistant", "status": "completed"}
+        return ModelResponse([ResponseOutputMessage(content=[text], **message)], Usage(), None)
+
+    async def stream_response(self, *args, **kwargs):
+        raise NotImplementedError
+        yield
+
+
+tools = [FileSearchTool(vector_store_ids=["orders"]), HostedMCPTool(tool_config=SERVER)]
+root_agent = Agent(name="desk", model=Rules(), tools=tools)
+"""
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+def test_a_replay_notices_another_place_to_search_and_no_other_credential(tmp_path, capsys):
+    loop = Loop(tmp_path, SEARCHING, capsys)
+    loop.record("hi")
+    code, printed = loop.run("--record", "auto")
+    assert (code, "1 live model call" in printed) == (0, True), printed
+    assert '"authorization"' not in (loop.agent / "recordings" / "a.jsonl").read_text()
+    loop.edit('"authorization": "one"', '"authorization": "two"')
+    code, printed = loop.run("--record", "replay")
+    assert (code, "1 replayed" in printed) == (0, True), printed
+    loop.edit('["orders"]', '["invoices"]')
+    code, printed = loop.run("--record", "replay")
+    assert (code, "declaration changed file_search" in printed) == (3, True), printed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +36,30 @@ def usage_of(*, prompt: int, output: int, cached: int = 0, thoughts: int = 0) ->
 def declaration(name: str, description: str | None, schema: Json | None) -> Json:
     """The declaration of a tool in a request."""
     return {"name": name, "description": description or "", "parameters_json_schema": schema}
+
+
+# The ends of names of settings that say how a request is sent, or are credentials.
+_TRANSPORT = (
+    "base",
+    "credentials",
+    "headers",
+    "key",
+    "provider",
+    "retries",
+    "streaming",
+    "timeout",
+    "token",
+    "url",
+)
+
+
+def answer_settings(settings: Mapping[str, Any]) -> Json:
+    """The settings of a model that its answer depends on, as JSON; not those of how a request is sent."""
+    relevant = {
+        name: value for name, value in settings.items() if value is not None and not name.endswith(_TRANSPORT)
+    }
+    plain: Json = to_jsonable_python(relevant, fallback=lambda value: type(value).__name__)
+    return plain
 
 
 def response_of(result: Any) -> Json:

@@ -15,6 +15,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import LongRunningFunctionTool
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
+from pydantic import PrivateAttr
 
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.agents.adapters.base import Reporter, recording
@@ -307,3 +308,23 @@ async def test_state_that_a_tool_changes_in_place_is_changed_in_a_replay():
         chat = await talk(root, deck.recorder(mode), "hi")
         deck.keep()
         assert await chat.session.state() == {"notes": ["callback", "tool"]}
+
+
+class Lite(ScriptedLlm):
+    """Adds settings to each request, as ADK's LiteLlm does."""
+
+    _additional_args: dict = PrivateAttr(default_factory=dict)
+
+
+async def test_settings_that_a_model_adds_itself_are_part_of_the_request():
+    def agent(**settings):
+        model = Lite(answers={"anything": say("hi")})
+        model._additional_args = settings
+        return LlmAgent(name="desk", model=model)
+
+    deck = Deck()
+    await talk(agent(reasoning_effort="low", max_tokens=5, api_key="a"), deck.recorder("record"), "hello")
+    deck.keep()
+    await talk(agent(reasoning_effort="low", max_tokens=5, api_key="b"), deck.recorder("replay"), "hello")
+    with pytest.raises(NotRecordedError, match="reasoning_effort is"):
+        await talk(agent(reasoning_effort="high", max_tokens=5), deck.recorder("replay"), "hello")

@@ -40,6 +40,7 @@ from ..calls import (
     model_responses,
     wrap_methods,
 )
+from ..values import answer_settings
 from .events import step_of
 
 _Generate = Callable[..., AsyncIterator[LlmResponse]]
@@ -103,7 +104,7 @@ def _watched_model(generate: _Generate) -> _Generate:
         call = ModelCall(
             name,
             (request.config.labels or {}).get(_AGENT_LABEL, "") if request.config else "",
-            functools.partial(_request, name, request, streamed),
+            functools.partial(_request, name, request, getattr(self, _OF_LITELLM, None) or {}, streamed),
             (self, request),
         )
         # In one piece, as in a replay.
@@ -113,7 +114,12 @@ def _watched_model(generate: _Generate) -> _Generate:
     return watched
 
 
-def _request(name: str, request: LlmRequest, streamed: bool) -> JsonRequest:
+# The attribute of ADK's `LiteLlm` with the settings that it adds to each request.
+_OF_LITELLM = "_additional_args"
+
+
+def _request(name: str, request: LlmRequest, settings: Json, streamed: bool) -> JsonRequest:
+    """The request as JSON; `settings` are those that the model adds to it."""
     # The headers may contain keys.
     config: Json = request.config.model_dump(
         mode="json", exclude_none=True, exclude=set(UNASKED_CONFIG), fallback=_text_of, warnings=False
@@ -122,7 +128,7 @@ def _request(name: str, request: LlmRequest, streamed: bool) -> JsonRequest:
         model=name,
         instruction=config.pop("system_instruction", ""),
         tools=_declarations(config.pop("tools", [])),
-        config=config | ({"stream": True} if streamed else {}),
+        config=answer_settings(settings) | config | ({"stream": True} if streamed else {}),
         contents=[_written(content) for content in request.contents],
     )
 

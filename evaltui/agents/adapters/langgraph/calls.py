@@ -34,7 +34,7 @@ from ..calls import (
     running_request,
     wrap_methods,
 )
-from ..values import declaration, response_of, result_of
+from ..values import answer_settings, declaration, response_of, result_of
 from .messages import (
     content_of_message,
     content_of_response,
@@ -192,7 +192,13 @@ def _settings(model: Any, kwargs: Json) -> tuple[str, Json]:
         params = {}
     names = ("ls_temperature", "ls_max_tokens")
     settings = {name.removeprefix("ls_"): params[name] for name in names if params.get(name) is not None}
-    return params.get("ls_model_name") or model._llm_type, settings
+    try:
+        identifying = dict(model._identifying_params)
+    except Exception:
+        identifying = {}
+    for name in ("model", "model_name"):
+        identifying.pop(name, None)
+    return params.get("ls_model_name") or model._llm_type, answer_settings(identifying) | settings
 
 
 def _request(name: str, messages: Any, settings: Json, kwargs: Json) -> JsonRequest:

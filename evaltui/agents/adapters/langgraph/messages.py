@@ -143,7 +143,7 @@ def message_to_json(message: Any) -> Json:
     data: Json = message.model_dump(mode="json", exclude_none=True)
     # The id is random, and is not sent to models.
     data.pop("id", None)
-    return {key: value for key, value in data.items() if value not in ({}, [])}
+    return {key: value for key, value in data.items() if value not in ({}, []) or key == "content"}
 
 
 def message_from_json(data: Json) -> Any:

@@ -16,7 +16,7 @@ from agents import FunctionTool, Handoff, ModelResponse, MultiProvider, Usage
 from agents.models import get_default_model
 from agents.models.interface import Model
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseOutputItem
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from ....core.model.events import Json
@@ -183,7 +183,19 @@ def _declaration(tool: Any) -> Json:
         return declaration(tool.name, tool.description, tool.params_json_schema)
     if isinstance(tool, Handoff):
         return declaration(tool.tool_name, tool.tool_description, tool.input_json_schema)
-    return {"name": str(getattr(tool, "name", type(tool).__name__))}
+    # The fields of a tool of the service are sent, such as the files that it searches.
+    fields: Json = {
+        name: to_jsonable_python(value, exclude_none=True, fallback=str)
+        for name, value in getattr(tool, "__dict__", {}).items()
+        if isinstance(value, str | int | float | list | dict | BaseModel)
+        if not name.startswith("_") and name != "needs_approval"
+    }
+    if isinstance(settings := fields.get("tool_config"), dict):
+        # Headers may contain keys.
+        fields["tool_config"] = {
+            name: value for name, value in settings.items() if name not in ("headers", "authorization")
+        }
+    return fields | {"name": str(getattr(tool, "name", type(tool).__name__))}
 
 
 def _streamed(events: list[Any]) -> ModelResponse:
