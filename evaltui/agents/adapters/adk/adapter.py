@@ -34,6 +34,7 @@ from ..base import (
     DEFAULT_USER_ID,
     AgentAdapter,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     AgentSession,
     Reporter,
@@ -77,6 +78,8 @@ class AdkAdapter(AgentAdapter):
     `agent_name` runs the agent of that name below the root as the root, within the same App. Raises
     AgentLoadError for another object, and for an unknown name.
     """
+
+    input = AgentInput("google-adk", temporary_state=False)
 
     def __init__(self, agent: object, agent_name: str | None = None) -> None:
         root = agent.root_agent if isinstance(agent, App) else agent

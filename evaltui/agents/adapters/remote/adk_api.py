@@ -56,7 +56,7 @@ class AdkApiAdapter(AgentAdapter):
     Raises AgentLoadError for a variable of `headers` that is not set.
     """
 
-    input = AgentInput("an app of an api_server", session=("user_id", "session_id"))
+    input = AgentInput("an app of an api_server", session=("user_id", "session_id"), temporary_state=False)
 
     def __init__(self, url: str, headers: Sequence[tuple[str, str]]) -> None:
         self._url = url.rstrip("/")
