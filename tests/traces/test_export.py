@@ -171,3 +171,12 @@ def test_what_google_adk_did_is_read_back_from_our_spans(agent, messages):
     (plain,) = read(without_own_events(document))
     assert scored(plain.events) == scored(held.events)
     assert [bool(turn.error) for turn in plain.turns] == [bool(turn.error) for turn in held.turns]
+
+
+def test_a_text_beside_a_call_is_no_output_of_a_turn_that_waits():
+    events = events_of([("a", [("find", {}, {})], "b", False)], models=True)
+    call = {"function_call": {"name": "find", "args": {}, "id": "c"}}
+    waiting = Step("shop", {"role": "model", "parts": [{"text": "I look."}, call]}, long_running=("c",))
+    waits = [events[0], *(replace(event, turn=0) for event in split_step(waiting))]
+    roots = [spans_of_turns(HELD, happened, [])[0] for happened in (events, waits)]
+    assert ["gen_ai.output.messages" in root.attributes for root in roots] == [True, False]

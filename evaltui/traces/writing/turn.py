@@ -186,7 +186,7 @@ class _Turn:
         texts = [
             event
             for event in self._events
-            if event.kind == "text" and not event.data.get("partial") and not event.data.get("nested")
+            if event.kind == "text" and event.data.get("final") and not event.data.get("nested")
         ]
         messages: Json = {}
         if user is not None:
