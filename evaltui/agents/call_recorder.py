@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, takewhile
 from typing import Any, Literal, Protocol
 
@@ -457,7 +458,8 @@ class CallRecorder:
             self.side_by_side.start(place)
             case, repeat = self._recorded.case, self._recorded.repeat
             call = ToolCall(case, repeat, self.turn, tool, plain, nested=nested)
-            return ToolExchange(keep=lambda outcome: self._keep_tool(place, call, outcome))
+            before_end = partial(self.side_by_side.state_before_end, place)
+            return ToolExchange(keep=partial(self._keep_tool, place, call), state_before_end=before_end)
         sources: tuple[tuple[Playback, Literal["recording", "case"], bool], ...]
         sources = (self._playback, "recording", nested), (self._case_stubs[nested], "case", False)
         for playback, source, is_nested in sources:
@@ -475,13 +477,12 @@ class CallRecorder:
         return ToolExchange(missed=self._miss(neither, why))
 
     def _keep_tool(self, place: int, call: ToolCall, outcome: ToolOutcome) -> None:
-        number = self.side_by_side.end(place)
+        ended = self.side_by_side.end(place, changes=bool(outcome.state or outcome.removed))
         try:
             if outcome.unrecordable:
                 raise ValueError(outcome.unrecordable)
             done = {"result": outcome.result, "state": outcome.state, "actions": outcome.actions}
             done = self._plain(done) | {"removed": outcome.removed, "models": outcome.models}
-            ended = number if outcome.state or outcome.removed else 0
             entry = replace(call, error=self._error(outcome.error), ended=ended, **done)
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"the result of {call.tool}", unfit)
@@ -581,6 +582,8 @@ class ToolExchange(_Exchange):
     source: Literal["", "recording", "case"] = ""
     keep: Callable[[ToolOutcome], None] = lambda outcome: None
     """Records a new outcome."""
+    state_before_end: Callable[[Json], Json] = lambda after: after
+    """See `SideBySide`."""
 
 
 # The call recorder of the current task, if its run of a case is recorded.

@@ -426,6 +426,8 @@ class _Run:
             ran = replace(ran, error=_with_running_tools(ran.error, ran.events))
             assert ran.error is not None
             turn = ran.events[-1].turn if ran.events else None
+            # A conversation that was held elsewhere may lack later turns of its case.
+            turn = turn if ran.error.turn is None else ran.error.turn
             data = asdict(ran.error) | {"kind": ran.error.kind and ran.error.kind.value}
             del data["turn"]
             self._add_event(item, Event("error", data=data, turn=turn))

@@ -222,3 +222,10 @@ async def test_a_sub_agent_is_run_by_its_name(tmp_path):
     wrong = await evaluate(agent, HELLO, agent_name="helpr")
     assert wrong.cases[0].error is not None
     assert "helper" in wrong.cases[0].error.message
+
+
+async def test_an_initial_state_that_adk_drops_is_refused(tmp_path):
+    state = {"app_name": "a", "user_id": "u", "state": {"n": 1, "temp:n": 2}}
+    case = make_case("one", make_turn("hello", "echo hello"), session_input=state)
+    result = await evaluate(package_with_relative_import(tmp_path), make_set("state", case))
+    assert "the session state (temp:n) cannot be set: google-adk drops it" in result.cases[0].error.message

@@ -335,6 +335,7 @@ async def add(item: str, context: ToolContext) -> str:
     if item == "tea":
         await added.wait()
     context.state["cart"] = [*context.state.get("cart", []), item]
+    context.state["last"] = item
     added.set()
     return "added"
 
@@ -348,7 +349,9 @@ async def test_calls_side_by_side_change_the_state_in_a_replay_as_they_ended(wri
         says("Done.") if request.results else Answer([chunk(*parts, finishReason="STOP")])
     )
     made = turn("Add both.", "Done.", ("add", {"item": "tea"}), ("add", {"item": "milk"}))
-    case = make_case("one", made, final_session_state={"cart": ["milk", "tea"]})
+    start = {"app_name": "a", "user_id": "u", "state": {"last": "tea"}}
+    end = {"cart": ["milk", "tea"], "last": "tea"}
+    case = make_case("one", made, session_input=start, final_session_state=end)
     path = write_eval_set(write_agent(SIDE_BY_SIDE), "shapes", case)
     for mode in ("record", "replay", "auto"):
         ran = await run(path, mode)

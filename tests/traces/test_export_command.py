@@ -96,6 +96,18 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
     assert "final state" not in shown
 
 
+def test_an_error_is_of_the_turn_that_raised_whatever_the_case_expects_after_it(run, capsys):
+    turns = [turn("lamp", "Found lamp.", "lamp"), turn("raise", "", "x"), turn("rug", "Found rug.", "rug")]
+    write_eval_set(run, "shop", make_case("raises", *turns))
+    told = []
+    for words in (("run", "."), ("score", "run.json", "--home", ".")):
+        capsys.readouterr()
+        assert call(*words) == 3
+        told += [line for line in capsys.readouterr().out.splitlines() if line.startswith("! raises")]
+        assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    assert ["turn 2: " in line and "ValueError: not today" in line for line in told] == [True, True], told
+
+
 def test_a_case_that_is_imported_from_an_export_begins_as_it_did(write_agent, monkeypatch, capsys):
     folder = write_agent("""
         def root_agent(message, session):

@@ -98,6 +98,8 @@ class AgentInput:
     session: tuple[str, ...] = _SESSION_NAMES
     parts: tuple[str, ...] | None = None
     """The accepted kinds of message parts; None for all kinds of genai."""
+    temporary_state: bool = True
+    """Whether a session starts with `temp:` keys."""
 
     @property
     def not_passed_on(self) -> tuple[str, ...]:
@@ -114,6 +116,10 @@ class AgentInput:
             raise ValueError(
                 f"the session id {spec.session_id!r} cannot be set: {self.kind} takes none. {remedy}"
             )
+        temporary = [key for key in spec.state if key.startswith("temp:")]
+        if temporary and not self.temporary_state:
+            keys = ", ".join(temporary)
+            raise ValueError(f"the session state ({keys}) cannot be set: {self.kind} drops it. {remedy}")
         for step in past:
             if step.author == "user":
                 self.require_message(step.content or {})
@@ -374,15 +380,6 @@ def copy_state(state: Json) -> Json:
     """A deep copy of session state. Raises TypeError, naming the key of a value that JSON cannot hold."""
     copied: Json = plain_copy(state, ("state",))
     return copied
-
-
-def require_kept_state(state: Json) -> None:
-    """Raises AgentLoadError for a key of an initial state that google-adk drops."""
-    if key := next((key for key in state if key.startswith("temp:")), None):
-        raise AgentLoadError(
-            f"the initial state has the key {key!r}, but google-adk starts no session with `temp:` keys. "
-            "Remove it, or rename it"
-        )
 
 
 def state_delta(before: Json, after: Json) -> Json:

@@ -16,7 +16,13 @@ from typing import Any, Generic, TypeVar
 
 from ...core.model.events import SCRIPTED_PREFIX, Json, Kind
 from ...core.recordings.entry import JsonRequest, ToolCall
-from ..call_recorder import ModelExchange, NotRecordedError, ToolOutcome, current_call_recorder
+from ..call_recorder import (
+    ModelExchange,
+    NotRecordedError,
+    ToolExchange,
+    ToolOutcome,
+    current_call_recorder,
+)
 from ..errors import error_from_json, message_of
 from ..model_gate import Waits, size_of, through_gate
 from .base import Reporter, current_reporter, nested_in, removed_keys, state_delta
@@ -313,7 +319,7 @@ async def call_tool(
             return await call()
         exchange.check()
         if exchange.recorded is None:
-            return await _recorded_call(exchange.keep, call, form)
+            return await _recorded_call(exchange, call, form)
         reporter.stubbed[call_id] = {"stubbed": exchange.source}
         if exchange.recorded.models:
             reporter.stubbed[call_id]["stubbed_models"] = exchange.recorded.models
@@ -340,17 +346,17 @@ def _replayed_result(recorded: ToolCall, form: ToolForm) -> Any:
     return result
 
 
-async def _recorded_call(
-    record: Callable[[ToolOutcome], None], call: Callable[[], Awaitable[Any]], form: ToolForm
-) -> Any:
+async def _recorded_call(exchange: ToolExchange, call: Callable[[], Awaitable[Any]], form: ToolForm) -> Any:
     before, count = form.state(), _CallCount()
 
     def keep(outcome: ToolOutcome) -> None:
         after = form.state()
-        removed = removed_keys(before, after)
-        delta = state_delta(before, after)
+        # What another call has set meanwhile, and this one has set back, is a change, too.
+        earlier = (before, before if form.has_own_state else exchange.state_before_end(after))
+        removed = tuple(dict.fromkeys(key for state in earlier for key in removed_keys(state, after)))
+        delta = {key: value for state in earlier for key, value in state_delta(state, after).items()}
         changed = {key: value for key, value in delta.items() if key not in removed}
-        record(replace(outcome, state=changed, removed=removed, models=count.models))
+        exchange.keep(replace(outcome, state=changed, removed=removed, models=count.models))
 
     token = _counts_of_tools.set((*_counts_of_tools.get(), count))
     try:

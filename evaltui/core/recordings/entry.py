@@ -290,6 +290,7 @@ class SideBySide:
         self._running: set[int] = set()
         self._beside: set[int] = set()
         self._ends = 0
+        self._states: dict[int, Json] = {}
         self._last_changes: dict[str, int] = {}
 
     def start(self, place: int) -> None:
@@ -297,11 +298,17 @@ class SideBySide:
         if len(self._running) > 1:
             self._beside |= self._running
 
-    def end(self, place: int) -> int:
-        """The value of `ToolCall.ended` for a call that began at a place."""
+    def state_before_end(self, place: int, after: Json) -> Json:
+        """The state when the last call beside that at a place ended; `after`, its state at its own end, where
+        none has."""
+        self._states |= dict.fromkeys(self._running - {place}, after)
+        return self._states.pop(place, after)
+
+    def end(self, place: int, *, changes: bool) -> int:
+        """The value of `ToolCall.ended` for a call that began at a place; `changes`: the state."""
         self._running.discard(place)
         self._ends += 1
-        return self._ends if place in self._beside else 0
+        return self._ends if changes and place in self._beside else 0
 
     def changes(self, call: ToolCall) -> tuple[Json, Sequence[str]]:
         """The keys that a replayed call sets and removes, without those that a call beside it changed later

@@ -34,13 +34,13 @@ from ..base import (
     DEFAULT_USER_ID,
     AgentAdapter,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     AgentSession,
     Reporter,
     SessionSpec,
     ToolInfo,
     close_quietly,
-    require_kept_state,
     source_places,
 )
 from .agents import (
@@ -78,6 +78,8 @@ class AdkAdapter(AgentAdapter):
     `agent_name` runs the agent of that name below the root as the root, within the same App. Raises
     AgentLoadError for another object, and for an unknown name.
     """
+
+    input = AgentInput("google-adk", temporary_state=False)
 
     def __init__(self, agent: object, agent_name: str | None = None) -> None:
         root = agent.root_agent if isinstance(agent, App) else agent
@@ -125,7 +127,6 @@ class AdkAdapter(AgentAdapter):
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AdkSession:
-        require_kept_state(spec.state)
         # Services of its own, so that not even state of the app or the user reaches another case.
         runner = Runner(
             app=self._app,

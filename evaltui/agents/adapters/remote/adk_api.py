@@ -31,7 +31,6 @@ from ..base import (
     ToolInfo,
     call_of,
     plain_json,
-    require_kept_state,
     state_after,
 )
 from .requests import (
@@ -57,7 +56,7 @@ class AdkApiAdapter(AgentAdapter):
     Raises AgentLoadError for a variable of `headers` that is not set.
     """
 
-    input = AgentInput("an app of an api_server", session=("user_id", "session_id"))
+    input = AgentInput("an app of an api_server", session=("user_id", "session_id"), temporary_state=False)
 
     def __init__(self, url: str, headers: Sequence[tuple[str, str]]) -> None:
         self._url = url.rstrip("/")
@@ -133,7 +132,6 @@ class AdkApiAdapter(AgentAdapter):
     ) -> AdkApiSession:
         """Opens a session. Raises ValueError for a past that the server does not accept."""
         assert self._server is not None
-        require_kept_state(spec.state)
         session = AdkApiSession(self._server, self._app, spec, reporter, self._ending)
         events = list(past_events(past, self._root, self._agents or {step.author for step in past}))
         _require_plain(past)
