@@ -331,6 +331,24 @@ def test_a_merged_run_is_as_late_as_the_latest_of_its_parts(agent, tmp_path, cap
     assert RunFile(tmp_path / "again.sqlite").header.started == RunFile(first).header.started
 
 
+def test_a_file_with_the_name_of_a_merged_part_is_another_run(agent, tmp_path, monkeypatch):
+    """As where each night's shards have the same names, and one is run again."""
+
+    def stored_as(name: str, *words: str) -> Path:
+        (log,) = logs_of(agent, words)
+        return log.rename(tmp_path / f"{name}.sqlite")
+
+    merged = tmp_path / "all.sqlite"
+    parts = stored_as("shard-0", "first:case_0"), stored_as("shard-1", "first:case_1")
+    assert call("merge", *parts, "-o", merged) == 0
+    for again in (stored_as("shard-2", "first:case_2"), stored_as("shard-4", "first:case_4")):
+        assert call("merge", merged, again, "-o", merged) == 0
+    run_without_processes(monkeypatch, answers("wrong"))
+    later = stored_as("shard-0", "first:case_0")
+    for order in ((merged, later), (later, merged)):
+        assert call("merge", *order, "-o", tmp_path / "again.sqlite") == 1
+
+
 def test_an_interrupted_part_is_named_and_can_be_finished(agent, tmp_path, capsys):
     (whole,) = logs_of(agent, ["--runs", "2"])
     first, second = logs_of(agent, ["first", "--runs", "2"], ["second", "--runs", "2"])
