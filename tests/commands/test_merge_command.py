@@ -209,6 +209,22 @@ def test_a_merged_run_that_regressed_is_no_baseline(agent, monkeypatch):
     assert RunFile(RunStore(agent).latest()).header.baseline == first.stem
 
 
+def test_shards_with_the_names_of_earlier_ones_have_these_as_baseline(agent, tmp_path, monkeypatch):
+    """Else an older run is, or none."""
+    merging, codes, runs = ("merge", agent, "--baseline", "last", "--fail-on-regression"), [], []
+    logs_of(agent, ["first:case_0,case_1"])
+    for act_now in (answers("right"), answers("right"), answers("wrong")):
+        run_without_processes(monkeypatch, act_now)
+        shards = [
+            log.rename(tmp_path / f"shard-{number}.sqlite")
+            for number, log in enumerate(logs_of(agent, ["first:case_0"], ["first:case_1"]))
+        ]
+        codes.append(call(*merging, *shards))
+        runs.append(RunFile(RunStore(agent).latest()))
+    assert codes == [0, 0, 1]
+    assert [run.header.baseline for run in runs[1:]] == [run.id for run in runs[:-1]]
+
+
 def _record(agent: Path) -> None:
     (agent / "recordings").mkdir()
     (agent / "recordings" / "first.jsonl").write_text(
