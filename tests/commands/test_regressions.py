@@ -396,6 +396,40 @@ def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refuse
     assert call(*gate, "--pass-if", "0.5", "--alpha", "0.5") == 0
 
 
+def _with_other_criteria(agent):
+    (agent / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.7}}))
+
+
+def _with_other_cases(agent):
+    file = agent / "lights.evalset.json"
+    file.write_text(file.read_text().replace('"right"', '"quite right"'))
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "code"),
+    [
+        (None, ["lights:b"], 2),
+        # The cases of all shards together may be evidence.
+        (None, ["--shard", "1/8"], 0),
+        # A failure of another expectation is a regression.
+        (_with_other_criteria, ["lights:b"], 1),
+        (_with_other_cases, ["lights:b"], 1),
+    ],
+)
+def test_a_gate_is_refused_only_where_no_failure_could_trip_it(agent, monkeypatch, change, words, code):
+    write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "abcdefgh"))
+    (agent / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.8}}))
+    fake = run_without_processes(monkeypatch)
+    fake.act = lambda case, repeat: says("wrong" if repeat and case.eval_id != "a" else "right")(case, repeat)
+    flaky = ("--runs", 2, "--pass-if", 0.5)
+    assert call("run", agent, *flaky) == 0
+    if change is not None:
+        change(agent)
+        fake.act = says("wrong")
+    gate = ("--baseline", "last", "--fail-on-regression")
+    assert call("run", agent, *words, *flaky, *gate) == code
+
+
 def test_a_resumed_run_that_regressed_is_no_baseline(agent, monkeypatch, capsys):
     write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "ab"))
     fake = run_without_processes(monkeypatch, says("right"))
