@@ -53,10 +53,15 @@ class ReportedCases(Sequence[CaseResult]):
         Raises the errors of `RunFile`.
         """
         numbers = run.file.numbers if run.file else {}
-        rows = (
-            CaseInRun(numbers[case], case, summary) if case in numbers else run.case(case)
-            for case, summary in run.summary.cases.items()
-        )
+
+        def row(case: CaseId, summary: CaseSummary) -> CaseInRun | CaseResult:
+            if run.file is None:
+                return run.case(case)
+            # A case that has finished since is in no total of the run as it was opened.
+            in_run = CaseInRun(numbers[case], case, summary) if summary.runs else None
+            return in_run or CaseResult.not_run(case, summary.eval_set_id)
+
+        rows = (row(case, summary) for case, summary in run.summary.cases.items())
         return cls(rows, secrets, run.file)
 
     @property
