@@ -173,6 +173,14 @@ async def test_what_is_wrong_with_them_is_said_where_it_is(eval_sets, config, er
         await evaluate(agent(), eval_sets, config)
 
 
+async def test_a_set_with_the_path_of_a_file_as_its_id_is_refused_beside_that(folder):
+    name = "basics.evalset.json"
+    sets = [{**SET, "eval_set_id": name}, folder / name]
+    for eval_sets in (sets, sets[::-1]):
+        with pytest.raises(ValueError, match=f"two eval sets have the id '{name}'"):
+            await evaluate(agent(), eval_sets, home=folder)
+
+
 async def test_cases_are_chosen_by_their_tags(folder):
     tags = [
         {"set": "basics", "case": "good", "tags": ["smoke", "slow"]},
