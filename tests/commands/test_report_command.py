@@ -18,21 +18,14 @@ from command_line import call
 from fake_runs import run_without_processes
 
 from evaltui.commands import job
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
-from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.core.secrets import Secrets
 from evaltui.reports import console
-from evaltui.reports.junit import junit_report
-from evaltui.reports.stored import stored_report
 from evaltui.runs import execution
-from evaltui.runs.history import open_run
-from evaltui.runs.run_header import RunHeader
-from evaltui.runs.run_writer import begin_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import select
 from evaltui.runs.store import RunStore
 from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
-from tests.stored_runs import add_case, interrupt, selected, summary
+from tests.stored_runs import interrupt
 
 # What a log does not hold, or has in another form.
 NOT_LOGGED = {"preflight", "log", "notes", "sets"}
@@ -135,19 +128,21 @@ def test_a_run_in_progress_is_not_called_interrupted(agent):
     assert written(agent, log)["notes"] == ["interrupted: 1 of 2 cases finished"]
 
 
-def test_a_case_that_finishes_while_a_report_is_made_is_in_no_part_of_it(agent):
-    """Else its row says passed, and the totals that it did not."""
-    run = begin_run(RunStore(agent), RunHeader((selected("day", "ab"),)))
-    opened = []
-    for eval_id in "ab":
-        run.add_repeat(CaseId("day.evalset.json", eval_id), "day", 0, RepeatResult(Status.PASSED))
-        add_case(run, summary("day", eval_id, "PASSED", passed=1))
-        run.commit()
-        opened.append(open_run(run.path))
-    report = "".join(junit_report(stored_report(opened[0], Secrets())))
-    run.close()
-    assert 'tests="2" failures="0" errors="1"' in report
-    assert report.count("<error") == 1
+def test_a_case_that_finishes_while_a_report_is_made_is_in_no_part_of_it(agent, monkeypatch):
+    """Else its row says failed, and the totals that it did not run."""
+    call("run", agent, "day")
+    (log,) = RunStore(agent).files()
+    whole, numbers = log.read_bytes(), RunFile.numbers
+    interrupt(log, 1)
+
+    def finish(file: RunFile) -> Any:
+        log.write_bytes(whole)
+        return numbers.fget(file)
+
+    monkeypatch.setattr(RunFile, "numbers", property(finish))
+    data = written(agent, log)
+    assert [case["status"] for case in data["cases"]] == ["PASSED", "NOT_EVALUATED"]
+    assert (data["totals"]["failed"], data["totals"]["not_evaluated"]) == (0, 1)
 
 
 def test_a_page_marks_the_regressions_of_a_result_file_of_adk(agent, monkeypatch, capsys):
