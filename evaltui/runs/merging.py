@@ -271,7 +271,7 @@ class _Merge:
             stopped="",
             resumed="",
             baseline=next(filter(None, baselines), ""),
-            merged=tuple(run.id for run in self._runs),
+            merged=tuple(dict.fromkeys(part for run in self._runs for part in (*run.header.merged, run.id))),
             last_part=max(header.latest for header in headers),
         )
 
@@ -325,6 +325,17 @@ class _Merge:
             yield f"{counted(duplicates, 'result')} in several logs: the run started last counts" + (
                 f"; not counted: {others}" if others else ""
             )
+        for run in self._runs if duplicates else ():
+            begin, end = run.header.started, run.header.latest
+            between = [
+                other.id
+                for other in self._runs
+                if begin < other.header.latest < end and other.id not in run.header.merged
+            ]
+            # It does not tell which of its results are how old.
+            if run.header.merged and between:
+                advice = "merge the runs that it is made of instead"
+                yield f"{run.id} counts as later than {short_list(between)} as a whole: {advice}"
         if changed := self._changed_data():
             yield f"not the same in every run: {short_list(changed, _MAX_NAMES)}"
 

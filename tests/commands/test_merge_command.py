@@ -343,7 +343,12 @@ def test_a_merged_run_is_as_late_as_the_latest_of_its_parts(agent, tmp_path, cap
     merged = tmp_path / "merged.sqlite"
     assert call("merge", first, third, "-o", merged) == 1
     for order in ((merged, second), (second, merged)):
+        capsys.readouterr()
         assert call("merge", *order, "-o", tmp_path / "again.sqlite") == 1
+        assert f"merged counts as later than {RunFile(second).id} as a whole" in capsys.readouterr().out
+    capsys.readouterr()
+    assert call("merge", merged, first, third, "-o", tmp_path / "parts.sqlite") == 1
+    assert "counts as later" not in capsys.readouterr().out
     assert RunFile(tmp_path / "again.sqlite").header.started == RunFile(first).header.started
 
 
