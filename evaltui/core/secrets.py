@@ -362,7 +362,7 @@ class Secrets:
             return self.mask_text(data)
         if isinstance(data, Mapping):
             return self._masked_mapping(data)
-        if isinstance(data, tuple) and hasattr(data, "_replace"):
+        if hasattr(data, "_asdict"):
             items = data._asdict().items()
             changes = self._changes({name: value for name, value in items if name not in _NAMES})
             return data._replace(**changes) if changes else data

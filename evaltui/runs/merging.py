@@ -326,14 +326,14 @@ class _Merge:
                 f"; not counted: {others}" if others else ""
             )
         for run in self._runs if duplicates else ():
-            begin, end = run.header.started, run.header.latest
+            header = run.header
             between = [
                 other.id
                 for other in self._runs
-                if begin < other.header.latest < end and other.id not in run.header.merged
+                if header.started < other.header.latest < header.latest and other.id not in header.merged
             ]
             # It does not tell which of its results are how old.
-            if run.header.merged and between:
+            if header.merged and between:
                 advice = "merge the runs that it is made of instead"
                 yield f"{run.id} counts as later than {short_list(between)} as a whole: {advice}"
         if changed := self._changed_data():
