@@ -58,8 +58,9 @@ class ReportedCases(Sequence[CaseResult]):
             if run.file is None:
                 return run.case(case)
             # A case that has finished since is in no total of the run as it was opened.
-            in_run = CaseInRun(numbers[case], case, summary) if summary.runs else None
-            return in_run or CaseResult.not_run(case, summary.eval_set_id)
+            if summary.runs:
+                return CaseInRun(numbers[case], case, summary)
+            return CaseResult.not_run(case, summary.eval_set_id, run.file.statuses_of(case))
 
         rows = (row(case, summary) for case, summary in run.summary.cases.items())
         return cls(rows, secrets, run.file)
