@@ -188,6 +188,14 @@ def test_what_nothing_reads_in_them_is_a_warning(folder):
         evaluate_sync(agent(), {**SET, "eval_cases": [{**CASES[0], "note": 1}, *CASES[1:]]}, CONFIG)
 
 
+async def test_a_set_with_the_path_of_a_file_as_its_id_is_refused_beside_that(folder):
+    name = "basics.evalset.json"
+    sets = [{**SET, "eval_set_id": name}, folder / name]
+    for eval_sets in (sets, sets[::-1]):
+        with pytest.raises(ValueError, match=f"two eval sets have the id '{name}'"):
+            await evaluate(agent(), eval_sets, home=folder)
+
+
 async def test_cases_are_chosen_by_their_tags(folder):
     tags = [
         {"set": "basics", "case": "good", "tags": ["smoke", "slow"]},

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from evaltui.commands.exit_codes import HAD_ERRORS, SOME_FAILED
 from evaltui.commands.output import UsageError, write_stderr
 from evaltui.core.compare.run_comparison import Comparison, compare
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
+from evaltui.core.metrics.normal_config import normal_config
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
+from evaltui.project.settings import secrets_of
 from evaltui.runs.baselines import LaterRun, last_baseline
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix
@@ -123,8 +126,9 @@ def nothing_compared(comparison: Comparison) -> str:
 
 
 def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> None:
-    """Raises UsageError where no number of failures could be a regression, as there are too few repeats."""
-    plan = selected.plan
+    """Raises UsageError where no number of failures could be a regression, as there are too few repeats in
+    all shards together."""
+    plan = selected.undivided or selected.plan
     cases = {
         case: CaseSummary(
             eval_set.eval_set_id,
@@ -137,10 +141,25 @@ def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> Non
         for eval_set in plan.sets
         for case in eval_set.case_ids
     }
-    comparison = compare(base, RunSummary("", cases), alpha)
-    chances = [change.p for change in comparison.broken_without_evidence if change.p is not None]
-    if chances and not comparison.regressions:
+    secrets = secrets_of(plan.agent_dir)
+    configs = {
+        eval_set.case_path: normal_config(secrets.masked(eval_set.config.scoring())) for eval_set in plan.sets
+    }
+    circumstances = Circumstances(configs=configs, adk_verdicts=plan.settings.adk_verdicts)
+    comparison = compare(base, RunSummary("", cases, circumstances=circumstances), alpha)
+    chances = {change.case: change.p for change in comparison.broken_without_evidence if change.p is not None}
+    if not chances or comparison.regressions:
+        return
+    stored = {
+        CaseId(eval_set.case_path, case.eval_id): case
+        for eval_set in plan.sets
+        for case in eval_set.stored_cases
+    }
+    # A failure of another expectation is a regression, however often the case is repeated.
+    expects = {case: comparison.base.cases[case].expects for case in chances}
+    if all(before in ("", stored[case].fingerprint) for case, before in expects.items()):
+        lowest = show_p(min(chances.values()))
         raise UsageError(
-            f"--fail-on-regression has no effect: even if every repeat failed, {show_p(min(chances))}, above "
+            f"--fail-on-regression has no effect: even if every repeat failed, {lowest}, above "
             f"--alpha {alpha:g}. Raise --runs or --alpha, or name another --baseline"
         )

@@ -309,7 +309,8 @@ class Job:
         configs = (eval_set.config_in_use for eval_set in selected.plan.sets)
         for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
-        announce(selected.plan.checks, self._required, selected.metrics)
+        of_shards = [check.metric for check in selected.undivided.checks] if selected.undivided else ()
+        announce(selected.plan.checks, self._required, of_shards)
         if self._ending.baseline is not None and self._ending.fail_on_regression:
             require_effect(self._ending.baseline, selected, self._ending.alpha)
         variant = self.agent.variant

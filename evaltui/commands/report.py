@@ -60,9 +60,13 @@ def report(options: argparse.Namespace) -> int:
             run = open_run(log)
             made = stored_report(run, secrets)
             if {*runs} <= {"last"}:
-                # Which sub-agent or module that was of need not be known.
-                kind = RunFile(log).header.kind.agent._replace(in_process=False)
+                # Which sub-agent, module or variant that was of need not be known.
+                header = RunFile(log).header
+                kind = header.kind.agent._replace(in_process=False)
                 notes = [f"run of {words}"] if (words := ", ".join(kind.in_words)) else []
+                if header.matrix and header.variant:
+                    command = f"evaltui report {store.as_arguments} {header.matrix}"
+                    notes.append(f"only variant {header.variant.name} of a matrix: `{command}` has all")
                 made = replace(made, notes=(*notes, *made.notes))
             if len(paths) > 1:
                 made = _of_several(made, paths)

@@ -347,7 +347,7 @@ class Secrets:
     def masked(self, data: T) -> T:
         """Data with secrets masked in texts of JSON, dataclasses and models; the same object without secrets.
 
-        Fields of dataclasses and models with ids of cases and sets, or paths, are not masked.
+        Fields of dataclasses, named tuples and models with ids of cases and sets, or paths, are not masked.
         """
         masked: T = self._masked(data)
         return masked
@@ -362,11 +362,15 @@ class Secrets:
             return self.mask_text(data)
         if isinstance(data, Mapping):
             return self._masked_mapping(data)
+        if hasattr(data, "_asdict"):
+            items = data._asdict().items()
+            changes = self._changes({name: value for name, value in items if name not in _NAMES})
+            return data._replace(**changes) if changes else data
         if isinstance(data, list | tuple):
             new = [self._masked(item) for item in data]
             if all(item is old for item, old in zip(new, data, strict=True)):
                 return data
-            return type(data)(*new) if hasattr(data, "_fields") else type(data)(new)
+            return type(data)(new)
         if dataclasses.is_dataclass(data) and not isinstance(data, type):
             changes = self._changes({name: getattr(data, name) for name in _names_in(type(data))})
             return dataclasses.replace(data, **changes) if changes else data

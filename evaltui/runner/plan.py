@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -77,6 +77,11 @@ class SetPlan:
     @property
     def case_ids(self) -> Iterator[CaseId]:
         return (CaseId(self.case_path, eval_id) for eval_id, _ in ids_and_turns(self.cases))
+
+    @property
+    def stored_cases(self) -> Iterable[StoredCase]:
+        """Its cases as JSON, in order, without making a model of any."""
+        return self.cases.stored if isinstance(self.cases, StoredCases) else map(StoredCase.of, self.cases)
 
     def only(self, eval_ids: Collection[str]) -> SetPlan:
         """The set with some of its cases, in their order, without making a model of any."""

@@ -15,7 +15,8 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
 from evaltui.project.folders import agent_file
-from evaltui.runs.history import find_run, header_of, open_run, run_id
+from evaltui.runs.adk_results import adk_results
+from evaltui.runs.history import header_of, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
@@ -73,12 +74,17 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
     files = later.store.files()
     logs = {run_id(path): path for path in files}
     parts = {part for log in later.logs for part in _parts(log, logs)}
+    moments = {run_id(log): own.latest for log in later.logs if (own := header_of(log))}
     for path in reversed(files):
         if most == len(later.cases):
             break
         try:
             header = RunFile(path).header
-            if not _is_comparable(header, later) or not parts.isdisjoint(_parts(path, logs)):
+            shared = parts & _parts(path, logs)
+            if header.merged and all(moments.get(part, header.latest) > header.latest for part in shared):
+                # It is made of earlier files with the names of those of the later run.
+                shared = set()
+            if shared or not _is_comparable(header, later):
                 continue
             sets = sum(_covers_set(header, *selected) for selected in later.cases.items())
             skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PARTIAL_RUN
@@ -157,14 +163,9 @@ def _parts(log: Path, logs: Mapping[str, Path]) -> set[str]:
 
 
 def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
-    kinds = [kind.of_any_deployment._replace(variant="") for kind in (header.kind, later.kind)]
-    if kinds[0] != kinds[1] or (later.matrix and header.matrix == later.matrix):
-        return False
-    if header.variant is None:
-        return True
-    if later.variant is not None and header.variant.name == later.variant.name:
-        return True
-    return not header.variant.changes and not (later.variant and later.variant.changes)
+    variant = later.variant.name if later.variant and later.variant.changes else ""
+    same = later.kind.of_any_deployment._replace(variant=variant)
+    return header.kind.of_any_deployment == same and not (later.matrix and header.matrix == later.matrix)
 
 
 def _covers_set(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool:
@@ -185,9 +186,11 @@ def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> st
     base_id = header.baseline
     if not base_id or all(case.passes for case in run.summary.cases.values()):
         return ""
+    # Not by a name or number, which the file of a baseline elsewhere may have, too.
+    runs = {run_id(log): log for log in (*adk_results(store.agent_dir), *store.files())}
     try:
-        base = open_run(find_run(store, base_id))
-    except (SelectionError, OSError, ValueError):
+        base = open_run(runs[base_id])
+    except (KeyError, OSError, ValueError):
         return f"its baseline {base_id} is missing"
     comparison = compare(base.summary, run.summary, alpha)
     if regressions := comparison.regressions:

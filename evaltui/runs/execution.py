@@ -17,7 +17,7 @@ from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.case_id import CaseId, fingerprint
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.outcome import Status, worst_status
-from evaltui.core.model.stored_cases import StoredCase, StoredCases
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
@@ -273,12 +273,8 @@ def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[s
 
 def _texts(plan: RunPlan) -> Iterator[tuple[CaseId, str]]:
     for eval_set in plan.sets:
-        cases = (
-            eval_set.cases.stored
-            if isinstance(eval_set.cases, StoredCases)
-            else map(StoredCase.of, eval_set.cases)
-        )
-        yield from ((CaseId(eval_set.case_path, case.eval_id), case.eval_case_text) for case in cases)
+        for case in eval_set.stored_cases:
+            yield CaseId(eval_set.case_path, case.eval_id), case.eval_case_text
 
 
 def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:

@@ -163,10 +163,10 @@ def set_plans(
     several = eval_sets if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str) else [eval_sets]
     plans: dict[str, SetPlan] = {}
 
-    def add(data: Any) -> None:
-        plan = _plan_of_data(data, config)
-        if plan.case_path in plans:
-            name = plan.eval_set_id
+    def add(plan: SetPlan) -> None:
+        before = plans.get(plan.case_path)
+        if before is not None and None in (before.path, plan.path):
+            name = plan.case_path
             raise ValueError(f"two eval sets have the id {name!r}; results could not tell their cases apart")
         plans[plan.case_path] = plan
 
@@ -177,14 +177,13 @@ def set_plans(
                 before = plans.get(case_path(agent.folder, path))
                 if before is not None and eval_ids is not None:
                     eval_ids = None if before.whole else [*before.eval_ids, *eval_ids]
-                plan = _plan_of_file(agent.folder, path, eval_ids, config, initial_session, choice)
-                plans[plan.case_path] = plan
+                add(_plan_of_file(agent.folder, path, eval_ids, config, initial_session, choice))
         elif _is_case(source):
             loose.append(_data(source, "an eval case"))
         else:
-            add(_data(source, "an eval set"))
+            add(_plan_of_data(_data(source, "an eval set"), config))
     if loose:
-        add({"eval_set_id": _LOOSE_CASES_SET, "eval_cases": loose})
+        add(_plan_of_data({"eval_set_id": _LOOSE_CASES_SET, "eval_cases": loose}, config))
     return tuple(plans.values())
 
 

@@ -165,11 +165,13 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
     by_id = {run.id: run for run in runs}
 
     def age(run: RunFile) -> tuple[datetime, int, str]:
-        # A run is later than those it has results of, also where the clock of its machine was behind theirs.
-        parts = [by_id[part] for part in (run.header.resumed, *run.header.merged) if part in by_id]
-        ages = [age(part) for part in parts]
-        latest = max([run.header.latest, *(moment for moment, *_ in ages)])
-        return latest, max([0, *(depth + 1 for _, depth, _ in ages)]), run.id
+        latest, depth = run.header.latest, int(bool(run.header.merged))
+        # A resumed run is later than the resumed one, also where the clock of its machine was behind.
+        resumed = by_id.get(run.header.resumed, run)
+        if resumed is run:
+            return latest, depth, run.id
+        moment, depth_of_resumed, _ = age(resumed)
+        return max(latest, moment), depth_of_resumed + 1, run.id
 
     return sorted(runs, key=age)
 
@@ -269,8 +271,8 @@ class _Merge:
             stopped="",
             resumed="",
             baseline=next(filter(None, baselines), ""),
-            merged=tuple(run.id for run in self._runs),
-            last_part=headers[-1].latest,
+            merged=tuple(dict.fromkeys(part for run in self._runs for part in (*run.header.merged, run.id))),
+            last_part=max(header.latest for header in headers),
         )
 
     def write(self, into: RunWriter) -> MergedRun:
@@ -323,6 +325,17 @@ class _Merge:
             yield f"{counted(duplicates, 'result')} in several logs: the run started last counts" + (
                 f"; not counted: {others}" if others else ""
             )
+        for run in self._runs if duplicates else ():
+            header = run.header
+            between = [
+                other.id
+                for other in self._runs
+                if header.started < other.header.latest < header.latest and other.id not in header.merged
+            ]
+            # It does not tell which of its results are how old.
+            if header.merged and between:
+                advice = "merge the runs that it is made of instead"
+                yield f"{run.id} counts as later than {short_list(between)} as a whole: {advice}"
         if changed := self._changed_data():
             yield f"not the same in every run: {short_list(changed, _MAX_NAMES)}"
 

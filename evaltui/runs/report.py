@@ -53,10 +53,14 @@ class ReportedCases(Sequence[CaseResult]):
         Raises the errors of `RunFile`.
         """
         numbers = run.file.numbers
-        rows = (
-            CaseInRun(numbers[case], case, summary) if case in numbers else run.case(case)
-            for case, summary in run.summary.cases.items()
-        )
+
+        def row(case: CaseId, summary: CaseSummary) -> CaseInRun | CaseResult:
+            # A case that has finished since is in no total of the run as it was opened.
+            if summary.runs:
+                return CaseInRun(numbers[case], case, summary)
+            return CaseResult.not_run(case, summary.eval_set_id, run.file.statuses_of(case))
+
+        rows = (row(case, summary) for case, summary in run.summary.cases.items())
         return cls(rows, secrets, run.file)
 
     @property

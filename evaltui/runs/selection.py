@@ -129,8 +129,8 @@ class SelectedRun:
     """The header without the fields of the plan."""
     notes: tuple[str, ...] = ()
     """Sentences about ignored parts of the request."""
-    metrics: frozenset[str] = frozenset()
-    """The metrics of the cases of all shards; empty for a run that is no shard."""
+    undivided: RunPlan | None = None
+    """The plan of all shards; None for a run that is no shard."""
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
@@ -186,9 +186,8 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     unpaired = of_traces.unpaired if of_traces else 0
     header = _header(request, plan, sets, shards, unpaired)
-    of_all = checked(replace(plan, sets=tuple(all_plans))).checks if request.shard else ()
-    metrics = frozenset(check.metric for check in of_all)
-    return SelectedRun(request, checked(plan), header, tuple(notes), metrics)
+    undivided = checked(replace(plan, sets=tuple(all_plans))) if request.shard else None
+    return SelectedRun(request, checked(plan), header, tuple(notes), undivided)
 
 
 def _open_set(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetPlan | None:

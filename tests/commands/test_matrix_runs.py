@@ -72,6 +72,9 @@ def test_a_matrix_is_run_stored_reported_and_compared(agent, capsys):
     assert report_of(capsys)["cases"] == document["cases"]
     assert call("report", agent, document["matrix"][:17], "--report", "json") == 0
     capsys.readouterr()
+    assert call("report", agent, "last", "--report", "json") == 0
+    everything = f"`evaltui report {agent} {document['matrix']}` has all"
+    assert f"only variant warm of a matrix: {everything}" in json.loads(capsys.readouterr().out)["notes"]
 
     # Each variant is compared with itself, and `last` is what it was before the first of them ran.
     (agent / "word.txt").write_text("worse and worse")

@@ -209,6 +209,22 @@ def test_a_merged_run_that_regressed_is_no_baseline(agent, monkeypatch):
     assert RunFile(RunStore(agent).latest()).header.baseline == first.stem
 
 
+def test_shards_with_the_names_of_earlier_ones_have_these_as_baseline(agent, tmp_path, monkeypatch):
+    """Else an older run is, or none."""
+    merging, codes, runs = ("merge", agent, "--baseline", "last", "--fail-on-regression"), [], []
+    logs_of(agent, ["first:case_0,case_1"])
+    for act_now in (answers("right"), answers("right"), answers("wrong")):
+        run_without_processes(monkeypatch, act_now)
+        shards = [
+            log.rename(tmp_path / f"shard-{number}.sqlite")
+            for number, log in enumerate(logs_of(agent, ["first:case_0"], ["first:case_1"]))
+        ]
+        codes.append(call(*merging, *shards))
+        runs.append(RunFile(RunStore(agent).latest()))
+    assert codes == [0, 0, 1]
+    assert [run.header.baseline for run in runs[1:]] == [run.id for run in runs[:-1]]
+
+
 def _record(agent: Path) -> None:
     (agent / "recordings").mkdir()
     (agent / "recordings" / "first.jsonl").write_text(
@@ -327,8 +343,31 @@ def test_a_merged_run_is_as_late_as_the_latest_of_its_parts(agent, tmp_path, cap
     merged = tmp_path / "merged.sqlite"
     assert call("merge", first, third, "-o", merged) == 1
     for order in ((merged, second), (second, merged)):
+        capsys.readouterr()
         assert call("merge", *order, "-o", tmp_path / "again.sqlite") == 1
+        assert f"merged counts as later than {RunFile(second).id} as a whole" in capsys.readouterr().out
+    capsys.readouterr()
+    assert call("merge", merged, first, third, "-o", tmp_path / "parts.sqlite") == 1
+    assert "counts as later" not in capsys.readouterr().out
     assert RunFile(tmp_path / "again.sqlite").header.started == RunFile(first).header.started
+
+
+def test_a_file_with_the_name_of_a_merged_part_is_another_run(agent, tmp_path, monkeypatch):
+    """As where each night's shards have the same names, and one is run again."""
+
+    def stored_as(name: str, *words: str) -> Path:
+        (log,) = logs_of(agent, words)
+        return log.rename(tmp_path / f"{name}.sqlite")
+
+    merged = tmp_path / "all.sqlite"
+    parts = stored_as("shard-0", "first:case_0"), stored_as("shard-1", "first:case_1")
+    assert call("merge", *parts, "-o", merged) == 0
+    for again in (stored_as("shard-2", "first:case_2"), stored_as("shard-4", "first:case_4")):
+        assert call("merge", merged, again, "-o", merged) == 0
+    run_without_processes(monkeypatch, answers("wrong"))
+    later = stored_as("shard-0", "first:case_0")
+    for order in ((merged, later), (later, merged)):
+        assert call("merge", *order, "-o", tmp_path / "again.sqlite") == 1
 
 
 def test_an_interrupted_part_is_named_and_can_be_finished(agent, tmp_path, capsys):

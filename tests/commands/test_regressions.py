@@ -13,6 +13,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.served import ServedModel
+from evaltui.core.model.variants import Change, Variant
 from evaltui.core.secrets import Secrets
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs.baselines import last_baseline, stored_run
@@ -154,19 +155,22 @@ def test_errors_before_hide_no_cases_that_fail_more_often_now(agent, capsys):
         ([{"cases": {"a": "p"}, "is_complete": False}], "interrupted"),
         ([{"cases": {"a": "p"}, "eval_ids": "ab", "is_complete": True}], "incomplete"),
         ([{"cases": {"a": "p"}, "eval_ids": "a"}], "not all of the cases"),
-        ([{"cases": {"a": "e", "b": "p"}, "baseline": "first"}], "1 regression from first"),
+        ([{"cases": {"a": "e", "b": "p"}, "baseline": "{first}"}], "1 regression from {first}"),
+        # The file of a baseline elsewhere may have the name of a run, or be called last or 2.
+        ([{"cases": {"a": "e", "b": "p"}, "baseline": "first"}], "its baseline first is missing"),
+        ([{"cases": {"a": "e", "b": "p"}, "baseline": "last"}], "its baseline last is missing"),
         ([{"cases": {"a": "f", "b": "p"}, "baseline": "gone"}], "its baseline gone is missing"),
         # A failure that the baseline has, too, is none.
-        ([{"cases": {"a": "p", "b": "f"}, "baseline": "first"}], ""),
+        ([{"cases": {"a": "p", "b": "f"}, "baseline": "{first}"}], ""),
         ([{"cases": {"a": "p", "b": "p"}, "baseline": "gone"}], ""),
         ([{"cases": {"a": "p", "b": "f"}}, {"cases": {"a": "p"}, "eval_ids": "a"}], "not all of the cases"),
     ],
 )
 def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
-    expected = store_run(agent, {"a": "p", "b": "f"})
+    first = expected = store_run(agent, {"a": "p", "b": "f"})
     RunStore(agent).name(expected, "first")
     for number, run in enumerate(newer):
-        last = store_run(agent, **run)
+        last = store_run(agent, **{**run, "baseline": run.get("baseline", "").format(first=first)})
         if not why or number < len(newer) - 1:
             expected = last
     store_run(agent, {"a": "p", "b": "p"})
@@ -174,7 +178,8 @@ def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
     path, note = last_baseline(stored_run(store, store.latest()))
     assert path.stem == expected
     note, _, broken = note.partition(". 1 case that other runs passed did not pass in")
-    assert note == (f"--baseline last is {expected}. Skipped: {last} ({why})" if why else "")
+    skipped = f"--baseline last is {expected}. Skipped: {last} ({why.format(first=first)})"
+    assert note == (skipped if why else "")
     assert not broken or broken.startswith(f" {expected}: b (in {last})")
 
 
@@ -264,6 +269,7 @@ def test_scored_traces_stand_for_no_run_of_the_agent(agent):
         {"url": "http://127.0.0.1:8000/app"},
         {"settings": RunSettings(adk_verdicts=True)},
         {"in_process": True},
+        {"variant": Variant("warm", (Change("env.TONE", "warm"),))},
     ],
     ids=lambda other: next(iter(other)),
 )
@@ -388,6 +394,40 @@ def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refuse
     )
     assert len(RunStore(agent).files()) == runs
     assert call(*gate, "--pass-if", "0.5", "--alpha", "0.5") == 0
+
+
+def _with_other_criteria(agent):
+    (agent / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.7}}))
+
+
+def _with_other_cases(agent):
+    file = agent / "lights.evalset.json"
+    file.write_text(file.read_text().replace('"right"', '"quite right"'))
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "code"),
+    [
+        (None, ["lights:b"], 2),
+        # The cases of all shards together may be evidence.
+        (None, ["--shard", "1/8"], 0),
+        # A failure of another expectation is a regression.
+        (_with_other_criteria, ["lights:b"], 1),
+        (_with_other_cases, ["lights:b"], 1),
+    ],
+)
+def test_a_gate_is_refused_only_where_no_failure_could_trip_it(agent, monkeypatch, change, words, code):
+    write_eval_set(agent, "lights", *(make_case(eval_id, turn(eval_id)) for eval_id in "abcdefgh"))
+    (agent / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.8}}))
+    fake = run_without_processes(monkeypatch)
+    fake.act = lambda case, repeat: says("wrong" if repeat and case.eval_id != "a" else "right")(case, repeat)
+    flaky = ("--runs", 2, "--pass-if", 0.5)
+    assert call("run", agent, *flaky) == 0
+    if change is not None:
+        change(agent)
+        fake.act = says("wrong")
+    gate = ("--baseline", "last", "--fail-on-regression")
+    assert call("run", agent, *words, *flaky, *gate) == code
 
 
 def test_a_resumed_run_that_regressed_is_no_baseline(agent, monkeypatch, capsys):

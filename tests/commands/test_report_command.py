@@ -21,6 +21,7 @@ from evaltui.commands import job
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.reports import console
 from evaltui.runs import execution
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import select
 from evaltui.runs.store import RunStore
 from tests.eval_data import make_case, make_turn, write_eval_set, write_test_config
@@ -125,6 +126,34 @@ def test_a_run_in_progress_is_not_called_interrupted(agent):
         db.execute("BEGIN IMMEDIATE")
         assert written(agent, log)["notes"] == ["still running: 1 of 2 cases finished"]
     assert written(agent, log)["notes"] == ["interrupted: 1 of 2 cases finished"]
+
+
+def test_a_case_that_finishes_while_a_report_is_made_is_in_no_part_of_it(agent, monkeypatch):
+    """Else its row says failed, and the totals that it did not run."""
+    call("run", agent, "day")
+    (log,) = RunStore(agent).files()
+    whole, numbers = log.read_bytes(), RunFile.numbers
+    interrupt(log, 1)
+
+    def finish(file: RunFile) -> Any:
+        log.write_bytes(whole)
+        return numbers.fget(file)
+
+    monkeypatch.setattr(RunFile, "numbers", property(finish))
+    data = written(agent, log)
+    assert [case["status"] for case in data["cases"]] == ["PASSED", "NOT_EVALUATED"]
+    assert (data["totals"]["failed"], data["totals"]["not_evaluated"]) == (0, 1)
+
+
+def test_a_page_marks_the_regressions_of_a_result_file_of_adk(agent, monkeypatch, capsys):
+    run_without_processes(monkeypatch)
+    assert call("run", agent, "day") == 0
+    run_without_processes(monkeypatch, act)
+    call("run", agent, "day")
+    result = max((agent / ".adk" / "eval_history").glob("*.json"), key=os.path.getmtime)
+    page = agent / "out.html"
+    assert call("report", agent, result, "--baseline", "1", "--report", f"html={page}") == 0
+    assert page.read_text().count('data-change="broken" data-regression') == 1
 
 
 def test_a_result_file_of_adk_is_reported_without_a_trace(agent, capsys):

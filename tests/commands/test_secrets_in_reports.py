@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from fake_runs import run_without_processes, says
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.criteria.criteria import Criteria
@@ -147,3 +148,17 @@ def test_another_key_is_no_pass_because_both_are_masked(write_agent, monkeypatch
     assert statuses("score", "run.json") == ["NOT_EVALUATED", "PASSED", "NOT_EVALUATED", "NOT_EVALUATED"]
     # Nor with the verdicts of google-adk, which passes over what has none.
     assert statuses("score", "run.json", "--adk-verdicts")[2] != "PASSED"
+
+
+def test_a_case_with_the_value_of_a_secret_as_its_id_is_the_same_in_a_comparison(
+    write_agent, monkeypatch, tmp_path
+):
+    agent = write_agent("root_agent = lambda message: message")
+    (agent / ".env").write_text("API_TOKEN=night_mode\n")
+    (agent / "test_config.json").write_text('{"criteria": {"response_match_score": 1}}')
+    write_eval_set(agent, "thermostat", a_case("night_mode", "hi", "right"))
+    page = tmp_path / "page.html"
+    for text, words in (("right", ()), ("wrong", ("--baseline", "last"))):
+        run_without_processes(monkeypatch, says(text))
+        call("run", agent, "--report", f"html={page}", *words)
+    assert page.read_text().count('data-change="broken" data-regression') == 1

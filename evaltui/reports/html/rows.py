@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaltui.core.compare.explain import summary
@@ -74,14 +74,19 @@ class Changes:
     """The changes of cases from the baseline."""
 
     by_case: Mapping[CaseId, CaseChange] = field(default_factory=dict)
-    regressions: Collection[CaseId] = frozenset()
 
     @classmethod
     def of(cls, report: RunReport) -> Changes:
         if report.comparison is None:
             return cls()
-        changes = {change.case: change for change in report.comparison.cases}
-        return cls(changes, {change.case for change in report.comparison.regressions})
+        # A result file of google-adk knows its cases by their set alone.
+        by_label = report.comparison.candidate.by_label
+        return cls(
+            {
+                CaseId(change.eval_set_id, change.case.eval_id) if by_label else change.case: change
+                for change in report.comparison.cases
+            }
+        )
 
     def chips(self, sets: Sequence[ListedSet]) -> tuple[tuple[str, int], ...]:
         """The numbers of regressions and of fixed cases among the listed ones, with their labels."""
@@ -92,7 +97,7 @@ class Changes:
             if summary.id in self.by_case
         ]
         kinds = Counter(change.kind for change in shown)
-        regressions = sum(change.case in self.regressions for change in shown)
+        regressions = sum(change.regression for change in shown)
         chips = (("regression", regressions), *((kind, kinds[kind]) for kind in ("fixed", "new")))
         return tuple((name, number) for name, number in chips if number)
 
@@ -153,7 +158,7 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             seconds=show_duration(case.seconds or None),
             cost=case.spent.cost.short if case.spent and may_cost(case.spent) else "",
             change=change.kind if change and change.kind != "unchanged" else "",
-            is_regression=case.id in changes.regressions,
+            is_regression=change is not None and change.regression,
             needs_attention=not case.passed,
             tags=listed.eval_set.tags.get(case.eval_id, ()),
         )
