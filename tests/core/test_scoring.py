@@ -335,6 +335,21 @@ async def test_an_optional_judge_that_was_asked_and_gave_no_verdict_keeps_a_case
     assert repeat.status is status
 
 
+async def test_votes_on_a_prompt_of_agents_cli_have_the_models_that_gave_them():
+    versions = iter(("m-1", "m-2"))
+
+    async def scripted(_: object) -> Answer:
+        return Answer('{"score": 1}', version=next(versions))
+
+    tone = {"prompt_template": "Polite? {response}", "judge_model_options": {"num_samples": 2}}
+    config = {"evaltui": {"criteria": {"tone": 1.0}, "metrics_to_run": {"tone": tone}}}
+    same = turn("good morning", calls=[])
+    expected = Expected("s", case(same), EvalConfig.model_validate(config))
+    repeat = await score_repeat(expected, did(same), final_state=None, custom=None, judge=scripted)
+    (judgement,) = repeat.metrics[0].per_invocation[0].judgements
+    assert [vote.version for vote in judgement.votes] == ["m-1", "m-2"]
+
+
 async def test_what_is_withheld_is_not_tried():
     def never(*_: object) -> None:
         raise AssertionError("it was tried")

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from judge_cases import failed, turn
+from judge_cases import failed
 from scripted_judge import ScriptedJudge
 
 from evaltui.core.metrics.judges.judge import (
@@ -12,11 +12,7 @@ from evaltui.core.metrics.judges.judge import (
     ask_samples,
     judged_by,
 )
-from evaltui.core.metrics.judges.prompt_templates import judged_by_template
-from evaltui.core.metrics.metric import MetricInput
-from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.criteria import JudgeModelOptions
-from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.prompts import Prompt
@@ -85,15 +81,3 @@ def test_who_judged_says_how_many_answered():
     judged = judged_by(OPTIONS, Prompt("test/1", ""), samples)
 
     assert judged == JudgedBy("gemini-2.5-flash", "test/1", asked=4, answered=2, replayed=1, unasked=1)
-
-
-async def test_votes_of_a_template_have_the_models_that_gave_them():
-    definition = {"prompt_template": "Polite? {response}", "judge_model_options": {"num_samples": 2}}
-    config = {"evaltui": {"criteria": {"tone": 1.0}, "metrics_to_run": {"tone": definition}}}
-    (metric,) = EvalConfig.model_validate(config).metrics()
-    case = EvalCase.model_validate({"eval_id": "a", "conversation": [turn()]})
-    inputs = MetricInput(expected=case.conversation, actual=case.conversation, metric=metric, case=case)
-    answers = [Answer('{"score": 1}', version=version) for version in ("m-1", "m-2")]
-    result = await judged_by_template(inputs, ScriptedJudge(*answers))
-    (judgement,) = result.per_invocation[0].judgements
-    assert [vote.version for vote in judgement.votes] == ["m-1", "m-2"]
