@@ -227,6 +227,26 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(folder, opened, c
         assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
 
 
+OLD_TURN = {"query": "hi", "expected_tool_use": [], "reference": "hi"}
+OLD_FORMATS = {
+    "s.test.json": [OLD_TURN],
+    SET: [{"name": "a", "data": [OLD_TURN], "initial_session": {}}],
+}
+
+
+@pytest.mark.parametrize("name", OLD_FORMATS)
+async def test_a_result_of_a_set_in_an_old_format_is_current(tmp_path, opened, monkeypatch, name):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    for file, content in ((name, OLD_FORMATS[name]), (CONFIG, config()), ("agent.py", AGENT)):
+        (tmp_path / file).write_text(content if isinstance(content, str) else json.dumps(content))
+    workbench = await opened(tmp_path)
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert workbench.outcomes.counts() == {"PASSED": 1}
+    workbench = await opened(tmp_path)
+    assert workbench.outcomes.counts() == {"PASSED": 1}
+
+
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize(
     ("change", "named", "outcome"),
