@@ -309,6 +309,19 @@ async def test_a_run_that_is_opened_is_shown_as_it_came_out_whatever_its_set_is_
     assert workbench.outcomes.counts() == last
 
 
+async def test_a_case_with_the_id_of_a_deleted_one_keeps_its_own_result(folder, opened):
+    workbench = await opened(folder)
+    editing, path = workbench.editing, folder / SET
+    edit(workbench, folder, SET, CHANGES["user text"][1])
+    assert editing.do("delete", path, lambda eval_set: eval_set.delete_cases([1]))
+    moved = {CaseId(SET, "other"): CaseId(SET, "a")}
+    assert editing.do("rename", path, lambda eval_set: eval_set.rename_case(0, "a"), moved=moved)
+    for counts in ({"PASSED": 1}, {"PASSED": 1}, {"PASSED": 1, "STALE": 1}, {"PASSED": 2}):
+        await workbench.outcomes.rescored([])
+        assert workbench.outcomes.counts() == counts
+        editing.undo()
+
+
 async def test_cases_without_a_result_are_counted_beside_a_set_that_cannot_be_read(folder, opened):
     workbench = await opened(folder)
     more = {"eval_set_id": "u", "eval_cases": [case("new"), case("newer")]}

@@ -113,7 +113,8 @@ class Results:
         """Sets the results of deleted cases of a set aside, and restores them when the cases exist again;
         `number_of` returns the number of a case in the set, None for a missing id."""
         for case in [case for case in self._of_deleted if case.path == path]:
-            if number_of(case.eval_id) is not None:
+            # Another case may have been renamed to its id, with the result that it has.
+            if number_of(case.eval_id) is not None and self.get(case) is None:
                 self.put(case, self._of_deleted.pop(case))
         for case, scored in self.of(path):
             if number_of(case.eval_id) is None:
