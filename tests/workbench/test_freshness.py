@@ -61,6 +61,7 @@ def session(**state):
 
 PICTURE = {"inline_data": {"mime_type": "image/png", "data": "aGk="}}
 SCENARIO = {"starting_prompt": "hi", "conversation_plan": "ask"}
+PRICES = {"gemini-2.5-pro": {"input_mtok": 1.0, "output_mtok": 2.0}}
 CONTEXT = {"set": "s", "case": "a", "turn": 0, "mode": "skip"}
 STUBBED = {"tool_uses": [CALL], "tool_responses": [ANSWER]}
 # A change, the file that it is made in, what is written there, and what is said of the verdict then.
@@ -81,6 +82,7 @@ CHANGES = {
     "stubbed tool": (CONFIG, config(tools={"look_up": "stub"}), "stale: config"),
     "threshold": (CONFIG, config(METRICS | {"response_match_score": 0.5}), "rescored PASSED"),
     "further metric": (CONFIG, config(METRICS | {"cost_usd": 1.0}), "rescored NOT_EVALUATED"),
+    "price of a limit": (CONFIG, config(METRICS | {"cost_usd": 1.0}, prices=PRICES), "stale: config"),
     "no config any more": (CONFIG, "{oops", "stale: config"),
     "config refused": (CONFIG, json.dumps(config({"tool_trajectory_avg_score": 7.0})), "stale: config"),
     "code": ("agent.py", "# more", "stale: agent.py"),
