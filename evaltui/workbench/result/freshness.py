@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -207,15 +206,21 @@ def changed_recordings(
 ) -> dict[CaseId, str]:
     """In a thread: the recording fingerprints of the cases whose recordings have changed since their run."""
 
-    recordings: dict[str, Recordings] = {}
+    recordings: dict[str, Recordings | None] = {}
     for path, eval_set in sets.items():
         if eval_set is not None:
-            with suppress(EvalSetError):
+            try:
                 recordings[path] = read_recordings(recordings_path(eval_set.path, eval_set.eval_set_id))
+            except EvalSetError:
+                # No run replays it as it is, such as with conflict markers of git.
+                recordings[path] = None
     return {
         case: scored.recorded
         for case, scored in results
-        if (file := recordings.get(case.path)) is not None
-        and scored.recorded
-        != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
+        if case.path in recordings
+        and (
+            (file := recordings[case.path]) is None
+            or scored.recorded
+            != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
+        )
     }
