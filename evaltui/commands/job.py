@@ -131,9 +131,9 @@ def _config_choice(options: argparse.Namespace) -> ConfigChoice:
     """With ADK's verdicts, `adk eval` reads the config of a single set that is named by its file."""
     if not options.adk_verdicts:
         return "nearest"
-    paths = [Path(word) for word in options.selectors]
-    is_named = [path.exists() or Path(str(path).partition(":")[0]).exists() for path in paths]
-    return "beside" if len(paths) < 2 and all(is_named) else "defaults"
+    # Several words may name cases of one file.
+    files = {word if Path(word).exists() else word.partition(":")[0] for word in options.selectors}
+    return "beside" if len(files) < 2 and all(Path(file).exists() for file in files) else "defaults"
 
 
 def _durations(options: argparse.Namespace) -> dict[CaseId, float]:

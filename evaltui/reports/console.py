@@ -180,10 +180,10 @@ def _make_row(case: CaseResult, width: int) -> _Row:
 
 
 def _figure(case: CaseResult) -> str:
-    if case.decision is not None and case.status is not Status.FLAKY:
-        return f"{case.passed_repeats}/{len(case.repeats)}"
     if case.status is Status.FLAKY:
         return f"{case.passed_repeats}/{len(case.repeats)} {WORDS[case.status]}"
+    if case.decision is not None or case.is_partly_evaluated:
+        return f"{case.passed_repeats}/{len(case.repeats)}"
     if case.status is Status.ERROR:
         return "error"
     deciding = (metric.score for metric in case.metrics if metric.status is case.status)

@@ -152,7 +152,7 @@ def _add_reasons(element: ET.Element, case: CaseResult) -> None:
         kind = _error_kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
         problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))
-    elif case.status is Status.FLAKY or case.decision is not None:
+    elif case.status is Status.FLAKY or case.decision is not None or case.is_partly_evaluated:
         ET.SubElement(element, "system-out").text = sentence(case)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
@@ -67,6 +67,7 @@ async def run_plan(
 ) -> RunResult:
     """Run a plan as `follow_plan` does, and return the results of all of its cases in their order."""
     results: dict[CaseId, CaseResult] = {}
+    repeats: defaultdict[CaseId, list[str]] = defaultdict(list)
     stopped = ""
 
     def collect(update: Update) -> None:
@@ -74,12 +75,16 @@ async def run_plan(
         if isinstance(update, CaseDone):
             result = update.result
             results[CaseId(result.path, result.eval_id)] = result
+        elif isinstance(update, RepeatDone):
+            repeats[update.case].append(update.result.status)
         elif isinstance(update, RunStopped):
             stopped = update.reason
         on_update(update)
 
     await follow_plan(plan, collect, first=first, recordings=recordings)
-    cases = tuple(results.get(case) or CaseResult.not_run(case, label) for case, label in plan.selected())
+    cases = tuple(
+        results.get(case) or CaseResult.not_run(case, label, repeats[case]) for case, label in plan.selected()
+    )
     return RunResult(
         cases,
         worst_status(result.status for result in cases),

@@ -301,8 +301,19 @@ def _set(plan: RunPlan, eval_set: SetPlan, secrets: Secrets) -> SelectedSet:
         # Those of a set that is in no file are given with it.
         None if eval_set.path is None or config.is_given else defaulted,
         None if config.passed_over is None else str(config.passed_over),
-        tuple(fingerprint(secrets.mask_json(case.text, to_json_text)) for case in eval_set.others),
+        tuple(_print_of(case, secrets) for case in eval_set.others),
     )
+
+
+def _print_of(case: StoredCase, secrets: Secrets) -> str:
+    """The fingerprint of a case as a run's file would have it."""
+    text = case.eval_case_text
+    masked = secrets.mask_json(text, to_json_text)
+    try:
+        return case.fingerprint if masked == text else StoredCase(masked).fingerprint
+    except ValueError:
+        # No run has selected a case that is invalid.
+        return fingerprint(masked)
 
 
 def functions_now(configs: Iterable[EvalConfig], agent_dir: Path, python: Path | None) -> dict[str, str]:

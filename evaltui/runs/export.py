@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
@@ -10,6 +11,7 @@ from evaltui.core.conversation.invocations import app_details_by_turn
 from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import SIMULATED_USER, Event, Json, output_content, output_text
+from evaltui.core.model.json_values import field_of
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
 from evaltui.documents.dataset_cases import exported_case
@@ -17,7 +19,7 @@ from evaltui.documents.edits import EditError
 from evaltui.runs.history import StoredRun
 from evaltui.traces.conversations import SET_ATTRIBUTE
 from evaltui.traces.span import OtelSpan
-from evaltui.traces.writing.turn import Held, spans_of_turns
+from evaltui.traces.writing.turn import SESSION, Held, spans_of_turns
 
 _Made = TypeVar("_Made")
 _SECOND = 1_000_000_000
@@ -49,6 +51,8 @@ def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator
             "evaltui.repeat": number,
             "agentevals.eval.case.id": case.eval_id,
         }
+        if session := secrets.masked(_session_before(run, case)):
+            about[SESSION] = json.dumps(session, ensure_ascii=False)
         began = round(run.started.timestamp() * _SECOND)
         turns = 1 + max((event.turn for event in repeat.events if event.turn is not None), default=-1)
         errors, state = secrets.masked((_errors(result), result.final_state))
@@ -61,6 +65,20 @@ def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator
         return (resource, spans) if spans else None
 
     return _made_of_repeats(run, secrets, left_out, traces)
+
+
+def _session_before(run: StoredRun, case: CaseId) -> Json:
+    """The session that the case gives the agent; {} for none, and for scored traces, which began as they
+    did."""
+    if run.file is None or run.file.header.of_traces:
+        return {}
+    session = field_of(run.file.eval_case(case), "session_input")
+    if session is None:
+        return {}
+    names = ("app_name", "user_id")
+    return {name: field_of(session, name) or "" for name in names} | {
+        "state": field_of(session, "state") or {}
+    }
 
 
 class _Repeat(NamedTuple):

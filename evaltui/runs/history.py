@@ -258,7 +258,9 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
 def case_of(file: RunFile, case: CaseId, summary: CaseSummary) -> CaseResult:
     """The whole result of a case, with the actual turns. Raises the errors of `RunFile`."""
     result = file.case(case)
-    return CaseResult.not_run(case, summary.eval_set_id) if result is None else result_of(file, result)
+    if result is not None:
+        return result_of(file, result)
+    return CaseResult.not_run(case, summary.eval_set_id, file.statuses_of(case))
 
 
 def result_of(

@@ -224,9 +224,9 @@ class _Merge:
         selected = {
             case for run in self._runs for case, _ in run.header.selected() if self._last[case.path] is run
         }
-        for case, (mine, run) in prints.items():
-            if case not in selected and mine not in self._unselected[case.path]:
-                changed = f"{case.eval_id} of {case.path} changed"
+        for case, (_, run) in prints.items():
+            if case not in selected and _expects(run, case) not in self._unselected[case.path]:
+                changed = f"{case.eval_id} of {case.path} was changed or deleted"
                 raise _plan_error(self._last[case.path], run, changed)
 
     @cached_property

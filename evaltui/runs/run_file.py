@@ -44,10 +44,10 @@ from evaltui.text.values import value_in_words
 
 _SPENDING_ROW = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
-# The scores of the first of the worst repeats of cases, which are a JSON list of numbers.
+# The scores of the deciding repeats of cases, which are a JSON list of numbers.
 _DECIDING_SCORES = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
-    SELECT repeat FROM repeats WHERE repeats.case_id = scores.case_id
-    ORDER BY CASE repeats.status {} END, repeat LIMIT 1
+    SELECT repeat FROM repeats JOIN cases ON cases.id = case_id WHERE repeats.case_id = scores.case_id
+    ORDER BY repeats.status <> cases.status, CASE repeats.status {} END, repeat LIMIT 1
 )""".format(" ".join(f"WHEN '{status}' THEN {rank}" for rank, status in enumerate(WORST_FIRST)))
 # Rows that are read at once.
 _PAGE_ROWS = 1000
@@ -297,7 +297,7 @@ class RunFile:
             yield CaseId(path, eval_id), text
 
     def unselected(self, path: str) -> set[str]:
-        """Fingerprints of the unselected cases of a set, as JSON data."""
+        """Fingerprints of the unselected cases of a set."""
         text = self._value("SELECT unselected FROM sets WHERE path = ?", column_value(path))
         return set(self._json(text, list)) if text else set()
 
@@ -332,6 +332,14 @@ class RunFile:
             self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(column_value, case)),
             None,
         )
+
+    def statuses_of(self, case: CaseId) -> list[str]:
+        """The statuses of the finished repeats of a case, in order."""
+        query = (
+            "SELECT repeats.status FROM repeats JOIN cases ON cases.id = case_id "
+            "WHERE path = ? AND eval_id = ? ORDER BY repeat"
+        )
+        return [status for (status,) in self._rows(query, *map(column_value, case))]
 
     def case_at(self, number: int) -> CaseInRun:
         """The case with a number. Raises ValueError for a case without a result."""

@@ -21,7 +21,7 @@ from pydantic_core import SchemaSerializer, SchemaValidator, to_jsonable_python
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.base_model import in_order
 from evaltui.core.model.events import Json
-from evaltui.core.model.outcome import KEYS_OF_CASE, WORST_FIRST, CaseResult, RepeatResult
+from evaltui.core.model.outcome import KEYS_OF_CASE, CaseResult, RepeatResult, deciding_repeat
 
 VERSION = 4
 """`user_version` of the file; files with another version are refused."""
@@ -94,7 +94,6 @@ SUMMARY = Row(CaseSummary, round_trip=True, exclude_defaults=True, exclude=IDS)
 REPEAT = Row(RepeatResult, by_alias=True)
 """JSON for repeats: that of reports, and the fields that reports omit."""
 _CASE = TypeAdapter(CaseResult)
-_SEVERITY = {status.value: rank for rank, status in enumerate(WORST_FIRST)}
 
 
 def case_json(case: CaseResult, leave_out: AbstractSet[str] = frozenset()) -> Json:
@@ -110,7 +109,7 @@ def case_row(case: CaseResult) -> Json:
 
 def whole_case(row: Json, repeats: Sequence[Json]) -> Json:
     """JSON data of a case as in reports, from its row and those of its repeats."""
-    deciding = min(repeats, key=lambda repeat: _SEVERITY[repeat["status"]])
+    deciding = repeats[deciding_repeat(row["status"], [repeat["status"] for repeat in repeats])]
     case = {
         **row,
         "error": deciding["error"],

@@ -422,10 +422,11 @@ class RunWriter:
         try:
             yield
         except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                self._db.close()
-            problem = OSError(f"{self.path}: {error}")
+            why = error if self.path.exists() else "moved or deleted during the run"
+            problem = OSError(f"{self.path}: {why}")
             if not self.may_continue_in_memory:
+                with suppress(sqlite3.Error):
+                    self._db.close()
                 raise problem from error
             self.may_continue_in_memory, self.problem = False, str(problem)
             self._continue_in_memory()
@@ -434,14 +435,26 @@ class RunWriter:
         """Continues the run in memory. Raises OSError for a file that is not readable either."""
         memory = connect_memory()
         try:
-            with closing(connect(self.path)) as file:
+            # Of a file that was moved, the open one is all there is.
+            with closing(self._db) as file:
+                file.rollback()
                 file.backup(memory)
-        except sqlite3.Error as error:
-            raise OSError(f"{self.path}: {error}") from error
+        except sqlite3.Error:
+            memory = self._read_again()
         self._db, self.is_in_memory = memory, True
         self._db.execute("BEGIN IMMEDIATE")
         for query, rows in self._uncommitted:
             self._db.executemany(query, rows)
+
+    def _read_again(self) -> sqlite3.Connection:
+        """A copy of the file in memory. Raises OSError for an unreadable one."""
+        memory = connect_memory()
+        try:
+            with closing(connect(self.path)) as file:
+                file.backup(memory)
+        except sqlite3.Error as error:
+            raise OSError(f"{self.path}: {error}") from error
+        return memory
 
     def _mask_data(self, data: Json) -> Json:
         masked: Json = self.secrets.without(data)

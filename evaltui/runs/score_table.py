@@ -86,11 +86,17 @@ WITH by_repeat AS (
     GROUP BY repeats.result, repeats.repeat
 ), by_case AS (
     SELECT number, result, coalesce(pass_if, :pass_if) AS policy, count(*) AS runs, min(rank) AS worst,
-        sum(rank = {_PASSED}) AS passed
+        sum(rank = {_PASSED}) AS passed, sum(rank = {_NOT_EVALUATED}) AS unjudged
     FROM by_repeat GROUP BY result
 )
 SELECT number,
-    coalesce(decided.rank, iif(passed BETWEEN 1 AND runs - 1, {_FLAKY}, worst)),
+    coalesce(decided.rank, CASE
+        WHEN passed = 0 THEN worst
+        WHEN passed < {_NEEDED_PASSES("policy")} AND passed + unjudged >= {_NEEDED_PASSES("policy")}
+        THEN {_NOT_EVALUATED}
+        WHEN passed < runs - unjudged THEN {_FLAKY}
+        ELSE {_PASSED}
+    END),
     coalesce(passes, passed >= {_NEEDED_PASSES("policy")})
 FROM by_case LEFT JOIN decided USING (result) ORDER BY number
 """

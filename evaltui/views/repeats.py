@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from evaltui.core.compare.repeats import trajectory_text
-from evaltui.core.model.outcome import WORST_FIRST, CaseResult, TrajectoryGroup
+from evaltui.core.model.outcome import CaseResult, TrajectoryGroup, worst_status
 from evaltui.text.figures import UNKNOWN, plural, show_number, show_score
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import glyph
@@ -63,16 +63,11 @@ def _group(group: TrajectoryGroup) -> RepeatRow:
     return RepeatRow("", line, head, tuple(group.repeats))
 
 
-def worst_repeat(case: CaseResult) -> int:
-    """The index of the repeat that decides the outcome of the case, from 0."""
-    places = range(len(case.repeats))
-    return min(places, key=lambda place: WORST_FIRST.index(case.repeats[place].status), default=0)
-
-
 def repeat_title(case: CaseResult, shown: int | None = None) -> str:
     """The title of a repeat: `repeat 1 of 10 (worst)`; `shown` is its index, from 0, None for the deciding
     one."""
-    worst = worst_repeat(case)
-    differ = len({repeat.status for repeat in case.repeats}) > 1
-    word = " (worst)" if differ and shown is None else ""
-    return f"repeat {(worst if shown is None else shown) + 1} of {len(case.repeats)}{word}"
+    number = case.deciding_repeat if shown is None else shown
+    statuses = {repeat.status for repeat in case.repeats}
+    is_worst = len(statuses) > 1 and case.repeats[number].status is worst_status(statuses)
+    word = " (worst)" if is_worst and shown is None else ""
+    return f"repeat {number + 1} of {len(case.repeats)}{word}"

@@ -162,14 +162,6 @@ class RunRef:
         return self.title or f"run {self.number}"
 
 
-def deciding_repeat(result: CaseResult) -> int:
-    """The repeat that gave a case its metrics and turns: the first one with the worst status."""
-    from evaltui.core.model.outcome import WORST_FIRST
-
-    ranks = [WORST_FIRST.index(repeat.status) for repeat in result.repeats]
-    return ranks.index(min(ranks)) if ranks else 0
-
-
 # Not frozen, although no field is ever set: that takes three times as long to make, of a hundred thousand.
 @dataclass(slots=True)
 class CaseOutcome:
@@ -263,7 +255,7 @@ class CaseOutcome:
     def repeat(self) -> int:
         """The shown repeat, which actions on differences use: the deciding one, until the user chooses
         another."""
-        return deciding_repeat(self.result) if self.chosen is None else self.chosen
+        return self.result.deciding_repeat if self.chosen is None else self.chosen
 
     @property
     def shown(self) -> CaseResult:

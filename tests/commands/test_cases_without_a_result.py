@@ -93,6 +93,22 @@ def test_an_interrupted_run_is_green_nowhere(agent, monkeypatch, tmp_path, capsy
     assert (code, json.loads(texts["json"])["totals"]["passed"]) == (0, 3)
 
 
+def test_a_case_whose_repeats_ran_in_part_says_how_they_ended(agent, monkeypatch, tmp_path):
+    def act_twice(case: EvalCase, repeat: int) -> list[Invocation]:
+        if repeat == 2:
+            raise asyncio.CancelledError
+        return act(case, repeat)
+
+    write_set(agent, "first", [5])
+    run_without_processes(monkeypatch, act_twice)
+    code, texts = reports(tmp_path, "run", agent, "--runs", 3)
+    assert code == 130
+    for kind in (texts, reports(tmp_path, "report", agent, "last")[1]):
+        for name, text in kind.items():
+            assert "not all repeats ran: 1 passed, 1 failed" in html.unescape(text), name
+            assert "did not run" not in text, name
+
+
 def test_the_header_of_an_interrupted_run_has_the_runs_of_its_config(agent, monkeypatch, capsys):
     write_test_config(agent, criteria={"response_match_score": 1.0}, evaltui={"repeats": {"runs": 3}})
     run_without_processes(monkeypatch, ends_in(0))
@@ -197,3 +213,42 @@ def test_a_set_that_changed_during_the_run_is_reported(agent, change, monkeypatc
     capsys.readouterr()
     assert call("run", agent, "--resume", "last") == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+RATED = """
+    from pathlib import Path
+
+    def some(actual, expected, criterion):
+        count = Path(__file__).with_name("count")
+        count.write_text(count.read_text() + "." if count.exists() else ".")
+        return None if len(count.read_text()) == 2 else 1.0
+"""
+
+
+@pytest.mark.parametrize(("pass_if", "code"), [("all", 3), ("majority", 0)])
+def test_a_repeat_without_a_verdict_is_not_a_passed_one(write_agent, tmp_path, pass_if, code):
+    folder = write_agent("root_agent = lambda message, session: message", metrics=RATED)
+    write_set(folder, "first", [0])
+    function = {"function": "my_agent.metrics.some", "threshold": 0.5}
+    write_test_config(folder, criteria={}, evaltui={"criteria": {"mine": function}})
+    status = "PASSED" if code == 0 else "NOT_EVALUATED"
+    word = "met" if code == 0 else "undecided"
+    words = f"policy {pass_if} {word}, 1 not evaluated"
+    for command in (
+        ("run", folder, "--runs", 3, "--parallel", 1, "--pass-if", pass_if),
+        ("report", folder, "last"),
+    ):
+        result, texts = reports(tmp_path, *command)
+        assert result == (code if command[0] == "run" else 0)
+        (case,) = json.loads(texts["json"])["cases"]
+        assert (case["status"], case["rate"]["passed"], case["rate"]["of"]) == (status, 2, 2)
+        assert case["metrics"][0]["status"] == status
+        (row, *_) = csv.DictReader(texts["csv"].splitlines())
+        assert (row["case_status"], row["case_pass_rate"]) == (status, "1.0")
+        # The Markdown report lists cases that did not pass.
+        for name in ("junit", "html", "console", *(["markdown"] if code else [])):
+            assert words in html.unescape(texts[name]), name
+        assert "2/3" in texts["console"]
+        assert "pass rate  0%" not in texts["console"]
+    (summary,) = (case.summary for case in RunFile(RunStore(folder).latest()).cases)
+    assert summary.passes is (code == 0)

@@ -123,7 +123,7 @@ def _cut_off_before_case_1(case: EvalCase, repeat: int) -> list[Invocation]:
     ("words", "cut_off", "says"),
     [
         (["second"], True, "case_1 of second.evalset.json changed"),
-        (["second:case_0"], False, "case_1 of second.evalset.json changed"),
+        (["second:case_0"], False, "case_1 of second.evalset.json was changed or deleted"),
     ],
 )
 @pytest.mark.parametrize("command", ["merge", "report"])
@@ -143,6 +143,25 @@ def test_a_case_passes_under_no_expectation_that_was_replaced(
     assert call(command, *into, before, after) == 2
     refusal = f"evaltui {command}: {after.name} is not of the same plan as {before.name}: "
     assert capsys.readouterr().err == f"{refusal}{says}\nevaltui {command}: see `evaltui help ci`\n"
+
+
+def test_a_case_that_was_deleted_is_named_as_changed_or_deleted(agent, tmp_path, capsys):
+    (before,) = logs_of(agent, ["first:case_0"])
+    write_set(agent, "first", [1, 2])
+    (after,) = logs_of(agent, ["first"])
+    capsys.readouterr()
+    assert call("merge", before, after, "-o", tmp_path / "merged.sqlite") == 2
+    assert "case_0 of first.evalset.json was changed or deleted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("secret", ["", "case 0"])
+def test_a_set_whose_file_was_laid_out_anew_is_of_the_same_plan(agent, tmp_path, secret):
+    (agent / ".env").write_text(f"SHOP_API_KEY={secret}\n")
+    (before,) = logs_of(agent, ["first:case_0"])
+    file = agent / "first.evalset.json"
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=3, sort_keys=True))
+    (after,) = logs_of(agent, ["first:case_1"])
+    assert call("merge", before, after, "-o", tmp_path / "merged.sqlite") == 0
 
 
 def test_a_set_in_another_spelling_is_of_the_same_plan(agent, tmp_path, capsys):

@@ -52,6 +52,7 @@ OWN, DEFAULTS = ["response_match_score"], ["tool_trajectory_avg_score", "respons
     ("selectors", "metrics"),
     [
         (["a.evalset.json"], {"a": OWN}),
+        (["a.evalset.json", "a.evalset.json"], {"a": OWN}),
         (["a.evalset.json", "b.evalset.json"], {"a": DEFAULTS, "b": DEFAULTS}),
         (["a"], {"a": DEFAULTS}),
         ([], {"a": OWN, "b": OWN, "c": DEFAULTS}),

@@ -43,3 +43,26 @@ def test_where_no_result_file_can_be_written_the_report_says_so(agent, capsys):
     (agent / ".adk").write_text("in the way")
     assert call("run", agent, "basics:fine") == 0
     assert "no result file for adk web" in capsys.readouterr().out
+
+
+def test_a_run_whose_folder_is_moved_meanwhile_is_reported(write_agent, tmp_path, capsys):
+    folder = write_agent("""
+        from pathlib import Path
+
+        def root_agent(message, session):
+            if message == "move":
+                Path(__file__).parent.rename(Path(__file__).parent.with_name("moved"))
+            return message
+    """)
+    cases = [
+        one_case("before", "hi", "bye"),
+        one_case("moves", "move", "move"),
+        one_case("after", "hi", "hi"),
+    ]
+    (folder / "basics.evalset.json").write_text(json.dumps({"eval_set_id": "basics", "eval_cases": cases}))
+    out = tmp_path / "out.json"
+    assert call("run", folder, "--parallel", 1, "--report", f"json={out}") == 1
+    report = json.loads(out.read_text())
+    statuses = {case["eval_id"]: case["status"] for case in report["cases"]}
+    assert statuses == {"before": "FAILED", "moves": "PASSED", "after": "PASSED"}
+    assert any("moved or deleted during the run" in note for note in report["notes"])

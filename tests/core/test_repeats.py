@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
+from evaltui.core.compare.repeats import case_over_repeats, pass_if_of, passes_needed
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.compare.totals import rates, totals_of
 from evaltui.core.model.eval_set import Invocation
@@ -61,7 +61,29 @@ def ran(status, *turns):
     return RepeatResult(status, actual=tuple(said(*turn) for turn in turns))
 
 
-P, F, E = Status.PASSED, Status.FAILED, Status.ERROR
+P, F, E, N = Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED
+
+WITHOUT_VERDICTS = {
+    "all, one open": ("all", (P, P, N), N),
+    "all, one failed": ("all", (P, F, N), Status.FLAKY),
+    "all, none passed": ("all", (F, N, N), F),
+    "all, an error": ("all", (E, N, N), E),
+    "majority, met": ("majority", (P, N, P), P),
+    "majority, met beside a failure": ("majority", (P, P, P, F, N), Status.FLAKY),
+    "majority, open": ("majority", (P, P, F, N), N),
+    "majority, not met": ("majority", (P, F, F, N), Status.FLAKY),
+    "rate, open": (0.5, (P, N, N), N),
+    "rate, open by the failure": (0.5, (N, P, F), N),
+    "none": (0.5, (N, N, N), N),
+}
+
+
+@pytest.mark.parametrize(("pass_if", "statuses", "status"), WITHOUT_VERDICTS.values(), ids=WITHOUT_VERDICTS)
+def test_repeats_without_a_verdict_leave_the_policy_open(pass_if, statuses, status):
+    case = over(*map(ran, statuses), pass_if=pass_if)
+    assert case.status is status
+    assert case.passed is (statuses.count(P) >= passes_needed(pass_if, len(statuses)))
+    assert case.repeats[case.deciding_repeat].status in (status, F)
 
 
 def test_rates_of_a_case():

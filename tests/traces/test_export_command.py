@@ -96,6 +96,24 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
     assert "final state" not in shown
 
 
+def test_a_case_that_is_imported_from_an_export_begins_as_it_did(write_agent, monkeypatch, capsys):
+    folder = write_agent("""
+        def root_agent(message, session):
+            return f"{session.state['color']} for {session.user_id}"
+    """)
+    session = {"appName": "shop", "userId": "ann", "state": {"color": "red", "key": "sk-very-secret-value"}}
+    (folder / ".env").write_text("SHOP_API_KEY=sk-very-secret-value\n")
+    write_eval_set(folder, "shop", make_case("a", make_turn("hi", "red for ann"), session_input=session))
+    monkeypatch.chdir(folder)
+    assert call("run", ".") == 0
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    assert "sk-very-secret-value" not in Path("run.json").read_text()
+    assert call("import", "run.json", "--into", "again.evalset.json") == 0
+    assert call("run", ".", "again") == 0
+    (case,) = json.loads(Path("again.evalset.json").read_text())["eval_cases"]
+    assert (case["session_input"]["user_id"], case["session_input"]["state"]["color"]) == ("ann", "red")
+
+
 @pytest.mark.parametrize("is_own", [True, False])
 def test_a_span_that_was_exported_before_it_ended_counts_as_it_ended(run, is_own):
     """Whatever came first: what a turn ended with is known at its end only."""

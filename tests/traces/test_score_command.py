@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.eval_data import make_case, make_turn, write_eval_set
+from tests.golden.html_text import text_of_html
 
 pytest.importorskip("google.adk")
 
@@ -99,6 +101,17 @@ def test_a_model_that_failed_without_a_response_is_an_error(shop, environment):
     code, cases = shop.score(shop.trace("a.json", ["Hi"], environment, agent="blocked"))
     error = cases["buy"]["error"]
     assert (code, error["type"].upper(), error["message"]) == (3, "SAFETY", "no response of the model")
+
+
+def test_a_trace_without_times_has_unknown_times_in_the_page(shop, tmp_path):
+    shop.sets(case("time", TIME))
+    trace = shop.trace("a.json", [TIME[0]])
+    trace.write_text(re.sub(r'(TimeUnixNano": ?)"\d+"', r'\1"0"', trace.read_text()))
+    code, _ = shop.score(trace, "--report", f"html={tmp_path / 'page.html'}")
+    text = text_of_html((tmp_path / "page.html").read_text())
+    assert code == 0
+    assert "—" in text
+    assert re.findall(r"\b0 m?s\b", text) == []
 
 
 def test_missing_and_extra_turns_never_pass(shop):

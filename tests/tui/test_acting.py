@@ -134,3 +134,7 @@ async def test_a_result_is_copied_as_json(heating):
         await until(pilot, lambda: app.clipboard.startswith("{"))
         copied = json.loads(app.clipboard)
         assert copied["turns"][0]["calls"][-1]["args"][1]["actual"] == "19"
+        await until(pilot, lambda: "copied the result of" in screen_text(app))
+        app.workbench.agent.code_changed(["agent.py"])
+        await pilot.press("Y")
+        await until(pilot, lambda: "copied the stale result of" in screen_text(app))

@@ -44,6 +44,7 @@ async def shown(write_agent, drawn):
         await until(pilot, lambda: app.workbench.sets.listed and len(app.screen.query("RecentRuns")))
         await pilot.press("2")
         await until(pilot, lambda: "  id           dim" in screen_text(app))
+        await until(pilot, lambda: not app.workbench.outcomes.is_loading)
         await settled(pilot, drawn)
         yield app, pilot
 

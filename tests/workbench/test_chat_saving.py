@@ -104,6 +104,14 @@ async def test_the_case_is_unsaved_selected_and_passes_at_once(chatted, until):
     assert chatted.editing.unsaved() == []
 
 
+async def test_a_conversation_with_a_sub_agent_says_which_runs_ask_it(chatted):
+    chatted.chat.transcript.agent_name = "billing"
+    note = "sub-agent billing answered, runs start with the root agent: use --agent billing"
+    assert saving.sub_agent_note(chatted.agent, chatted.chat.transcript) == note
+    assert save(chatted)
+    assert chatted.messages.notice.text == f"Added hi_there to greetings.evalset.json   {note}"
+
+
 async def test_context_and_what_is_not_expected_are_marks_in_the_config(chatted, until):
     choices = saving.propose_choices(chatted.editing, chatted.chat.transcript)
     hi, look, bye = choices.turns

@@ -364,6 +364,20 @@ async def test_cases_of_a_set_that_is_deleted_during_their_run_are_not_counted(f
     assert workbench.outcomes.get(CaseId("u.evalset.json", "new")) is None
 
 
+async def test_cases_that_others_delete_during_their_run_are_gone_at_its_end(folder, opened, waiting_run):
+    begun, go_on = waiting_run
+    write(folder, SET, case("a"))
+    workbench = await opened(folder)
+    workbench.runs.run_all()
+    await begun.wait()
+    others = [case("other", **first_turn(user_content=message("ho")))]
+    (folder / SET).write_text(json.dumps({"eval_set_id": "s", "eval_cases": others}))
+    go_on.set()
+    await workbench.runs.finished()
+    assert list(workbench.sets.every_case()) == [CaseId(SET, "other")]
+    assert workbench.outcomes.counts() == {"STALE": 1}
+
+
 async def test_a_running_case_that_others_rename_has_no_row_and_is_not_counted(folder, opened, waiting_run):
     begun, go_on = waiting_run
     workbench = await opened(folder)

@@ -16,7 +16,7 @@ from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from evaltui.workbench.messages import Messages, ResultsChanged
 from evaltui.workbench.result.stored_results import RunResults, StoredResult
-from evaltui.workbench.state import CaseOutcome, RunRef, deciding_repeat
+from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.trace import traces as traces_module
 from evaltui.workbench.trace.traces import Traces
 from evaltui.workbench.workbench import Workbench
@@ -155,9 +155,9 @@ def test_the_gravest_repeat_decides_and_of_equals_the_first():
         return CaseResult("case", Status.FLAKY, repeats=tuple(RepeatResult(status) for status in statuses))
 
     passed, failed, error = Status.PASSED, Status.FAILED, Status.ERROR
-    assert deciding_repeat(result(passed, error, failed, failed)) == 2
-    assert deciding_repeat(result(passed, passed)) == 0
-    assert deciding_repeat(result()) == 0
+    assert result(passed, error, failed, failed).deciding_repeat == 2
+    assert result(passed, passed).deciding_repeat == 0
+    assert result().deciding_repeat == 0
 
 
 async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):

@@ -68,7 +68,9 @@ def reason_line(result: CaseResult | RepeatResult) -> Line:
         metrics = [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
         passed = sum(metric.status is Status.PASSED for metric in metrics)
         of_metrics = f"{passed}/{counted(len(metrics), 'metric')} passed" if len(metrics) > 1 else ""
-        repeats = _repeats_text(result) if isinstance(result, CaseResult) and result.decision else ""
+        repeats = ""
+        if isinstance(result, CaseResult) and (result.decision or result.is_partly_evaluated):
+            repeats = _repeats_text(result)
         text = "; ".join(filter(None, (repeats, of_metrics, summary(result))))
         return [(text, "")] if text else []
     shown, more = first_reasons(result)
@@ -79,10 +81,18 @@ def reason_line(result: CaseResult | RepeatResult) -> Line:
 
 
 def policy_in_words(case: CaseResult) -> str:
-    """The policy that decides over repeats, `policy majority met`, or the decision of a sequential test."""
+    """The policy that decides over repeats, `policy majority met`, or the decision of a sequential test; and
+    how many repeats have no verdict: `policy all undecided, 1 not evaluated`."""
     if case.decision is not None:
-        return case.decision.in_words
-    return f"policy {case.policy} {'met' if case.policy_met else 'not met'}"
+        policy = case.decision.in_words
+    else:
+        is_open = case.is_partly_evaluated and case.status is Status.NOT_EVALUATED
+        word = "met" if case.policy_met else "undecided" if is_open else "not met"
+        policy = f"policy {case.policy} {word}"
+    if not case.is_partly_evaluated:
+        return policy
+    unjudged = len(case.repeats) - case.evaluated_repeats
+    return f"{policy}, {show_number(unjudged)} not evaluated"
 
 
 def _repeats_text(case: CaseResult) -> str:
@@ -97,13 +107,16 @@ def summary(result: CaseResult | RepeatResult) -> str:
     """
     if result.status is Status.PASSED:
         allowed, more = _first_items(allowed_by_rules(result))
-        return f"allowed by rules: {', '.join([*allowed, *_more_text(more)])}" if allowed else ""
+        rules = f"allowed by rules: {', '.join([*allowed, *_more_text(more)])}" if allowed else ""
+        if isinstance(result, CaseResult) and result.is_partly_evaluated:
+            return ": ".join(filter(None, (policy_in_words(result), rules)))
+        return rules
     shown, more = first_reasons(result)
     shorts: list[tuple[int | None, Line]] = [(reason.turn, [(reason.short, "")]) for reason in shown]
     text = draw(_join_by_turn(shorts, more, result), color=False)
     if isinstance(result, CaseResult) and result.decision and result.decision.answer == "undecided":
         return ": ".join(filter(None, ("undecided", text)))
-    if isinstance(result, CaseResult) and result.status is Status.FLAKY:
+    if isinstance(result, CaseResult) and (result.status is Status.FLAKY or result.is_partly_evaluated):
         return f"{policy_in_words(result)}: {text}"
     return text
 

@@ -13,7 +13,15 @@ from evaltui.core.compare.explain import args_in_words
 from evaltui.core.model.confidence import Answer, Confidence, Decision
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.errors import NOT_RECORDED, ErrorKind
-from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status, Trajectory
+from evaltui.core.model.outcome import (
+    Call,
+    CaseResult,
+    RepeatResult,
+    Status,
+    Trajectory,
+    deciding_repeat,
+    worst_status,
+)
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
 
@@ -231,32 +239,42 @@ def case_over_repeats(
     """The result of a case over its repeats.
 
     `path` is the case's file as in `CaseId`. With a confidence, a sequential test decides. A case whose
-    repeats differ is FLAKY, and its policy decides whether it passes. A run that is missing in the recording
-    does not count. Without a decision of the test, the case is NOT_EVALUATED.
+    repeats differ is FLAKY, and its policy decides whether it passes. Repeats without a verdict make no case
+    FLAKY, nor do runs that are missing in the recording. Where repeats without a verdict leave the policy
+    open, or the test has no decision, the case is NOT_EVALUATED.
     """
-    worst = min(repeats, key=lambda repeat: WORST_FIRST.index(repeat.status))
-    passed = sum(repeat.status is Status.PASSED for repeat in repeats)
+    statuses = [repeat.status for repeat in repeats]
+    passed, unjudged = statuses.count(Status.PASSED), statuses.count(Status.NOT_EVALUATED)
     missing = sum(repeat.error is not None and repeat.error.type == NOT_RECORDED for repeat in repeats)
-    status = Status.FLAKY if 0 < passed < len(repeats) - missing else worst.status
+    if 0 < passed < len(repeats) - unjudged - missing:
+        status = Status.FLAKY
+    elif 0 < passed == len(repeats) - unjudged:
+        status = Status.PASSED
+    else:
+        status = worst_status(statuses)
     decision = RunsUntilDecided(pass_if, confidence).decision(repeats) if confidence else None
     if decision is None:
-        is_met = passed >= passes_needed(pass_if, len(repeats))
+        needed = passes_needed(pass_if, len(repeats))
+        is_met = passed >= needed
+        if 0 < passed < needed <= passed + unjudged:
+            status = Status.NOT_EVALUATED
     else:
         is_met = decision.answer == "passes"
         if decision.answer == "undecided" and any(has_passed(repeat) is not None for repeat in repeats):
             status = Status.NOT_EVALUATED
+    deciding = repeats[deciding_repeat(status, statuses)]
     return CaseResult(
         eval_id=eval_id,
         status=status,
-        metrics=worst.metrics,
-        error=worst.error,
+        metrics=deciding.metrics,
+        error=deciding.error,
         eval_set_id=eval_set_id,
-        turns=worst.turns,
-        state=worst.state,
+        turns=deciding.turns,
+        state=deciding.state,
         repeats=tuple(repeats),
         policy=str(pass_if),
         policy_met=is_met,
-        stopped=worst.stopped,
+        stopped=deciding.stopped,
         path=path,
         decision=decision,
     )

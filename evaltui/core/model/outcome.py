@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -37,6 +38,7 @@ from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff,
 from evaltui.core.secrets import HOLDS_TEXT
 from evaltui.core.statistics import Interval, PassRate, pass_rates, wilson
 from evaltui.text.figures import show_rate_and_interval, show_scores
+from evaltui.text.outcomes import COUNTED_STATUSES, count_text
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Intermediate, Invocation
@@ -91,6 +93,7 @@ class Status(StrEnum):
 
 
 WORST_FIRST = (Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY, Status.PASSED)
+_RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}
 
 Outcome = Annotated[
     Status, WithJsonSchema({"enum": [status.value for status in Status][:-1], "type": "string"})
@@ -102,6 +105,16 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     """The worst of several statuses without informational ones; NOT_EVALUATED for none."""
     present = set(statuses)
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
+
+
+def deciding_repeat(status: str, repeats: Sequence[str]) -> int:
+    """Index of the repeat that gives a case with this status its metrics and turns; 0 without repeats.
+
+    `repeats` are the statuses of its repeats. The first repeat with the status of the case decides, else the
+    first one with the worst status.
+    """
+    ranks = [(repeat != status, _RANKS[repeat]) for repeat in repeats]
+    return ranks.index(min(ranks)) if ranks else 0
 
 
 def verdict_of(status: Status, *, is_met: bool) -> Status:
@@ -436,20 +449,26 @@ class CaseResult:
     decision: Decision | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
     """Decision of the sequential test over its repeats; None for a fixed number of runs."""
     reason: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Why a selected case has no result, `did not run`; "" for a case with one."""
+    """Why a selected case has no result, `did not run` or `not all repeats ran: 1 failed`; "" for a case with
+    one."""
     tags: tuple[str, ...] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
     """Its tags in the config at the time of the run; None outside of reports."""
 
     @classmethod
-    def not_run(cls, case: CaseId, eval_set_id: str) -> CaseResult:
-        """The result of a selected case that did not run, or not to its end."""
+    def not_run(cls, case: CaseId, eval_set_id: str, repeats: Collection[str] = ()) -> CaseResult:
+        """The result of a selected case that did not run, or not to its end; `repeats` are the statuses of
+        its finished repeats."""
+        counts = Counter(repeats)
+        finished = ", ".join(
+            count_text(status, counts[status]) for status in COUNTED_STATUSES if counts[status]
+        )
         return cls(
             case.eval_id,
             Status.NOT_EVALUATED,
             eval_set_id=eval_set_id,
             policy_met=False,
             path="" if case.path == eval_set_id else case.path,
-            reason="did not run",
+            reason=f"not all repeats ran: {finished}" if finished else "did not run",
         )
 
     @property
@@ -533,6 +552,16 @@ class CaseResult:
     @property
     def evaluated_repeats(self) -> int:
         return sum(repeat.status is not Status.NOT_EVALUATED for repeat in self.repeats)
+
+    @property
+    def is_partly_evaluated(self) -> bool:
+        """Whether some of its repeats have no verdict, but not all."""
+        return 0 < self.evaluated_repeats < len(self.repeats)
+
+    @property
+    def deciding_repeat(self) -> int:
+        """Index of the repeat that gave the case its metrics and turns; 0 without repeats."""
+        return deciding_repeat(self.status, [repeat.status for repeat in self.repeats])
 
     @property
     def passed(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.model.served import is_other_model
 from evaltui.core.trace.spans import Span
-from evaltui.text.figures import UNKNOWN, show_number
+from evaltui.text.figures import UNKNOWN, show_duration, show_number
 from evaltui.text.lines import Line, cells
 from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, visible
@@ -41,6 +41,11 @@ class Scale(NamedTuple):
         if not timed:
             return cls(0.0, 0.0)
         return cls(min(span.start for span in timed), max(span.end for span in timed))
+
+
+def span_duration(span: Span) -> str:
+    """The duration of a span as text; unknown for a span without end, and in a trace without times."""
+    return show_duration(None if span.is_open or not span.seconds else span.seconds)
 
 
 def model_of(span: Span) -> str:

@@ -15,6 +15,7 @@ from evaltui.core.trace.span_lines import (
     Scale,
     one_line,
     span_body_line,
+    span_duration,
     text_of,
     tokens_of,
 )
@@ -24,7 +25,6 @@ from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROW_MARKS
 from evaltui.views.judged import JudgeFindings
-from evaltui.views.repeats import worst_repeat
 from evaltui.views.result import (
     ErrorRow,
     InformationalRow,
@@ -98,7 +98,7 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
         shown = below[:room]
         room -= len(shown)
         rows = tuple(_row(span, scale, turns) for span in shown)
-        views.append(TurnTrace(_title(turn), _user(turn), show_duration(turn.seconds), rows))
+        views.append(TurnTrace(_title(turn), _user(turn), span_duration(turn), rows))
     left_out = len(tree.spans) - len(tree.turns) - (_MAX_ROWS - room)
     return TraceView(
         turns=tuple(views),
@@ -143,7 +143,7 @@ def _row(span: Span, scale: Scale, turns: Sequence[TurnResult]) -> SpanRow:
         what=span_body_line(span, _LINE_WIDTH),
         mark=_mark(span, turns),
         tokens=tokens,
-        seconds="" if not timed else UNKNOWN if span.is_open else show_duration(span.seconds),
+        seconds=span_duration(span) if timed else "",
         begin=round(min(max(begin, 0.0), 100.0), 1),
         width=round(min(max(width, 0.4), 100.0), 1),
         has_bar=timed and not span.is_open,
@@ -170,8 +170,8 @@ def _spent(tree: SpanTree) -> Iterator[tuple[str, str, str]]:
         if kind in unknown:
             yield kind, UNKNOWN, f"calls {UNKNOWN}"
         else:
-            yield kind, show_duration(seconds), counted(calls, "call")
-    yield "agent", show_duration(spent.agent), "overhead"
+            yield kind, show_duration(seconds if spent.whole else None), counted(calls, "call")
+    yield "agent", show_duration(spent.agent if spent.whole else None), "overhead"
     if show_duration(spent.waiting) != show_duration(0):
         yield "waiting", show_duration(spent.waiting), "before and after the agent"
 
@@ -219,7 +219,7 @@ Events = Mapping[int, Sequence[Event]]
 
 def case_view(case: CaseResult, events: Events, command: str) -> CaseView:
     """The data of a case; `events` are empty for a run that was not stored."""
-    deciding = worst_repeat(case)
+    deciding = case.deciding_repeat
     views = []
     for number, repeat in enumerate(case.repeats or [None]):
         # A case says the same as the repeat that decides, and does where a repeat has no details.
@@ -259,7 +259,7 @@ def _repeat(
     return RepeatView(
         title=f"Repeat {number + 1} of {count}" if count > 1 else "",
         status=repeat.status if repeat else result.status,
-        seconds=show_duration(repeat.seconds if repeat else None),
+        seconds=show_duration(repeat.seconds or None if repeat else None),
         why=sentence(result) if count > 1 and result is repeat else "",
         metrics=metric_rows(result),
         informational=informational_rows(result),

@@ -150,7 +150,7 @@ def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
             outcome=outcome_span(case),
             why=cut(visible(summary(case)), _MAX_WHY_LENGTH),
             user=cut(" ".join(first_user_text(case).split()), _MAX_USER_LENGTH),
-            seconds=show_duration(case.seconds if case.repeats else None),
+            seconds=show_duration(case.seconds or None),
             cost=case.spent.cost.short if case.spent and may_cost(case.spent) else "",
             change=change.kind if change and change.kind != "unchanged" else "",
             is_regression=case.id in changes.regressions,

@@ -138,8 +138,10 @@ class SaveCaseScreen(FormScreen[bool]):
         note = self.query_one(QuestionNote)
         if problem := saving.problem(self._workbench.editing, self.choices):
             note.show(problem)
-        elif twin := self._twin_of(replace(self.choices, eval_id="", new_set="")):
-            note.show(twin, warns=True)
+        elif warning := self._twin_of(replace(self.choices, eval_id="", new_set="")) or saving.sub_agent_note(
+            self._workbench.agent, self._transcript
+        ):
+            note.show(warning, warns=True)
         else:
             note.hint = _MEANINGS[self.rows.column] if self.rows.has_focus else ""
             note.show(None)

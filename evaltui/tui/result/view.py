@@ -413,6 +413,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     def copied_json(self) -> CopiedText | None:
         case = self._workbench.navigation.selection.case
         scored = self._workbench.outcomes.get(case)
-        if scored is None:
+        if case is None or scored is None:
             return None
-        return CopiedText(f"the result of {scored.result.eval_id} as JSON", result_as_json(scored.result))
+        stale = "stale " if self._workbench.outcomes.is_stale(case) else ""
+        return CopiedText(f"the {stale}result of {case.eval_id} as JSON", result_as_json(scored.result))

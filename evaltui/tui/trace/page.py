@@ -12,6 +12,7 @@ from evaltui.core.trace.span_lines import (
     Scale,
     one_line,
     span_body_line,
+    span_duration,
     text_of,
     tokens_of,
 )
@@ -155,7 +156,7 @@ def _right_line(span: Span, columns: Columns, width: int, unknown: str) -> Line:
     """Tokens, bar and time; `unknown` stands for the time of a span without end."""
     if span.kind not in TIMED_KINDS and span.kind != "turn":
         return []
-    shown = unknown if span.is_open else show_duration(span.seconds)
+    shown = unknown if span.is_open else span_duration(span)
     time = f"{shown:>{_DURATION_WIDTH + _GAP}}"
     took: Text = (time, "bold" if span.seconds >= _LONG_SHARE else "muted")
     if span.kind == "turn":
@@ -200,10 +201,8 @@ def write_time_spent(
         is_unknown = kind in unknown
         what = f"calls {UNKNOWN}" if is_unknown else what
         left: Line = [("   ", ""), (pad(kind, 9), TIMED_KINDS.get(kind, "muted"))]
-        left += [
-            (f"{UNKNOWN if is_unknown else show_duration(seconds):>{_DURATION_WIDTH}}", "bold"),
-            ("  ", ""),
-        ]
+        time = show_duration(None if is_unknown or not spent.whole else seconds)
+        left += [(f"{time:>{_DURATION_WIDTH}}", "bold"), ("  ", "")]
         left += [*bar(share, room, TIMED_KINDS.get(kind, "muted")), (f"  {what}", "muted")]
         page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
 

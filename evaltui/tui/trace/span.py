@@ -8,7 +8,14 @@ from typing import Any, Literal
 
 from evaltui.core.model.events import SCRIPTED_PREFIX, Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
-from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of, version_of
+from evaltui.core.trace.span_lines import (
+    KIND_ROLES,
+    answer_summary,
+    part_of,
+    span_duration,
+    tokens_of,
+    version_of,
+)
 from evaltui.core.trace.spans import Request, Span, ancestors, request_of
 from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
@@ -141,7 +148,7 @@ def write_head(page: Page, span: Span, call: int) -> None:
         turn = f"call {call} of {turn}"
     left += [(f"  {turn}", "muted")] if turn and span.kind != "turn" else []
     throttled = f"throttled {show_duration(span.throttled)}, " if span.throttled else ""
-    page.ends(left, [(throttled + (UNKNOWN if span.is_open else show_duration(span.seconds)), "muted")])
+    page.ends(left, [(throttled + span_duration(span), "muted")])
     facts = _span_facts(span)
     if facts:
         page.blank()

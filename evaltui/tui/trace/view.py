@@ -149,7 +149,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             facts.insert(1, f"repeat {trace.repeat + 1} of {trace.repeats}")
         if tokens := tree.tokens:
             facts.append(counted(tokens, "token"))
-        facts.append(show_duration(sum(turn.seconds for turn in tree.turns)))
+        facts.append(show_duration(sum(turn.seconds for turn in tree.turns) or None))
         where: Line = [(f"{visible(self._case.eval_id)}   ", "muted")] if self._case else []
         return [*where, *((f"{fact}   ", "muted") for fact in facts[:-1]), (facts[-1], "")]
 

@@ -132,6 +132,14 @@ def problem(editing: Editing, choices: SaveChoices) -> str | None:
     return eval_set.eval_id_problem(choices.eval_id)
 
 
+def sub_agent_note(agent: AgentState, transcript: Transcript) -> str:
+    """A sentence about a conversation with a sub-agent, which runs of the case do not ask; "" for others."""
+    name = transcript.agent_name
+    if name is None or name == agent.address.name:
+        return ""
+    return f"sub-agent {name} answered, runs start with the root agent: use --agent {name}"
+
+
 def twin(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> str:
     """A sentence about a case of the target set with the same data or the same user messages; "" for none."""
     eval_set = editing.sets.by_path(choices.target)
@@ -174,10 +182,11 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
         if done:
             editing.navigation.show(after)
             reason = _never_passes(editing, path, draft)
+            note = sub_agent_note(agent, transcript) or f"{key_of('save')} save"
             editing.say(
                 f"{choices.eval_id} {reason}"
                 if reason
-                else f"Added {choices.eval_id} to {path.name}   {key_of('save')} save"
+                else f"Added {choices.eval_id} to {path.name}   {note}"
             )
         return done
     return False

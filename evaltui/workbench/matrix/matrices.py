@@ -20,7 +20,6 @@ from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.runs.run_list import Side
-from evaltui.workbench.state import deciding_repeat
 from evaltui.workbench.workbench import Workbench
 
 Order = Literal["set", "difference", "pass rate"]
@@ -258,7 +257,7 @@ class MatrixView:
     def repeat_of(self, result: CaseResult) -> int:
         """The shown repeat of a result, from 0."""
         last = len(result.repeats) - 1
-        return deciding_repeat(result) if self.repeat is None else min(self.repeat, last)
+        return result.deciding_repeat if self.repeat is None else min(self.repeat, last)
 
     def step_repeat(self, step: int, result: CaseResult) -> str:
         """Shows the next or the previous repeat; returns a sentence about it."""

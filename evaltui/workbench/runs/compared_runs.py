@@ -27,7 +27,6 @@ from evaltui.runs.history import StoredRun, open_run
 from evaltui.text.values import show_value
 from evaltui.workbench.agent.background import Lookups
 from evaltui.workbench.messages import Messages, RunsRead
-from evaltui.workbench.state import deciding_repeat
 
 # Of what did not change there is the most, and the least to see.
 FOLDED_KINDS: frozenset[Kind] = frozenset({"unchanged", "not run"})
@@ -162,7 +161,7 @@ def _repeat(run: StoredRun, case: CaseId, summed: CaseSummary | None) -> tuple[R
         return None, "", "no result"
     try:
         result = _result(run, case, summed)
-        number, count = deciding_repeat(result), len(result.repeats)
+        number, count = result.deciding_repeat, len(result.repeats)
         repeat = result.repeats[number] if count else None
         # Only events have what a workflow returned besides its texts.
         if repeat and (events := run.events(case).get(number)):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.agents.exception_kinds import nearest_first
 from evaltui.core.model.case_id import CaseId
+from evaltui.documents.saving import fingerprint_of
 from evaltui.text.figures import counted, short_list, show_number
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
@@ -274,6 +275,7 @@ class RunController:
             if first is not None:
                 await first.end()
             self._agent.keep_host_warm()
+            await self._reload_if_changed(run)
             # What was expected may have been changed while it ran, also of cases that it did not finish.
             self._outcomes.rescore(map(self._sets.file_of, run.paths))
             self._outcomes.runs_changed()
@@ -384,6 +386,16 @@ class RunController:
         is_other = any(self._sets.differs_from_list(file) for file in chosen)
         if is_other or not run.selected <= existing or not listed <= run.selected:
             self._reloading = asyncio.ensure_future(self._reload())
+
+    async def _reload_if_changed(self, run: Run) -> None:
+        """Lists the sets again where one of the run changed on disk meanwhile, unless files are followed."""
+        if self._agent.followed:
+            return
+        for path in map(self._sets.file_of, run.paths):
+            listed = self._sets.by_path(path)
+            if listed is None or listed.fingerprint != await asyncio.to_thread(fingerprint_of, path):
+                await self._reload()
+                return
 
     async def finished(self) -> None:
         """Waits until the run has ended."""

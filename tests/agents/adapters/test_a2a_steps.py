@@ -155,6 +155,21 @@ def test_a_task_that_comes_again_says_nothing_twice():
     assert steps[-1].framework == {"a2a": {"context_id": "c1", "task_id": ""}}
 
 
+def test_a_message_id_that_every_task_uses_is_of_another_message_in_each():
+    received = Received()
+    for task_id in ("t1", "t2"):
+        done = {"state": "TASK_STATE_COMPLETED", "message": message("Done.", message_id="m")}
+        task = {"task": {"id": task_id, "contextId": "c1", "status": done}}
+        _, steps = turn_of(task, task, received=received)
+        assert texts(steps) == ["Done."]
+
+
+def test_a_message_that_names_no_conversation_is_of_the_current_one():
+    turn = TurnSteps("desk", Received(), count(1), "c9")
+    list(turn.steps_of({"message": message("Hello.", message_id="m")}))
+    assert turn.end()[-1].framework == {"a2a": {"context_id": "c9", "task_id": ""}}
+
+
 def test_calls_of_adk_are_calls_with_their_numbers_as_integers():
     about = {"adk_author": "desk", "adk_session_id": "c1", "adk_event_id": "e1"}
     changed = {"adk_actions": {"stateDelta": {"heat": 19.0, "_adk_x": 1.0}, "transferToAgent": "bookings"}}

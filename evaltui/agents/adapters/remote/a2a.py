@@ -240,7 +240,7 @@ class A2ASession(AgentSession):
 
     async def send(self, content: Json) -> None:
         """Runs a turn. Raises RemoteError, and ValueError for a message that A2A cannot hold."""
-        turn = TurnSteps(self._agent.name, self._received, self._numbers)
+        turn = TurnSteps(self._agent.name, self._received, self._numbers, self._context_id)
         self._agent.forget_position(self._context_id)
         try:
             await self._run_turn(turn, self._message(content))
@@ -259,7 +259,7 @@ class A2ASession(AgentSession):
             self._agent.set_position(self._context_id, self._turns, "", self._received)
             reason = turn.failure or f"the task is {turn.state}; the agent does not say why"
             raise TaskFailedError(reason, self._agent.where)
-        self._context_id, self._task_id = turn.context_id or self._context_id, turn.waiting_task
+        self._context_id, self._task_id = turn.context_id, turn.waiting_task
         self._turns += 1
         self._agent.set_position(self._context_id, self._turns, self._task_id, self._received)
 

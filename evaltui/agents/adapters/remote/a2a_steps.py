@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -111,6 +112,8 @@ class Received:
 
     messages: set[tuple[str, str]] = field(default_factory=set)
     """The ids of messages with their content: some servers use one id for several messages."""
+    of_tasks: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    """The same by the id of their task: some servers use one id in every task."""
     artifacts: dict[tuple[str, str], str] = field(default_factory=dict)
     """The content of artifacts, by the ids of their task and of themselves within it."""
     steps: set[str] = field(default_factory=set)
@@ -120,14 +123,17 @@ class Received:
 
 
 class TurnSteps:
-    """Converts the responses to one message to steps, in order. `agent` is the author where a response names
-    none."""
+    """Converts the responses to one message to steps, in order.
 
-    def __init__(self, agent: str, received: Received, numbers: Iterator[int]) -> None:
+    `agent` is the author where a response names none, `context_id` the conversation so far, "" for a new one:
+    a message need not name it.
+    """
+
+    def __init__(self, agent: str, received: Received, numbers: Iterator[int], context_id: str = "") -> None:
         self.state: State = ""
         """The state of the task; "" without a task."""
         self.task_id = ""
-        self.context_id = ""
+        self.context_id = context_id
         self.failure = ""
         """The agent's message on a task that failed."""
         self._agent = agent
@@ -149,12 +155,12 @@ class TurnSteps:
         """The steps of a response; pieces of a text that is still being sent are partial."""
         if "message" in response:
             self._set_ids(response["message"])
-            yield from self._message(response["message"], {})
+            yield from self._message(response["message"], {}, self._messages)
         elif "task" in response:
             yield from self._task(response["task"])
         elif (update := response.get("statusUpdate")) is not None:
             self._set_ids(update)
-            yield from self._status(update.get("status") or {}, update.get("metadata") or {})
+            yield from self._status(update.get("status") or {}, update.get("metadata") or {}, self._messages)
         elif (update := response.get("artifactUpdate")) is not None:
             self._set_ids(update)
             # Only tasks have artifacts.
@@ -183,7 +189,7 @@ class TurnSteps:
         about = task.get("metadata") or {}
         self._check_sender(about)
         for message in task.get("history") or []:
-            yield from self._message(message, {}, is_repeated=True)
+            yield from self._message(message, {}, self._received.messages)
         # The metadata of a task collect those of all its messages, so only the author is used.
         author = {name: value for name, value in about.items() if name == f"{_ADK}author"}
         for artifact in task.get("artifacts") or []:
@@ -191,9 +197,9 @@ class TurnSteps:
             if self._received.artifacts.get(key) != _key(_parts(artifact)):
                 update = {"artifact": artifact, "lastChunk": True, "metadata": author}
                 yield from self._artifact_update(update)
-        yield from self._status(task.get("status") or {}, {}, is_repeated=True)
+        yield from self._status(task.get("status") or {}, {}, self._received.of_tasks[self.task_id])
 
-    def _status(self, status: Json, metadata: Json, *, is_repeated: bool = False) -> Iterator[Step]:
+    def _status(self, status: Json, metadata: Json, earlier: Collection[tuple[str, str]]) -> Iterator[Step]:
         # A state that nobody knows may be another one soon.
         unknown = self.state or "working"
         self.state = _STATES.get(str(status.get("state")).removeprefix("TASK_STATE_"), unknown)
@@ -202,22 +208,20 @@ class TurnSteps:
         if self.state in FAILED:
             self.failure = "\n".join(part["text"] for part in _parts(message) if part.get("text"))
         else:
-            yield from self._message(message, metadata, is_repeated=is_repeated)
+            yield from self._message(message, metadata, earlier)
 
-    def _message(self, message: Json, metadata: Json, *, is_repeated: bool = False) -> Iterator[Step]:
-        """The step of a message. `is_repeated` is set for the messages of a task, which also has those of
-        earlier turns."""
+    def _message(self, message: Json, metadata: Json, earlier: Collection[tuple[str, str]]) -> Iterator[Step]:
+        """The step of a message, unless it is one of the `earlier` ones: a task also has those of earlier
+        turns."""
         about = metadata | (message.get("metadata") or {})
         self._check_sender(about)
         parts = _parts(message)
         key = message.get("messageId") or "", _key(parts)
-        if message.get("role") == "ROLE_USER" or key in (
-            self._received.messages if is_repeated else self._messages
-        ):
+        if message.get("role") == "ROLE_USER" or key in earlier:
             return
         if key[0]:
-            self._received.messages.add(key)
-            self._messages.add(key)
+            for messages in (self._messages, self._received.messages, self._received.of_tasks[self.task_id]):
+                messages.add(key)
         if self._is_artifact(parts):
             parts = []
         # google-adk sends changes of state and transfers to another agent without content.
