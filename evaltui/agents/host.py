@@ -25,6 +25,7 @@ from functools import partial
 from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
 
 from ..core.model.events import Json, Step
 from .adapters.base import AgentLoadError
@@ -64,8 +65,8 @@ class OpenedFiles:
             if access != os.O_RDONLY:
                 self._add(self._written, args[0])
         elif event == "sqlite3.connect":
-            self._add(self._read, args[0])
-            if path := _absolute(args[0]):
+            if path := _absolute(_database(args[0])):
+                self._read.add(path)
                 self._databases.setdefault(path, _stamp(path))
         elif event in _CHANGES:
             for path in args[:2]:
@@ -100,6 +101,14 @@ def _absolute(path: object) -> str:
         with suppress(OSError):
             return path if path[:1] == "/" else str(Path.cwd() / path)
     return ""
+
+
+def _database(database: object) -> object:
+    """The path of a database that was opened by its path or its URI."""
+    if isinstance(database, str) and database.startswith("file:"):
+        with suppress(ValueError):
+            return unquote(urlsplit(database).path)
+    return database
 
 
 def _stamp(database: str) -> _Stamp:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from evaltui.commands.output import (
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
+from evaltui.documents.json_text import why_unreadable
 from evaltui.project.settings import secrets_of
 from evaltui.reports.console import counts_text
 from evaltui.reports.json_report import comparison_json
@@ -48,6 +50,8 @@ def runs(options: argparse.Namespace) -> int:
     try:
         settings = settings_of(options)
         store = RunStore.of(agent_dir, settings, options.module, options.url)
+        if store.folder.is_dir() and not os.access(store.folder, os.R_OK | os.X_OK):
+            raise UsageError(f"{store.folder}: {why_unreadable(store.folder, PermissionError())}")
         # Runs of an agent object are near no agent's files.
         if not store.files():
             require_one_agent(options)

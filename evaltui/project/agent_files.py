@@ -322,12 +322,12 @@ class FilesNow:
     """The existing files of an agent, to compare with those of its runs."""
 
     def __init__(self, agent_dir: Path) -> None:
-        self._agent_dir = agent_dir
+        self.agent_dir = agent_dir
         self._prints = files_of(agent_dir)
 
     def changed_since(self, before: Contents) -> tuple[str, ...]:
         """The files that differ from those of a run, including files that only the run has opened."""
-        others = prints_of(self._agent_dir, before.keys() - self._prints.keys())
+        others = prints_of(self.agent_dir, before.keys() - self._prints.keys())
         return changed_files(before, {**self._prints, **others})
 
 

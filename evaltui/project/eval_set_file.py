@@ -223,7 +223,10 @@ def _model_of(
 
 def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
     loaded = with_model(file.path, read)
-    cases = tuple(map(StoredCase.of, loaded.eval_set.eval_cases)) if loaded.eval_set else file.cases
+    cases = file.cases
+    if loaded.eval_set is not None:
+        # By their texts, they are the cases of the list, which has no models.
+        cases = tuple(map(StoredCase.of_data, loaded.data[spelling_in("eval_cases", loaded.data)]))
     return replace(file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True)
 
 

@@ -221,10 +221,18 @@ def json_files(folder: Path, *, keeps_sets: bool = False) -> list[Path]:
 
 
 def json_files_below(
-    folders: Iterable[Path], leave_out: Callable[[Path], bool] = lambda _: False
+    folders: Iterable[Path], leave_out: Callable[[Path], bool] = lambda _: False, *, keep_sets: bool = False
 ) -> Iterator[Path]:
-    """`json_files` of folders and all folders below; a folder that links to an earlier one is left out."""
-    waiting = [(folder, is_of_tests(folder)) for folder in folders][::-1]
+    """`json_files` of folders and all folders below; a folder that links to an earlier one is left out.
+
+    `keep_sets` says that eval sets are kept in the folders, whatever their names, and below, but not in
+    projects and agents.
+    """
+
+    def keeps(folder: Path, *, above: bool) -> bool:
+        return is_of_tests(folder) or (above and not (is_project(folder) or has_agent_file(folder)))
+
+    waiting = [(folder, keeps(folder, above=keep_sets)) for folder in folders][::-1]
     seen: set[str] = set()
     while waiting:
         folder, keeps_sets = waiting.pop()
@@ -233,7 +241,7 @@ def json_files_below(
         seen.add(real)
         yield from json_files(folder, keeps_sets=keeps_sets)
         children = (child for child in _entered(folder)[::-1] if not leave_out(child))
-        waiting += [(child, keeps_sets or is_of_tests(child)) for child in children]
+        waiting += [(child, keeps(child, above=keeps_sets)) for child in children]
 
 
 def is_entered(folder: Path) -> bool:

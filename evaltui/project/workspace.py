@@ -128,6 +128,7 @@ def open_workspace(
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, paths) if path.is_file()]
+    named_folders = [path for path in map(Path, paths) if path.is_dir()]
     earlier = {eval_set.path: eval_set for eval_set in before.sets} if before else {}
     sets: dict[str, EvalSetFile] = {}
     skipped: dict[str, Skipped] = {}
@@ -138,7 +139,7 @@ def open_workspace(
         real = os.path.realpath(file)
         if real in sets:
             continue
-        if is_set(file) or (origin == "given" and file in named):
+        if is_set(file, named_folders) or (origin == "given" and file in named):
             sets[real] = read_eval_set_file(file, origin, folder, earlier.get(file))
             skipped.pop(real, None)
         elif passed_over := skipped_file(file):
@@ -176,7 +177,8 @@ def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
 
     `named_from` is the folder that their cases are named from: the agent's, where there is one.
     """
-    files = {os.path.realpath(file): file for file in json_files_below([folder]) if is_set(file)}
+    below = json_files_below([folder], keep_sets=True)
+    files = {os.path.realpath(file): file for file in below if is_set(file, [folder])}
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
 
 
@@ -244,15 +246,16 @@ def _places(folder: Path, paths: Iterable[Path], *, in_project: bool = True) -> 
     for number, level in enumerate(levels_above(folder) if in_project else [], start=1):
         for file in json_files_below(_folders_of_sets(level), has_agent_file):
             yield file, f"{'../' * number}{file.parent.relative_to(level).as_posix()}/"
-    for file in json_files_below(path for path in paths if path.is_dir()):
+    for file in json_files_below((path for path in paths if path.is_dir()), keep_sets=True):
         yield file, "given"
 
 
-def is_set(path: Path) -> bool:
+def is_set(path: Path, named_folders: Collection[Path] = ()) -> bool:
     """Whether one of `json_files` is an eval set, or a folder in which there may be some.
 
     By its name, else by what it holds; one that cannot be read, or whose content is elsewhere, counts where
-    eval sets are kept. Other programs call files `*.test.json`, too: of these, all but JSON that is no set.
+    eval sets are kept: in folders of that name, and in `named_folders`. Other programs call files
+    `*.test.json`, too: of these, all but JSON that is no set.
     An empty list counts: it is a test without turns.
     """
     if os.path.isdir(path) or is_lost_folder(path):  # noqa: PTH112
@@ -262,17 +265,18 @@ def is_set(path: Path) -> bool:
     if path.name.lower().endswith(".evalset.json") or set_kind(path):
         return True
     if not has_set_name(path):
-        return not is_readable(path) and _is_kept_as_set(path)
+        return not is_readable(path) and _is_kept_as_set(path, named_folders)
     data = read_data(path)
     if isinstance(data, dict):
         return bool(data.keys() & SET_KEYS)
     return isinstance(data, Problem) or data == [] or kind_of(data) is not None
 
 
-def _is_kept_as_set(path: Path) -> bool:
-    """Whether a file is in or below a folder of eval sets of its agent or project."""
+def _is_kept_as_set(path: Path, named_folders: Collection[Path]) -> bool:
+    """Whether a file is in or below a folder of eval sets of its agent or project, or in or below one of
+    `named_folders`."""
     within = takewhile(lambda level: not (is_project(level) or has_agent_file(level)), path.parents)
-    return any(map(is_of_tests, within))
+    return any(is_of_tests(level) or level in named_folders for level in within)
 
 
 def is_set_for_pytest(file: Path, root: Path) -> bool:
@@ -307,6 +311,8 @@ def skipped_file(file: Path) -> Skipped | None:
         return Skipped(
             file, "called an eval set and not read: its name does not end in .json", is_set=is_data
         )
+    if not is_readable(file) and isinstance(unread := read_data(file), Problem):
+        return Skipped(file, unread.message)
     try:
         if file.stat().st_size > _LARGEST_SKIPPED or not may_be_eval_set(file):
             return None
@@ -323,7 +329,8 @@ def skipped_in(files: Iterable[Path]) -> list[Skipped]:
 
 def skipped_below(folder: Path) -> list[Skipped]:
     """The files below a folder that look like eval sets but are not read, with the reasons."""
-    return skipped_in(json_files_below([folder]))
+    files = json_files_below([folder], keep_sets=True)
+    return skipped_in(file for file in files if not is_set(file, [folder]))
 
 
 def _unsearched_sets(workspace: Workspace) -> Iterator[Skipped]:

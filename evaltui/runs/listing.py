@@ -13,9 +13,11 @@ from evaltui.core.compare.explain import summary
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Variant
+from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agent_files import FilesNow, different_files
 from evaltui.runs.adk_results import adk_results, is_own, open_run_file
 from evaltui.runs.history import header_of, result_of, run_id
+from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import is_being_written
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
@@ -52,7 +54,8 @@ class RunRow:
     files: Mapping[str, str] = field(default_factory=dict)
     """The agent's files with fingerprints; empty where they are unknown."""
     changed: tuple[str, ...] | None = None
-    """The agent's files that changed since the run; None where this is unknown."""
+    """The agent's files that changed since the run, see `files_changed_since`; None where this is
+    unknown."""
     matrix: str = ""
     """The id of its matrix; "" for none."""
     variant: Variant | None = None
@@ -205,7 +208,9 @@ def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
         str(file.agent.get("model") or ""),
         header.kind,
         header.files,
-        None if files is None or not header.files else files.changed_since(header.files),
+        None
+        if files is None or not header.files
+        else files_changed_since(file, AgentAddress(files.agent_dir), files=files),
         header.matrix,
         header.variant,
         stopped=header.stopped,

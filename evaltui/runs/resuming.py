@@ -20,6 +20,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.project.agent_address import AgentAddress, files_of_agent
 from evaltui.project.agent_files import (
     UNKNOWN,
+    FilesNow,
     changed_files,
     is_prompt,
     is_read_only,
@@ -371,8 +372,10 @@ def files_changed_during(header: RunHeader, files: Mapping[str, str]) -> list[st
     ]
 
 
-def files_changed_since(file: RunFile, agent: AgentAddress, written: Collection[str] = ()) -> tuple[str, ...]:
-    """The agent's files that changed since a run started.
+def files_changed_since(
+    file: RunFile, agent: AgentAddress, written: Collection[str] = (), files: FilesNow | None = None
+) -> tuple[str, ...]:
+    """The agent's files that changed since a run started; `files` are the current ones, if they were read.
 
     Excluded are data written by its processes or by later runs (`written`), and data that the agent may have
     changed during the run. For an agent behind a network, the files that scored it, by their times. Raises
@@ -392,7 +395,8 @@ def files_changed_since(file: RunFile, agent: AgentAddress, written: Collection[
             return False
         return name in header.written or name in written or not was_written_since(folder / name, end)
 
-    changed = changed_files(header.files, files_of_agent(agent, header.files))
+    now = files_of_agent(agent, header.files) if files is None else {}
+    changed = files.changed_since(header.files) if files else changed_files(header.files, now)
     return tuple(name for name in changed if not may_be_own(name))
 
 

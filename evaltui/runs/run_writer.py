@@ -101,7 +101,8 @@ def next_number(store: RunStore) -> int:
     numbers = []
     for path in files:
         if path.name.startswith(moment):
-            with suppress(ValueError):
+            # What cannot be read, such as a run of another user, keeps no other from being stored.
+            with suppress(OSError, ValueError):
                 numbers.append(RunFile(path).number or 0)
     return 1 + max(numbers, default=len(files))
 

@@ -157,7 +157,7 @@ class Workbench:
     async def open(self) -> None:
         """Lists the eval sets, also again; results of cases that still exist are kept."""
         await self.editing.merge_outside_changes()
-        await self.agent.compare_files(after_run=self.is_running)
+        await self.agent.compare_files(during_run=self.is_running)
         await self.sets.read()
         await self.outcomes.compare_recordings()
         if self.agent.error is not None or self.agent.address.problem or is_first_minute(self.sets):

@@ -1,6 +1,7 @@
 """Files of runs and result files of others, damaged ones and binary ones are named wherever a run is read."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -63,6 +64,23 @@ def keep(agent: Path) -> Path:
     log.add_case(summarize(result), result)
     log.close(Ending(Status.FAILED, 1.5))
     return log.path
+
+
+def test_runs_that_may_not_be_read_are_named_and_the_next_one_is_stored(tmp_path, log, monkeypatch, capsys):
+    connect, access = sqlite3.connect, os.access
+
+    def refuse(database: str, **options: Any) -> sqlite3.Connection:
+        if log.name in database:
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(database, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", refuse)
+    assert keep(tmp_path).is_file()
+    assert call("runs", tmp_path) == 0
+    assert f"{log.stem}  cannot be read\n    {log}: unable to open" in capsys.readouterr().out
+    monkeypatch.setattr(os, "access", lambda path, mode: path != log.parent and access(path, mode))
+    assert call("runs", tmp_path) == 2
+    assert f"{log.parent}: cannot be read: no permission" in capsys.readouterr().err
 
 
 def read_everywhere(log: Path) -> None:

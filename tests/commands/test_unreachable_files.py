@@ -74,12 +74,16 @@ def dangling_folder_beside(agent):
     return agent.parent / "tests", "link to nowhere, which does not exist"
 
 
-def pointer_of_git_lfs(agent):
-    path = agent / "evals" / "data" / "safety.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n")
-    reason = "not valid JSON: a pointer of Git LFS; `git lfs pull` fetches the file (column 1)"
-    return path, reason
+def pointer_of_git_lfs(name):
+    def make(agent):
+        path = agent / name
+        path.parent.mkdir(parents=True)
+        path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n")
+        reason = "not valid JSON: a pointer of Git LFS; `git lfs pull` fetches the file (column 1)"
+        return path, reason
+
+    make.__name__ = f"a pointer {name} of Git LFS"
+    return make
 
 
 def utf_16(agent):
@@ -115,9 +119,15 @@ UNREACHABLE = [
     pipe("evals/safety.json"),
     pipe("test_config.json"),
     folder,
-    pointer_of_git_lfs,
+    pointer_of_git_lfs("evals/data/safety.json"),
     utf_16,
     empty_list,
+]
+IN_NAMED_FOLDER = [
+    dangling("golden/safety.json", "nowhere"),
+    dangling("golden/more", "nowhere"),
+    pipe("golden/safety.json"),
+    pointer_of_git_lfs("golden/safety.json"),
 ]
 
 
@@ -125,7 +135,7 @@ UNREACHABLE = [
 def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
     path, reason = make(agent)
     assert call("metrics", agent) == 2
-    place = f"{path}:1" if make in (pointer_of_git_lfs, utf_16, empty_list) else f"{path}"
+    place = f"{path}:1" if "JSON" in reason or make in (utf_16, empty_list) else f"{path}"
     assert f"{place}: {reason}" in capsys.readouterr().err
     assert call("lint", agent) == 1
     assert f"{place}: error: {reason}" in capsys.readouterr().out
@@ -133,6 +143,22 @@ def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
         for words in ((), (agent / "good.evalset.json", "--adk-verdicts")):
             assert call("run", agent, *words) == 2
             assert f"{path}: {reason}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make", IN_NAMED_FOLDER)
+def test_in_a_folder_that_is_named_it_is_an_error_too(agent, make, capsys):
+    _, reason = make(agent)
+    write_set(agent / "golden" / "good.json")
+    assert call("run", agent, agent / "golden") == 2
+    assert f": {reason}" in capsys.readouterr().err
+    assert call("lint", agent / "golden") == 1
+    assert f": error: {reason}" in capsys.readouterr().out
+
+
+def test_a_pointer_of_git_lfs_among_the_files_of_an_agent_is_named(agent, capsys):
+    (agent / "safety.json").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n")
+    assert call("run", agent) == 0
+    assert "safety.json: not valid JSON: a pointer of Git LFS" in capsys.readouterr().err
 
 
 def refuse_entering(monkeypatch, closed):

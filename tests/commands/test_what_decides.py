@@ -285,17 +285,25 @@ def test_what_the_agent_writes_in_a_later_run_makes_no_result_stale(desk, what):
     assert reopened(folder) == [(), ()]
 
 
-def test_a_database_that_the_agent_only_reads_is_part_of_it(desk):
-    folder = desk("sqlite3.connect(HERE / 'kb.db').execute('select * from t').fetchall()")
-    with sqlite3.connect(folder / "kb.db") as database:
+@pytest.mark.parametrize(
+    ("name", "opened_as"),
+    [
+        ("kb.db", "HERE / 'kb.db'"),
+        ("../kb.db", "HERE.parent / 'kb.db'"),
+        ("../k b.db", "HERE.parent.joinpath('k b.db').as_uri() + '?mode=ro', uri=True"),
+    ],
+)
+def test_a_database_that_the_agent_only_reads_is_part_of_it(desk, name, opened_as):
+    folder = desk(f"sqlite3.connect({opened_as}).execute('select * from t').fetchall()")
+    with sqlite3.connect(folder / name) as database:
         database.execute("create table t (x)")
     database.close()
     assert call("run", folder) == 0
     assert reopened(folder) == [(), ()]
-    with sqlite3.connect(folder / "kb.db") as database:
+    with sqlite3.connect(folder / name) as database:
         database.execute("insert into t values (1)")
     database.close()
-    assert reopened(folder) == [("kb.db",)] * 2
+    assert reopened(folder) == [(name,)] * 2
 
 
 def test_a_file_that_another_program_reads_is_part_of_it_however_old_the_one_in_its_place(desk):

@@ -61,6 +61,7 @@ def session(**state):
 
 PICTURE = {"inline_data": {"mime_type": "image/png", "data": "aGk="}}
 SCENARIO = {"starting_prompt": "hi", "conversation_plan": "ask"}
+PRICES = {"gemini-2.5-pro": {"input_mtok": 1.0, "output_mtok": 2.0}}
 CONTEXT = {"set": "s", "case": "a", "turn": 0, "mode": "skip"}
 STUBBED = {"tool_uses": [CALL], "tool_responses": [ANSWER]}
 # A change, the file that it is made in, what is written there, and what is said of the verdict then.
@@ -81,6 +82,7 @@ CHANGES = {
     "stubbed tool": (CONFIG, config(tools={"look_up": "stub"}), "stale: config"),
     "threshold": (CONFIG, config(METRICS | {"response_match_score": 0.5}), "rescored PASSED"),
     "further metric": (CONFIG, config(METRICS | {"cost_usd": 1.0}), "rescored NOT_EVALUATED"),
+    "price of a limit": (CONFIG, config(METRICS | {"cost_usd": 1.0}, prices=PRICES), "stale: config"),
     "no config any more": (CONFIG, "{oops", "stale: config"),
     "config refused": (CONFIG, json.dumps(config({"tool_trajectory_avg_score": 7.0})), "stale: config"),
     "code": ("agent.py", "# more", "stale: agent.py"),
@@ -227,6 +229,26 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(folder, opened, c
         assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
 
 
+OLD_TURN = {"query": "hi", "expected_tool_use": [], "reference": "hi"}
+OLD_FORMATS = {
+    "s.test.json": [OLD_TURN],
+    SET: [{"name": "a", "data": [OLD_TURN], "initial_session": {}}],
+}
+
+
+@pytest.mark.parametrize("name", OLD_FORMATS)
+async def test_a_result_of_a_set_in_an_old_format_is_current(tmp_path, opened, monkeypatch, name):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    for file, content in ((name, OLD_FORMATS[name]), (CONFIG, config()), ("agent.py", AGENT)):
+        (tmp_path / file).write_text(content if isinstance(content, str) else json.dumps(content))
+    workbench = await opened(tmp_path)
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert workbench.outcomes.counts() == {"PASSED": 1}
+    workbench = await opened(tmp_path)
+    assert workbench.outcomes.counts() == {"PASSED": 1}
+
+
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize(
     ("change", "named", "outcome"),
@@ -287,6 +309,19 @@ async def test_a_run_that_is_opened_is_shown_as_it_came_out_whatever_its_set_is_
     workbench.outcomes.leave_previous_run()
     await workbench.outcomes.rescored([])
     assert workbench.outcomes.counts() == last
+
+
+async def test_a_case_with_the_id_of_a_deleted_one_keeps_its_own_result(folder, opened):
+    workbench = await opened(folder)
+    editing, path = workbench.editing, folder / SET
+    edit(workbench, folder, SET, CHANGES["user text"][1])
+    assert editing.do("delete", path, lambda eval_set: eval_set.delete_cases([1]))
+    moved = {CaseId(SET, "other"): CaseId(SET, "a")}
+    assert editing.do("rename", path, lambda eval_set: eval_set.rename_case(0, "a"), moved=moved)
+    for counts in ({"PASSED": 1}, {"PASSED": 1}, {"PASSED": 1, "STALE": 1}, {"PASSED": 2}):
+        await workbench.outcomes.rescored([])
+        assert workbench.outcomes.counts() == counts
+        editing.undo()
 
 
 async def test_cases_without_a_result_are_counted_beside_a_set_that_cannot_be_read(folder, opened):

@@ -1,5 +1,6 @@
 """The workbench begins with what came of the cases when they were last run."""
 
+import asyncio
 import json
 
 import pytest
@@ -135,6 +136,33 @@ async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_
     damaged.write_bytes(bytes(range(256)))
     workbench = await open_workbench()
     assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("PASSED", ())}
+
+
+@pytest.mark.parametrize("how", ["restored", "opened"])
+async def test_results_that_are_being_read_are_none_of_a_case_that_is_renamed(
+    echo, ran, open_workbench, monkeypatch, how
+):
+    workbench = await open_workbench(restored=False)
+    moved = {CaseId(echo.name, "bad"): CaseId(echo.name, "other")}
+    workspace = type(workbench.sets.workspace)
+    find = workspace.find
+
+    def rename_after(*arguments, **options):
+        case = find(*arguments, **options)
+        if workbench.sets.case_now(CaseId(echo.name, "bad")):
+            asyncio.run_coroutine_threadsafe(rename(), loop).result()
+        return case
+
+    async def rename():
+        workbench.editing.do("rename", echo, lambda eval_set: eval_set.rename_case(1, "other"), moved=moved)
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(workspace, "find", rename_after)
+    if how == "restored":
+        await workbench.outcomes.restore()
+    else:
+        assert await workbench.outcomes.open_run(ran.runs.current.log, "run 1")
+    assert workbench.outcomes.counts_of(echo.name) == {"PASSED": 1}
 
 
 async def test_twins_have_their_own_outcomes(echo, open_workbench, write_set):

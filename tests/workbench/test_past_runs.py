@@ -279,6 +279,9 @@ async def rows(kept, until):
 
 
 async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, until):
+    agent = greeter.with_name("agent.py")
+    remember = '    print(message, file=open(Path(__file__).with_name("memory.txt"), "a"))\n    while'
+    agent.write_text(agent.read_text().replace("    while", remember))
     workbench = await open_workbench()
     first = await run_all(workbench)
     name_run(RunStore(greeter.parent), first.stem, "baseline")

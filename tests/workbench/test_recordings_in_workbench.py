@@ -77,7 +77,12 @@ async def test_a_result_is_stale_after_an_edit_of_the_recording_that_its_run_use
         assert not workbench.outcomes.stale()
     recorded = recording.read_text()
     assert '"text": "hello"' in recorded
-    for text, stale in ((recorded.replace('"text": "hello"', '"text": "hullo"'), {good}), (recorded, set())):
+    edits = (
+        (recorded.replace('"text": "hello"', '"text": "hullo"'), {good}),
+        (f"<<<<<<< HEAD\n{recorded}", {good, other}),
+        (recorded, set()),
+    )
+    for text, stale in edits:
         recording.write_text(text)
         await workbench.open()
         assert workbench.outcomes.stale() == stale

@@ -449,16 +449,18 @@ async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_ag
 READER = """
     from pathlib import Path
 
-    DATA = Path(__file__).parent.parent / "data"
+    HERE = Path(__file__).parent
 
     def root_agent(message, session):
-        return (DATA / f"{message}.txt").read_text()
+        (HERE / "memory.md").write_text(message)
+        return (HERE.parent / "data" / f"{message}.txt").read_text()
 """
 
 
 @pytest.fixture
 def reader(write_agent, write_set):
-    """An agent that reads a file of its project, outside of its folder, for each case."""
+    """An agent that reads a file of its project, outside of its folder, for each case, and writes one
+    inside."""
     folder = write_agent(READER)
     data = folder.parent / "data"
     data.mkdir()

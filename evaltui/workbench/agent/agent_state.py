@@ -111,16 +111,17 @@ class AgentState:
         self.read_only = False
         """Whether no process of it may be started."""
         self.followed = False
-        """Whether every change of its files is heard of, and counted then."""
+        """Whether every change of its files is heard of."""
         self._options = options
         self._changes: list[tuple[str, ...]] = []
+        self._comparing = asyncio.Lock()
         self._files: AgentFiles | None = None
         self._contents: Contents | None = None
         # The files of its project that runs of this sitting have opened, by their names.
         self._read: dict[str, Path] = {}
         self._written: set[str] = set()
         self._messages = messages
-        self._is_running = is_running
+        self.is_running = is_running
         self._find_python = find_python
         self._learning: asyncio.Task[None] | None = None
         self._loads_again = False
@@ -190,24 +191,24 @@ class AgentState:
         self.code_version += 1
         self._changes.append(tuple(names))
 
-    async def compare_files(self, *, after_run: bool = False) -> None:
+    async def compare_files(self, *, during_run: bool = False, after_run: bool = False) -> None:
         """Counts a change of the files that differ from when they were compared last, and of its Python.
 
-        During and `after_run`, the agent has written some itself, see `is_read_only`.
+        Of a run, the agent has written some itself, see `is_read_only`. `during_run`, files that it may write
+        are left to the comparison `after_run`.
         """
 
-        before, self._contents = self._contents, await asyncio.to_thread(self._contents_now)
-        if before is not None:
-            changed = changed_files(before, self._contents)
-            if self.followed:
-                outside = self.read_files
-                # Whoever follows the others counts their changes.
-                changed = tuple(name for name in changed if name == PYTHON or name in outside)
-            if after_run:
-                read, written = self._read, self._written
-                changed = tuple(
-                    name for name in changed if name == PYTHON or is_read_only(name, before, read, written)
-                )
+        async with self._comparing:
+            before, now = self._contents, await asyncio.to_thread(self._contents_now)
+            self._contents = now
+            changed = () if before is None else changed_files(before, now)
+            if before is not None and (during_run or after_run):
+                files = before, self._read, self._written
+                others = {name for name in changed if name != PYTHON and not is_read_only(name, *files)}
+                changed = tuple(name for name in changed if name not in others)
+                if during_run:
+                    seen = {name: now[name] for name in now.keys() - others}
+                    self._contents = seen | {name: before[name] for name in before.keys() & others}
             if changed:
                 self.code_changed(changed)
 
@@ -297,7 +298,7 @@ class AgentState:
 
     def keep_host_warm(self) -> None:
         """Prepares a process for the next run, with the libraries that the last one needed."""
-        if not self._is_running() and not self.read_only:
+        if not self.is_running() and not self.read_only:
             self.warm_hosts.prepare()
 
     def learn_tools(self) -> None:
@@ -311,7 +312,7 @@ class AgentState:
             return
         if self._learning is not None and not self._learning.done():
             self._loads_again = True
-        elif not self._is_running():
+        elif not self.is_running():
             self._learning = asyncio.create_task(self._learn_tools())
 
     async def check_python(self) -> None:

@@ -104,10 +104,11 @@ class Following:
             self._files.modules = frozenset(self._agent.read_files.values())
 
     async def _on_save(self, change: Changed) -> None:
-        if change.code:
-            self._agent.code_changed(change.code)
+        # They are compared by their contents: of a run, the agent may have written some itself.
         if change.sets:
             await self._reload()
+        elif change.code:
+            await self._agent.compare_files(during_run=self._agent.is_running())
         await self._read_results()
 
     async def _follow_runs(self) -> None:
@@ -321,7 +322,11 @@ class Watch:
         self._due.cases |= due
         if code:
             self._due.files |= dict.fromkeys(code)
-            self._agent.code_changed(code)
+            version = self._agent.code_version
+            await self._agent.compare_files(during_run=self._agent.is_running())
+            if self._agent.code_version == version:
+                # A module from elsewhere that no run has opened yet, or data during a run.
+                self._agent.code_changed(code)
             self._messages.publish(CodeSaved())
         before = self._reaction
         if before is not None:

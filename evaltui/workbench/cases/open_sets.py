@@ -117,6 +117,11 @@ class OpenSets:
         number = eval_set.number(case.eval_id) if eval_set else None
         return None if eval_set is None or number is None else eval_set.cases[number]
 
+    def is_gone(self, case: CaseId) -> bool:
+        """Whether a case is deleted, renamed or moved; False where its set is unreadable."""
+        eval_set = self.by_case_path(case.path)
+        return eval_set is None or (eval_set.format is not None and eval_set.number(case.eval_id) is None)
+
     def config_scoring(self, path: str) -> SameConfig | None:
         """The config that scores the cases of a set; None where it has errors, and before it is read."""
         in_use = self._config_of(self.file_of(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,6 +49,7 @@ class Freshness(NamedTuple):
 EXPECTATIONS = ("case", "config", "set")
 """The reasons that concern eval data, not the agent."""
 TRACES_REASON = "traces"
+_COST = "cost_usd"
 FRESH = Freshness(State.FRESH)
 _OPENED = Freshness(State.THEN)
 
@@ -161,13 +161,19 @@ def _input_fingerprint(case: StoredCase, stubs: bool) -> str:
 
 
 def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
-    """Whether a config changes the run itself: by its stubbed tools or its simulated user."""
+    """Whether a config changes the run itself: by its stubbed tools, its simulated user, or the prices of
+    calls whose cost is limited."""
     before = result.config if result.ran is None else result.ran[1]
     if before is None or before is config:
         return False
     is_simulated = case is not None and case.outline.turns is None
     simulators = before.user_simulator_config, config.user_simulator_config
-    return before.evaltui.tools != config.evaltui.tools or (is_simulated and simulators[0] != simulators[1])
+    is_priced = _COST in config.criteria or _COST in config.evaltui.criteria
+    return (
+        before.evaltui.tools != config.evaltui.tools
+        or (is_simulated and simulators[0] != simulators[1])
+        or (is_priced and before.evaltui.prices != config.evaltui.prices)
+    )
 
 
 def _unscored_changes(
@@ -200,15 +206,21 @@ def changed_recordings(
 ) -> dict[CaseId, str]:
     """In a thread: the recording fingerprints of the cases whose recordings have changed since their run."""
 
-    recordings: dict[str, Recordings] = {}
+    recordings: dict[str, Recordings | None] = {}
     for path, eval_set in sets.items():
         if eval_set is not None:
-            with suppress(EvalSetError):
+            try:
                 recordings[path] = read_recordings(recordings_path(eval_set.path, eval_set.eval_set_id))
+            except EvalSetError:
+                # No run replays it as it is, such as with conflict markers of git.
+                recordings[path] = None
     return {
         case: scored.recorded
         for case, scored in results
-        if (file := recordings.get(case.path)) is not None
-        and scored.recorded
-        != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
+        if case.path in recordings
+        and (
+            (file := recordings[case.path]) is None
+            or scored.recorded
+            != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
+        )
     }

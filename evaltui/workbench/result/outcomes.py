@@ -320,10 +320,9 @@ class Outcomes:
                 self.newly_failing.add(case)
         self.results.pending.discard(case)
         self.results.put(case, scored)
-        eval_set = self._sets.by_case_path(case.path)
-        if eval_set and eval_set.format is not None and eval_set.number(case.eval_id) is None:
+        if self._sets.is_gone(case):
             # Renamed or deleted while it ran: it has no row, and counts for none.
-            self.results.follow_cases(case.path, eval_set.number)
+            self.results.set_aside(case)
         self.version += 1
         self._score_draft()
 
@@ -514,7 +513,7 @@ class Outcomes:
                 (case, scored)
                 for case, scored in outcomes
                 if ((current := results.get(case)) is None or current.gives_way(scored))
-                and case not in self._running
+                and not (case in self._running or self._sets.is_gone(case))
             )
             # What a hundred thousand came to is not added up and drawn a hundred times.
             if len(results) >= 2 * shown:
@@ -571,6 +570,7 @@ class Outcomes:
         if reason := self.refuses_to_open():
             self._messages.say(reason)
             return False
+        past.results.keep_only({case for case, _ in past.results.all() if not sets.is_gone(case)})
         self._rescoring.stop()
         self._latest = self._latest or (self.results, self.traces)
         self.previous_run, self.results, self.traces = past, past.results, past.traces

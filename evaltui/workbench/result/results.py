@@ -109,16 +109,21 @@ class Results:
             if case not in cases:
                 self.drop(case)
 
+    def set_aside(self, case: CaseId) -> None:
+        """Removes the result of a deleted case, for when it exists again."""
+        if (scored := self.drop(case)) is not None:
+            self._of_deleted[case] = scored
+
     def follow_cases(self, path: str, number_of: Callable[[str], int | None]) -> None:
         """Sets the results of deleted cases of a set aside, and restores them when the cases exist again;
         `number_of` returns the number of a case in the set, None for a missing id."""
         for case in [case for case in self._of_deleted if case.path == path]:
-            if number_of(case.eval_id) is not None:
+            # Another case may have been renamed to its id, with the result that it has.
+            if number_of(case.eval_id) is not None and self.get(case) is None:
                 self.put(case, self._of_deleted.pop(case))
-        for case, scored in self.of(path):
+        for case, _ in self.of(path):
             if number_of(case.eval_id) is None:
-                self._of_deleted[case] = scored
-                self.drop(case)
+                self.set_aside(case)
 
 
 def files_of(outcomes: Iterable[tuple[CaseId, CaseOutcome]]) -> set[Path]:
