@@ -1,0 +1,186 @@
+"""Each place that says how the cases of a run ended says the same, whatever that is."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from command_line import call
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_summary import summarize
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
+from evaltui.core.model.outcome import WORST_FIRST, MetricResult, RepeatResult, Status
+from evaltui.project.run_settings import RunSettings
+from evaltui.runs.listing import read_row
+from evaltui.runs.run_file import Ending
+from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_writer import RunWriter, begin_run
+from evaltui.runs.store import RunStore
+from evaltui.text.outcomes import glyph
+
+STATUSES = {"p": Status.PASSED, "f": Status.FAILED, "e": Status.ERROR, "n": Status.NOT_EVALUATED}
+# Two sets have the same id.
+SETS = {"lights.evalset.json": "lights", "evals/lights.evalset.json": "lights", "home.evalset.json": "home"}
+EVAL_IDS = ["a", "A", "night::x", "ünï ✓", "-opt", "x|y", "p<b>", "=cmd"]
+SUFFIXES = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html", "console": "txt"}
+
+
+@dataclass
+class Plan:
+    """A run by the outcomes of its repeats, a letter each; a case with fewer letters was cut."""
+
+    repeats: int
+    pass_if: str | float
+    cases: dict[CaseId, str]
+
+    def result(self, case: CaseId) -> tuple[Status, Status]:
+        """The status of a case, and its verdict: other than the status for a flaky case."""
+        letters = self.cases[case]
+        passed, unjudged = letters.count("p"), letters.count("n")
+        share = {"all": 1.0, "majority": (self.repeats // 2 + 1) / self.repeats}
+        rate = self.pass_if if isinstance(self.pass_if, float) else share[self.pass_if]
+        needed = rate * self.repeats - 1e-9
+        if len(letters) < self.repeats or (passed and passed < needed <= passed + unjudged):
+            return Status.NOT_EVALUATED, Status.NOT_EVALUATED
+        if 0 < passed < len(letters) - unjudged:
+            return Status.FLAKY, Status.PASSED if passed >= needed else Status.FAILED
+        worst = "p" if passed else next(letter for letter in "fenp" if letter in letters)
+        return STATUSES[worst], STATUSES[worst]
+
+    def store(self, agent: Path) -> Path:
+        """The file of the run."""
+        sets = [
+            SelectedSet(path, SETS[path], tuple(case.eval_id for case in self.cases if case.path == path), {})
+            for path in dict.fromkeys(case.path for case in self.cases)
+        ]
+        settings = RunSettings(runs=self.repeats, pass_if=self.pass_if)
+        run = begin_run(RunStore(agent), RunHeader(tuple(sets), settings=settings, agent_dir=str(agent)))
+        for case in self.cases:
+            self._add(run, case)
+        is_cut = any(len(letters) < self.repeats for letters in self.cases.values())
+        worst = min((self.result(case)[0] for case in self.cases), key=WORST_FIRST.index)
+        run.close(None if is_cut else Ending(worst, 1.5))
+        return run.path
+
+    def _add(self, run: RunWriter, case: CaseId) -> None:
+        repeats = [repeat_result(letter) for letter in self.cases[case]]
+        for number, repeat in enumerate(repeats):
+            run.add_repeat(case, SETS[case.path], number, repeat)
+        if len(repeats) == self.repeats:
+            result = case_over_repeats(SETS[case.path], case.eval_id, repeats, self.pass_if, case.path)
+            run.add_case(summarize(result), result)
+
+
+def repeat_result(letter: str) -> RepeatResult:
+    status = STATUSES[letter]
+    if status is Status.ERROR:
+        return RepeatResult(status, error=ErrorInfo("RuntimeError", "no boiler", kind=ErrorKind.AGENT))
+    score = {"p": 1.0, "f": 0.0}.get(letter)
+    return RepeatResult(status, (MetricResult("response_match_score", score, 0.8, status, reason="why"),))
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    repeats = draw(st.sampled_from([1, 1, 2, 3, 5]))
+    ids = st.builds(CaseId, st.sampled_from([*SETS]), st.sampled_from(EVAL_IDS))
+    letters = draw(
+        st.sampled_from(
+            [
+                st.text("p", min_size=repeats, max_size=repeats),
+                st.text("pn", min_size=repeats, max_size=repeats),
+                st.text("ppfen", min_size=repeats, max_size=repeats),
+                st.text("ppfen", max_size=repeats),
+            ]
+        )
+    )
+    cases = draw(st.dictionaries(ids, letters, min_size=1, max_size=8))
+    in_order = dict(sorted(cases.items(), key=lambda item: [*SETS].index(item[0].path)))
+    return Plan(repeats, draw(st.sampled_from(["all", "majority", 0.5])), in_order)
+
+
+def places(texts: Mapping[str, str]) -> dict[str, Counter[object]]:
+    """How often each report has a case with a status, its mark, or its verdict."""
+    data, page = json.loads(texts["json"]), texts["html"]
+    rows = {
+        (row["path"], row["eval_id"].removeprefix("'"), row["case_status"])
+        for row in csv.DictReader(texts["csv"].splitlines())
+    }
+    junit = ET.fromstring(texts["junit"])
+    return {
+        "json": Counter((case["path"], case["eval_id"], case["status"]) for case in data["cases"]),
+        "json totals": Counter({word.upper(): number for word, number in data["totals"].items() if number}),
+        "csv": Counter(rows),
+        "junit": Counter(
+            (case.get("name"), next((part.tag for part in case if part.tag in ("failure", "error")), ""))
+            for case in junit.iter("testcase")
+        ),
+        "junit totals": Counter(
+            {name: int(junit.get(name) or 0) for name in ("tests", "failures", "errors", "skipped")}
+        ),
+        "markdown": Counter(re.findall(r"^\| ([✓✗!≈–]) ", texts["markdown"], re.MULTILINE)),
+        "html": Counter(re.findall(r'<details class="case" data-status="(\w+)"', page)),
+        "html title": Counter(re.findall(r"<title>(\d+/\d+) case", page)),
+        "console": Counter(re.findall(r"^([✓✗!≈–]) ", texts["console"], re.MULTILINE)),
+    }
+
+
+def expected_places(plan: Plan) -> dict[str, Counter[object]]:
+    results = {case: plan.result(case) for case in plan.cases}
+    statuses = Counter(status for status, _ in results.values())
+    verdicts = Counter(verdict for _, verdict in results.values())
+    failed, passed = verdicts[Status.FAILED], verdicts[Status.PASSED]
+    tags = {Status.PASSED: "", Status.FAILED: "failure"}
+    by_case = Counter((case.path, case.eval_id, str(status)) for case, (status, _) in results.items())
+    marks = Counter(glyph(status)[0] for status, _ in results.values())
+    return {
+        "json": by_case,
+        "json totals": Counter({"CASES": len(results), **{str(status): n for status, n in statuses.items()}}),
+        "csv": by_case,
+        "junit": Counter(
+            (case.eval_id, tags.get(verdict, "error")) for case, (_, verdict) in results.items()
+        ),
+        "junit totals": Counter(
+            tests=len(results), failures=failed, errors=len(results) - failed - passed, skipped=0
+        ),
+        "markdown": Counter(
+            glyph(status)[0] for status, verdict in results.values() if verdict is not Status.PASSED
+        ),
+        "html": Counter(map(str, statuses.elements())),
+        "html title": Counter([f"{passed}/{len(results)}"]),
+        "console": marks,
+    }
+
+
+def reports(folder: Path, *words: object) -> dict[str, Counter[object]]:
+    files = {kind: folder / f"out.{suffix}" for kind, suffix in SUFFIXES.items()}
+    code = call(*words, *(word for kind, file in files.items() for word in ("--report", f"{kind}={file}")))
+    texts = {kind: file.read_text(encoding="utf-8") for kind, file in files.items()}
+    return {"exit code": Counter([code]), **places(texts)}
+
+
+@given(plans())
+def test_every_report_the_list_and_the_exit_code_agree(tmp_path_factory, plan):
+    agent = tmp_path_factory.mktemp("agent")
+    (agent / "agent.py").write_text("root_agent = lambda message: message\n")
+    path = plan.store(agent)
+    wanted = expected_places(plan)
+    assert reports(agent, "report", agent, path) == {"exit code": Counter([0]), **wanted}
+    verdicts = {verdict for _, verdict in map(plan.result, plan.cases)}
+    code = 1 if Status.FAILED in verdicts else 0 if verdicts == {Status.PASSED} else 3
+    merged = reports(agent, "merge", path, "-o", agent / "merged.sqlite")
+    assert merged == {"exit code": Counter([code]), **wanted}
+    row = read_row(path)
+    whole = [plan.result(case) for case, letters in plan.cases.items() if len(letters) == plan.repeats]
+    assert (row.selected, row.not_run) == (len(plan.cases), len(plan.cases) - len(whole))
+    assert +Counter(row.totals.counts) == Counter(status for status, _ in whole)
+    assert row.totals.passed == sum(verdict is Status.PASSED for _, verdict in whole)
