@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from ..core.model.errors import ErrorKind
-from ..core.played_users import SimulatedUserError
+from ..core.model.errors import ErrorKind, SimulatedUserError
 
 # Exceptions behind an error, and characters of a message, that are examined.
 _MOST, _MAX_MESSAGE_LENGTH = 50, 2_000

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.model.errors import SimulatedUserError
 from ..core.model.events import SIMULATED_USER, Event, Json
 from ..core.played_users import (
     PlayedUser,
-    SimulatedUserError,
     Stop,
     ends_conversation,
     lines_of,

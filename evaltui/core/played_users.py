@@ -22,10 +22,6 @@ CUSTOM_PROMPT_ID = "custom_instructions"
 Stop = Literal["signal", "limit"]
 
 
-class SimulatedUserError(Exception):
-    """A simulated user could not continue; the agent is not the cause."""
-
-
 @dataclass(frozen=True)
 class PlayedPersona:
     """The persona of a simulated user."""

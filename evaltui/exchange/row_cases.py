@@ -264,7 +264,7 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
         if isinstance(author, str) and author not in ROLES:
             report((number, "role"), f"{author!r} is no known role{did_you_mean(author, ROLES)}")
             continue
-        read = without_attachments(messages_of([item], role))
+        read = without_attachments(messages_of([_without_unread_calls(item)], role))
         if not read:
             report((number,), f"not a message that can be read: {value_in_words(item)}")
             continue
@@ -303,6 +303,17 @@ def _unread_members(call: Json) -> Iterator[str]:
             yield name
 
 
+def _read_call(call: Any) -> list[Json]:
+    """A call of a message as calls of an expectation; empty for one that cannot be read."""
+    messages = messages_of([{"role": "assistant", "tool_calls": [call]}]) or ()
+    return [read for message in messages for read in calls_of(message)]
+
+
+def _without_unread_calls(item: Any) -> Any:
+    listed = item.get("tool_calls") if isinstance(item, dict) else None
+    return {**item, "tool_calls": [*filter(_read_call, listed)]} if isinstance(listed, list) else item
+
+
 def _unread_calls(item: Any) -> Iterator[tuple[JsonPath, str]]:
     """The parts of a message beside its content that are not expected, each with the reason."""
     if not isinstance(item, dict):
@@ -310,9 +321,7 @@ def _unread_calls(item: Any) -> Iterator[tuple[JsonPath, str]]:
     listed = item.get("tool_calls")
     for number, call in enumerate(listed if isinstance(listed, list) else ()):
         path = "tool_calls", number
-        messages = messages_of([{"role": "assistant", "tool_calls": [call]}]) or ()
-        calls = [read for message in messages for read in calls_of(message)]
-        if not calls:
+        if not (calls := _read_call(call)):
             yield path, "not a call that can be read"
         elif "args" not in calls[0] and isinstance(call, dict):
             yield from (((*path, name), "not read as arguments") for name in _unread_members(call))

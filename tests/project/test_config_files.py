@@ -158,11 +158,11 @@ def test_lint_reads_the_config_above_and_the_sets_that_it_scores(tmp_path):
     agent = starter_pack(tmp_path)
     config = tmp_path / "tests" / "eval" / "eval_config.json"
     assert lint([agent]) == []
-    turn = '{"set": "basic", "case": "%s", "turn": 0, "mode": "context"}'
-    text = '{"criteria": {"response_match_score": 1}, "evaltui": {"turns": [%s]}}'
-    write(config, text % (turn % "greets"))
+    check = '{"set": "basic", "case": "%s", "contains": ["hello"]}'
+    text = '{"criteria": {"response_match_score": 1}, "evaltui": {"answers": [%s]}}'
+    write(config, text % (check % "greets"))
     assert lint([agent]) == lint([tmp_path / "tests"]) == []
-    write(config, text % (turn % "gone"))
+    write(config, text % (check % "gone"))
     assert [problem.file for problem in lint([agent])] == [str(config)]
     # One that is no set for want of criteria is not read as a set.
     write(config, "{}")

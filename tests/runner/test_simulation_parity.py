@@ -31,8 +31,9 @@ from evaltui.agents.adapters.base import Reporter, SessionSpec, recording
 from evaltui.agents.protocol import Reply
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import SimulatorConfig
+from evaltui.core.model.errors import SimulatedUserError
 from evaltui.core.model.eval_set import ConversationScenario
-from evaltui.core.played_users import SimulatedUserError, lines_of
+from evaltui.core.played_users import lines_of
 from evaltui.core.simulated_users import SimulatedUser, prebuilt_personas
 
 pytestmark = pytest.mark.compat

@@ -28,6 +28,11 @@ MEANINGS = {
     ErrorKind.CONFIG: "a key, a Python, a recording or a criterion is missing or wrong (401, 403)",
 }
 
+
+class SimulatedUserError(Exception):
+    """A simulated user could not continue; the agent is not the cause."""
+
+
 NO_PYTHON = "InterpreterError"
 """The error type for an agent without a usable Python."""
 

@@ -16,11 +16,11 @@ from evaltui.core.conversation.waiting import CallPlace, responses_in
 from evaltui.core.matching.rules import REQUEST_ID_RULES, rules_of_case
 from evaltui.core.metrics.intermediate_match import align_texts
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import SimulatedUserError
 from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before, tool_responses
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.model.outcome import StateDiff, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.core.played_users import SimulatedUserError
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import show_change, visible
 from evaltui.workbench.cases.open_sets import OpenSets
