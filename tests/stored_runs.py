@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
+from evaltui.project.run_settings import RunSettings
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run
@@ -38,6 +41,31 @@ def store_run(
     for case in cases:
         add_case(run, case)
     run.close(ending)
+    return run.path
+
+
+def store_repeats(
+    agent: Path,
+    sets: Mapping[str, str],
+    cases: Mapping[CaseId, Sequence[RepeatResult]],
+    settings: RunSettings,
+) -> Path:
+    """A run with these repeats; `sets` are ids of sets by path. It was interrupted where a case has fewer
+    repeats than the settings ask for, and such a case has no result."""
+    ids = {path: [case.eval_id for case in cases if case.path == path] for path in sets}
+    selected_sets = [SelectedSet(path, sets[path], tuple(ids[path]), {}) for path in sets if ids[path]]
+    run = begin_run(RunStore(agent), RunHeader(tuple(selected_sets), settings=settings, agent_dir=str(agent)))
+    statuses = []
+    for case, repeats in cases.items():
+        for number, repeat in enumerate(repeats):
+            run.add_repeat(case, sets[case.path], number, repeat)
+        if len(repeats) == settings.runs:
+            pass_if = settings.pass_if or "all"
+            result = case_over_repeats(sets[case.path], case.eval_id, repeats, pass_if, case.path)
+            run.add_case(summarize(result), result)
+            statuses.append(result.status)
+    is_whole = len(statuses) == len(cases)
+    run.close(Ending(worst_status(statuses), 1.5) if is_whole else None)
     return run.path
 
 

@@ -14,21 +14,16 @@ from pathlib import Path
 from command_line import call
 from hypothesis import given
 from hypothesis import strategies as st
+from stored_runs import store_repeats
 
-from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
-from evaltui.core.model.outcome import WORST_FIRST, MetricResult, RepeatResult, Status
+from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs.listing import read_row
-from evaltui.runs.run_file import Ending
-from evaltui.runs.run_header import RunHeader, SelectedSet
-from evaltui.runs.run_writer import RunWriter, begin_run
-from evaltui.runs.store import RunStore
-from evaltui.text.outcomes import glyph
 
 STATUSES = {"p": Status.PASSED, "f": Status.FAILED, "e": Status.ERROR, "n": Status.NOT_EVALUATED}
+MARKS = {"PASSED": "✓", "FAILED": "✗", "ERROR": "!", "FLAKY": "≈", "NOT_EVALUATED": "–"}
 # Two sets have the same id.
 SETS = {"lights.evalset.json": "lights", "evals/lights.evalset.json": "lights", "home.evalset.json": "home"}
 EVAL_IDS = ["a", "A", "night::x", "ünï ✓", "-opt", "x|y", "p<b>", "=cmd"]
@@ -59,26 +54,8 @@ class Plan:
 
     def store(self, agent: Path) -> Path:
         """The file of the run."""
-        sets = [
-            SelectedSet(path, SETS[path], tuple(case.eval_id for case in self.cases if case.path == path), {})
-            for path in dict.fromkeys(case.path for case in self.cases)
-        ]
-        settings = RunSettings(runs=self.repeats, pass_if=self.pass_if)
-        run = begin_run(RunStore(agent), RunHeader(tuple(sets), settings=settings, agent_dir=str(agent)))
-        for case in self.cases:
-            self._add(run, case)
-        is_cut = any(len(letters) < self.repeats for letters in self.cases.values())
-        worst = min((self.result(case)[0] for case in self.cases), key=WORST_FIRST.index)
-        run.close(None if is_cut else Ending(worst, 1.5))
-        return run.path
-
-    def _add(self, run: RunWriter, case: CaseId) -> None:
-        repeats = [repeat_result(letter) for letter in self.cases[case]]
-        for number, repeat in enumerate(repeats):
-            run.add_repeat(case, SETS[case.path], number, repeat)
-        if len(repeats) == self.repeats:
-            result = case_over_repeats(SETS[case.path], case.eval_id, repeats, self.pass_if, case.path)
-            run.add_case(summarize(result), result)
+        repeats = {case: [*map(repeat_result, letters)] for case, letters in self.cases.items()}
+        return store_repeats(agent, SETS, repeats, RunSettings(runs=self.repeats, pass_if=self.pass_if))
 
 
 def repeat_result(letter: str) -> RepeatResult:
@@ -141,7 +118,7 @@ def expected_places(plan: Plan) -> dict[str, Counter[object]]:
     failed, passed = verdicts[Status.FAILED], verdicts[Status.PASSED]
     tags = {Status.PASSED: "", Status.FAILED: "failure"}
     by_case = Counter((case.path, case.eval_id, str(status)) for case, (status, _) in results.items())
-    marks = Counter(glyph(status)[0] for status, _ in results.values())
+    marks = Counter(MARKS[status] for status, _ in results.values())
     return {
         "json": by_case,
         "json totals": Counter({"CASES": len(results), **{str(status): n for status, n in statuses.items()}}),
@@ -153,7 +130,7 @@ def expected_places(plan: Plan) -> dict[str, Counter[object]]:
             tests=len(results), failures=failed, errors=len(results) - failed - passed, skipped=0
         ),
         "markdown": Counter(
-            glyph(status)[0] for status, verdict in results.values() if verdict is not Status.PASSED
+            MARKS[status] for status, verdict in results.values() if verdict is not Status.PASSED
         ),
         "html": Counter(map(str, statuses.elements())),
         "html title": Counter([f"{passed}/{len(results)}"]),
