@@ -329,8 +329,9 @@ def _missing_functions(path: Path, data: Any, config: EvalConfig) -> Iterator[Pr
     # An agent is no root of a file system.
     folders = path.resolve().parents[:-1] if names else ()
     folder = next(filter(is_agent, folders), None)
-    for module, function in names if folder is not None else ():
-        assert folder is not None
+    if folder is None:
+        return
+    for module, function in names:
         file = function_module(f"{module}:{function}", folder)
         if file is None or not file.is_relative_to(folder) or not lacks_function(file, function):
             continue
