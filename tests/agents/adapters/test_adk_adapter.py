@@ -283,9 +283,3 @@ async def test_plugins_are_closed_once_with_the_adapter_and_an_error_only_told(c
     await adapter.close()
     assert closed == ["exporter"]
     assert "plugin exporter could not be closed: RuntimeError: nobody listens" in capsys.readouterr().err
-
-
-async def test_an_initial_state_that_adk_drops_is_refused():
-    root = LlmAgent(name="root", model=ScriptedLlm(answers={"anything": say("hi")}))
-    with pytest.raises(AgentLoadError, match="the initial state has the key 'temp:place'"):
-        await chat(AdkAdapter(root), "hi", spec=SessionSpec(state={"place": 1, "temp:place": 2}))
