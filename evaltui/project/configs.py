@@ -29,7 +29,7 @@ from evaltui.documents.yaml_text import YAML_SUFFIXES, YamlText
 from evaltui.project.agents import is_agent
 from evaltui.project.eval_sets import data_of, read_data, set_kind
 from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
-from evaltui.project.modules import function_module, lacks_function
+from evaltui.project.modules import lacks_function, module_near
 from evaltui.project.run_settings import ConfigChoice
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def _missing_functions(path: Path, data: Any, config: EvalConfig) -> Iterator[Pr
     if folder is None:
         return
     for module, function in names:
-        file = function_module(f"{module}:{function}", folder)
+        file = module_near(module, folder)
         if file is None or not file.is_relative_to(folder) or not lacks_function(file, function):
             continue
         for place in _places_of(data, (f"{module}.{function}", f"{module}:{function}")):

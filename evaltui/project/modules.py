@@ -85,17 +85,26 @@ def function_module(name: str, agent_dir: Path, python: Path | None = None) -> P
     """The file of the module in `module:function`, as the host of an agent imports it; None where it is not
     found without starting `python`, the agent's, None for evaltui's."""
     module, folder = name.partition(":")[0], agent_folder(agent_dir).resolve()
-    paths = [
-        _found_in(
-            [folder, *import_name(folder).folders, *folders_above(spelling, folder)], spelling.split(".")
-        )
-        for spelling in module_spellings(module, folder)
-    ]
-    if not any(paths):
-        with suppress(ModuleNotThereError):
-            paths = [find_module(module, python, folder, starts=False)]
-    files = (path / "__init__.py" if path.is_dir() else path for path in paths if path is not None)
-    return next((file for file in files if file.is_file()), None)
+    if (file := module_near(module, folder)) is not None:
+        return file
+    with suppress(ModuleNotThereError):
+        return _file_of(find_module(module, python, folder, starts=False))
+    return None
+
+
+def module_near(module: str, folder: Path) -> Path | None:
+    """The file of a module in an agent's folder or in the packages around that; None for one elsewhere."""
+    for spelling in module_spellings(module, folder):
+        roots = [folder, *import_name(folder).folders, *folders_above(spelling, folder)]
+        path = _found_in(roots, spelling.split("."))
+        if path is not None and (file := _file_of(path)) is not None:
+            return file
+    return None
+
+
+def _file_of(path: Path) -> Path | None:
+    file = path / "__init__.py" if path.is_dir() else path
+    return file if file.is_file() else None
 
 
 def lacks_function(file: Path, function: str) -> bool:
