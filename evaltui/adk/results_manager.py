@@ -20,11 +20,10 @@ from evaltui.project.run_settings import RunSettings
 from evaltui.project.workspace import open_workspace
 from evaltui.runs.adk_document import result_id_of
 from evaltui.runs.adk_results import RUN_ID_KEY, add_adk_case, run_from_adk, write_adk_result
-from evaltui.runs.history import run_id
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import begin_run
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import RunStore, run_id
 
 
 class EvaltuiResultsManager(LocalEvalSetResultsManager):

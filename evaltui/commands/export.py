@@ -49,7 +49,7 @@ from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
 from evaltui.runs.export import ConversationTraces, results_of, traces_of
 from evaltui.runs.history import StoredRun, find_run, open_run
-from evaltui.runs.store import ADK_SUFFIX, RunStore
+from evaltui.runs.store import RunStore, is_adk_result
 from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.writing.otlp import otlp_json
@@ -242,7 +242,7 @@ def export(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> StoredRun:
     store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
     path = find_run(store, options.run)
-    if path.name.endswith(ADK_SUFFIX):
+    if is_adk_result(path):
         raise UsageError(f"{path}: a result file of google-adk has no events; export a run of evaltui")
     return open_run(path)
 

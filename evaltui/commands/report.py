@@ -29,13 +29,13 @@ from evaltui.project.settings import secrets_of
 from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run
-from evaltui.runs.history import find_run, open_run, run_id
+from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix, matrix_of_logs, open_matrix
 from evaltui.runs.merging import merge
 from evaltui.runs.report import RunReport
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_writer import RunWriter
-from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.runs.store import SUFFIX, RunStore, run_id
 from evaltui.text.figures import short_list
 
 _HINT = "--report html=report.html writes a page for a browser; see `evaltui report --help`"

@@ -11,9 +11,9 @@ from evaltui.commands.output import UsageError
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.project.variants import hidden_in
-from evaltui.runs.history import find_run, run_id
+from evaltui.runs.history import find_run
 from evaltui.runs.resuming import CompleteError, ResumeError, resumable_header
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import RunStore, run_id
 
 
 class NothingLeftError(UsageError):

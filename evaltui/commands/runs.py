@@ -30,10 +30,10 @@ from evaltui.documents.json_text import why_unreadable
 from evaltui.project.settings import secrets_of
 from evaltui.reports.console import counts_text
 from evaltui.reports.json_report import comparison_json
-from evaltui.runs.history import StoredRun, find_run, name_run, open_run, run_id
+from evaltui.runs.history import StoredRun, find_run, name_run, open_run
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.run_writer import next_number
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import RunStore, run_id
 from evaltui.text.figures import UNKNOWN, counted, plural, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, cut, draw

@@ -47,7 +47,7 @@ from evaltui.project.run_settings import RunSettings
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
-from evaltui.runs.store import ADK_SUFFIX
+from evaltui.runs.store import ADK_SUFFIX, is_adk_result
 
 # Source: google-adk 2.13, LocalEvalSetResultsManager.
 FOLDER = Path(".adk", "eval_history")
@@ -121,7 +121,7 @@ def open_run_file(path: Path) -> RunFile:
     The path of the cases of such a run is the id of their set. Raises the errors of `RunFile` and
     `read_adk_result`.
     """
-    if not path.name.endswith(ADK_SUFFIX):
+    if not is_adk_result(path):
         return RunFile(path)
     run = read_adk_result(path)
     cases: dict[str, list[CaseResult]] = {}

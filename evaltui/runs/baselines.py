@@ -16,11 +16,11 @@ from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
 from evaltui.project.folders import agent_file
 from evaltui.runs.adk_results import adk_results
-from evaltui.runs.history import header_of, open_run, run_id
+from evaltui.runs.history import header_of, open_run
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
-from evaltui.runs.store import ADK_SUFFIX, RunStore
+from evaltui.runs.store import RunStore, is_adk_result, run_id
 from evaltui.text.figures import counted, short_list
 
 CasesOfSets = Mapping[str, Collection[str] | None]
@@ -47,7 +47,7 @@ class LaterRun:
 
 def stored_run(store: RunStore, *logs: Path) -> LaterRun:
     """The data of a stored run, or of several runs to be merged. Raises OSError, ValueError."""
-    headers = [RunFile(log).header for log in logs if not log.name.endswith(ADK_SUFFIX)]
+    headers = [RunFile(log).header for log in logs if not is_adk_result(log)]
     cases: dict[str, Collection[str] | None] = {}
     for header in headers:
         # Each shard was compared as a part of the whole selection.

@@ -34,7 +34,7 @@ from evaltui.runs.history import find_run
 from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import FileSets, SetSource
-from evaltui.runs.store import ADK_SUFFIX, RunStore
+from evaltui.runs.store import RunStore, is_adk_result
 
 NOT_DECLARED = "tools not declared: coverage has those that were called or expected"
 _ADK_FRAMEWORKS = ("adk", "adk_api")
@@ -109,7 +109,7 @@ def cases_in_runs(
     SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be read.
     """
     named = find_run(store, ref) if ref else None
-    if named is not None and named.name.endswith(ADK_SUFFIX):
+    if named is not None and is_adk_result(named):
         raise SelectionError(f"{named}: ADK result files are not enough; name a run of evaltui")
     files = {eval_set.case_path: eval_set for eval_set, _ in selections}
     remaining = {

@@ -27,7 +27,7 @@ from evaltui.runs.adk_results import adk_results, open_run_file
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
-from evaltui.runs.store import ADK_SUFFIX, SUFFIX, RunStore
+from evaltui.runs.store import ADK_SUFFIX, SUFFIX, RunStore, is_adk_result, run_id
 from evaltui.text.figures import counted, plural, short_list, show_number
 from evaltui.text.values import did_you_mean
 
@@ -105,10 +105,6 @@ def header_of(path: Path) -> RunHeader | None:
         return None
 
 
-def run_id(path: Path) -> str:
-    return path.name.removesuffix(ADK_SUFFIX).removesuffix(SUFFIX)
-
-
 def name_run(store: RunStore, ref: str, name: str) -> str:
     """Gives a run a name, which is removed from any other run; returns the run's id.
 
@@ -178,7 +174,7 @@ def read_run(file: RunFile) -> StoredRun:
 
 def summary_of(file: RunFile) -> RunSummary:
     """The summary of a run for comparisons. Raises the errors of `RunFile`."""
-    header, by_label = file.header, file.path.name.endswith(ADK_SUFFIX)
+    header, by_label = file.header, is_adk_result(file.path)
     return RunSummary(
         file.id,
         selected_cases(header.selected(), {case.id: case.summary for case in file.cases}),

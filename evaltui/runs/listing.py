@@ -16,12 +16,12 @@ from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agent_files import FilesNow, different_files
 from evaltui.runs.adk_results import adk_results, is_own, open_run_file
-from evaltui.runs.history import header_of, result_of, run_id
+from evaltui.runs.history import header_of, result_of
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import is_being_written
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
-from evaltui.runs.store import ADK_SUFFIX, RunStore
+from evaltui.runs.store import RunStore, is_adk_result, run_id
 from evaltui.text.figures import show_local
 from evaltui.text.outcomes import NOT_RUN
 
@@ -92,7 +92,7 @@ class RunRow:
 
     @property
     def is_of_adk(self) -> bool:
-        return self.path.name.endswith(ADK_SUFFIX)
+        return is_adk_result(self.path)
 
     @property
     def title(self) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.problems import SelectionError
-from evaltui.runs.history import StoredRun, header_of, last_run, open_run, run_id
+from evaltui.runs.history import StoredRun, header_of, last_run, open_run
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
-from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.runs.store import SUFFIX, RunStore, run_id
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.shards import ShardsOfRun
-from evaltui.runs.store import ADK_SUFFIX
+from evaltui.runs.store import is_adk_result
 from evaltui.text.figures import counted, short_list
 from evaltui.text.values import show_value
 
@@ -155,7 +155,7 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
     `logs`."""
     runs: list[RunFile] = []
     for path in dict.fromkeys(log.resolve() for log in logs):
-        if path.name.endswith(ADK_SUFFIX):
+        if is_adk_result(path):
             raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")
         run = RunFile(path)
         if run.ending is None and is_being_written(path):

@@ -32,12 +32,11 @@ from evaltui.project.folders import agent_folder
 from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import SetPlan
 from evaltui.runner.recording_files import SCORED, Recordings, read_recordings, recordings_path
-from evaltui.runs.history import run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import SetSource
-from evaltui.runs.store import ADK_SUFFIX
+from evaltui.runs.store import is_adk_result, run_id
 from evaltui.text.figures import short_list
 
 FinishedRepeats = Mapping[CaseId, Mapping[int, RepeatResult]]
@@ -103,7 +102,7 @@ def resumable_header(path: Path, *, of_traces: bool = False) -> RunHeader:
     Raises ResumeError for a run of another kind (`of_traces`: a run that scored traces), OSError, and
     ValueError for a file that is no run.
     """
-    if path.name.endswith(ADK_SUFFIX):
+    if is_adk_result(path):
         raise ResumeError("ADK result files cannot be resumed")
     file = RunFile(path)
     header = file.header
@@ -395,8 +394,10 @@ def files_changed_since(
             return False
         return name in header.written or name in written or not was_written_since(folder / name, end)
 
-    now = files_of_agent(agent, header.files) if files is None else {}
-    changed = files.changed_since(header.files) if files else changed_files(header.files, now)
+    if files is None:
+        changed = changed_files(header.files, files_of_agent(agent, header.files))
+    else:
+        changed = files.changed_since(header.files)
     return tuple(name for name in changed if not may_be_own(name))
 
 

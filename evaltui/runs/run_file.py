@@ -39,7 +39,7 @@ from evaltui.runs.run_tables import (
     connect,
     whole_case,
 )
-from evaltui.runs.store import ADK_SUFFIX, SUFFIX
+from evaltui.runs.store import run_id
 from evaltui.text.values import value_in_words
 
 _SPENDING_ROW = Row(Spending)
@@ -157,7 +157,7 @@ class RunFile:
 
     @property
     def id(self) -> str:
-        return self.path.name.removesuffix(ADK_SUFFIX).removesuffix(SUFFIX)
+        return run_id(self.path)
 
     @property
     def is_in_memory(self) -> bool:

@@ -34,6 +34,16 @@ SESSIONS = "sessions"
 _NAMES = "names.json"
 
 
+def is_adk_result(path: Path) -> bool:
+    """Whether a run's file is a result file of google-adk, by its name."""
+    return path.name.endswith(ADK_SUFFIX)
+
+
+def run_id(path: Path) -> str:
+    """The id of a run, from the name of its file."""
+    return path.name.removesuffix(ADK_SUFFIX).removesuffix(SUFFIX)
+
+
 @dataclass(frozen=True)
 class RunStore:
     """The stored runs of an agent, and their names."""

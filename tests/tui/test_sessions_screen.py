@@ -31,6 +31,17 @@ async def send(pilot: Pilot, document):
     await until(pilot, lambda: len(workbench.received.sessions) > known)
 
 
+async def pass_session(app, pilot: Pilot):
+    """Shows the sessions, of which the first passes the case that it is of."""
+    await until(pilot, lambda: app.workbench.sets.listed)
+    app.workbench.received.start(0)
+    await pilot.press("T")
+    await until(pilot, lambda: app.workbench.received.url in screen_text(app))
+    await send(pilot, session(1, "hi", "good day"))
+    await until(pilot, lambda: "✓ talk-1" in screen_text(app))
+    assert "stale" not in screen_text(app)
+
+
 async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkeypatch):
     monkeypatch.setattr(sessions, "QUIET", -1.0)
     folder = write_agent(AGENT, name="greeter")
@@ -79,13 +90,7 @@ async def test_a_session_is_stale_when_its_case_or_config_is_another_one(write_a
     write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
     async with workbench_on(folder, (120, 36)) as (app, pilot):
         workbench = app.workbench
-        await until(pilot, lambda: workbench.sets.listed)
-        workbench.received.start(0)
-        await pilot.press("T")
-        await until(pilot, lambda: workbench.received.url in screen_text(app))
-        await send(pilot, session(1, "hi", "good day"))
-        await until(pilot, lambda: "✓ talk-1" in screen_text(app))
-        assert "stale" not in screen_text(app)
+        await pass_session(app, pilot)
         for cases in ({"hi": [turn("hi", "farewell")]}, {"bye": [turn("bye", "farewell")]}):
             write_cases(folder, "greetings", {"hi": [turn("hi", "good day")]})
             await workbench.open()
@@ -116,13 +121,7 @@ async def test_a_session_is_stale_when_the_function_that_scored_it_is_another_on
     (folder / "test_config.json").write_text(json.dumps(config))
     async with workbench_on(folder, (120, 36)) as (app, pilot):
         workbench = app.workbench
-        await until(pilot, lambda: workbench.sets.listed)
-        workbench.received.start(0)
-        await pilot.press("T")
-        await until(pilot, lambda: workbench.received.url in screen_text(app))
-        await send(pilot, session(1, "hi", "good day"))
-        await until(pilot, lambda: "✓ talk-1" in screen_text(app))
-        assert "stale" not in screen_text(app)
+        await pass_session(app, pilot)
         (folder / "own.py").write_text("def polite(actual, expected, criterion):\n    return 0.0\n")
         await workbench.open()
         await until(pilot, lambda: "stale: config" in screen_text(app))

@@ -29,13 +29,12 @@ from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Workspace
 from evaltui.runs.adk_results import open_run_file
-from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
-from evaltui.runs.store import ADK_SUFFIX, RunStore
+from evaltui.runs.store import RunStore, is_adk_result, run_id
 from evaltui.text.figures import counted, show_number
 from evaltui.workbench.agent.agent_state import PYTHON
 from evaltui.workbench.agent.background import Progress
@@ -204,7 +203,7 @@ class _RunReader:
     @property
     def is_by_set_id(self) -> bool:
         """Whether the run is a result file of google-adk, which has ids of sets instead of paths."""
-        return self.file.path.name.endswith(ADK_SUFFIX)
+        return is_adk_result(self.file.path)
 
     def find(self, case: CaseId) -> CaseId | None:
         """The current id of a case of the run; where it was moved, the only case with its id. None where it

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_files import FilesNow
 from evaltui.runs.adk_results import open_run_file
-from evaltui.runs.history import run_id
 from evaltui.runs.listing import (
     FailedCase,
     RunRow,
@@ -23,7 +22,7 @@ from evaltui.runs.listing import (
     run_differences,
     stored_runs,
 )
-from evaltui.runs.store import RunStore
+from evaltui.runs.store import RunStore, run_id
 from evaltui.text.keys import key_of
 from evaltui.views.served import other_models
 from evaltui.workbench.agent.background import Lookups
