@@ -13,7 +13,7 @@ from environments import make_environment
 
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.project.agent_address import AgentAddress
-from evaltui.project.interpreters import look_for_interpreter
+from evaltui.project.interpreters import Interpreter, look_for_interpreter
 from evaltui.runner.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
@@ -187,3 +187,23 @@ async def test_two_agents_have_each_their_own(project, opened, write_agent, writ
         assert answers == [str(project / "desk" / ".venv"), str(project / ".venv")]
     finally:
         await desk.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_stale"), [(".venv/bin/python3", False), ("other/.venv/bin/python", True)]
+)
+async def test_a_result_is_stale_by_another_environment_not_by_another_name_of_it(
+    project, opened, name, is_stale
+):
+    (project / "other").mkdir()
+    for folder in (project, project / "other"):
+        make_environment(folder)
+    assert await run(await opened()) == ".venv"
+    interpreter = Interpreter(project / name, "--python")
+    again = Workbench(AgentAddress(project / "my_agent", interpreter=interpreter))
+    try:
+        await again.open()
+        await again.outcomes.restore()
+        assert bool(again.outcomes.stale()) == is_stale
+    finally:
+        await again.close()

@@ -26,6 +26,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.eval_set_file import EvalSetFile
+from evaltui.project.interpreters import Interpreter
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Workspace
 from evaltui.runs.adk_results import open_run_file
@@ -133,8 +134,8 @@ class AgentNow(NamedTuple):
     address: AgentAddress
     code: int
     """The version of its code."""
-    python: str = ""
-    """Its Python; "" for none."""
+    python: Interpreter | None = None
+    """Its Python; None where no process of it may be started, and for an agent with a URL."""
 
 
 def last_outcomes(
@@ -295,7 +296,7 @@ class _RunReader:
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent, self.written) if self._is_known else ()
         now, then = self.agent.python, self.header.interpreter
-        return (*files, PYTHON) if now and then and str(then.path) != now else files
+        return (*files, PYTHON) if now and then and not then.is_in_environment_of(now) else files
 
     @cached_property
     def _version(self) -> int:
