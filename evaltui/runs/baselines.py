@@ -81,7 +81,7 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
         try:
             header = RunFile(path).header
             shared = parts & _parts(path, logs)
-            if header.merged and all(moments.get(part, header.latest) > header.latest for part in shared):
+            if header.parts and all(moments.get(part, header.latest) > header.latest for part in shared):
                 # It is made of earlier files with the names of those of the later run.
                 shared = set()
             if shared or not _is_comparable(header, later):
@@ -156,7 +156,7 @@ def _parts(log: Path, logs: Mapping[str, Path]) -> set[str]:
     parts, left = {run_id(log)}, [log]
     while left:
         if (header := header_of(left.pop())) is not None:
-            others = {*filter(None, (header.resumed, *header.merged))} - parts
+            others = {*filter(None, (header.resumed, *(part.id for part in header.parts)))} - parts
             parts |= others
             left += [logs[other] for other in others if other in logs]
     return parts

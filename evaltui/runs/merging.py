@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
 
 from evaltui.core.compare.repeats import RepeatRule, case_over_repeats
@@ -23,7 +24,7 @@ from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.project.agent_files import changed_files, different_files, is_source
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
-from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.runs.store import is_adk_result
@@ -111,6 +112,7 @@ def _shard_differences(first: ShardsOfRun | None, other: ShardsOfRun | None) -> 
 # Files and versions that a note names.
 _MAX_NAMES = 20
 Create = Callable[[RunHeader], RunWriter]
+_PartsOfCases = Mapping[CaseId, MergedPart]
 
 
 class MergeError(ValueError):
@@ -140,7 +142,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
     runs that do not belong together, OSError, and ValueError for a damaged file or no run; the new file is
     deleted then.
     """
-    merge = _Merge(_read(logs))
+    merge = _Merge(*_read(logs))
     merge.check()
     into = create(merge.header(baseline))
     try:
@@ -150,9 +152,9 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
         raise
 
 
-def _read(logs: Sequence[Path]) -> list[RunFile]:
-    """The runs in the order of their starts, a merged run by its last part; independent of the order of
-    `logs`."""
+def _read(logs: Sequence[Path]) -> tuple[list[RunFile], list[datetime]]:
+    """The runs and their starts, in the order of these; a merged run by its last part. Independent of the
+    order of `logs`."""
     runs: list[RunFile] = []
     for path in dict.fromkeys(log.resolve() for log in logs):
         if is_adk_result(path):
@@ -163,17 +165,17 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
         run.require_whole()
         runs.append(run)
     by_id = {run.id: run for run in runs}
+    of_parts = {part.id: part.started for run in runs for part in run.header.parts}
 
-    def age(run: RunFile) -> tuple[datetime, int, str]:
-        latest, depth = run.header.latest, int(bool(run.header.merged))
+    def start(run: RunFile) -> datetime:
+        latest = run.header.latest
         # A resumed run is later than the resumed one, also where the clock of its machine was behind.
         resumed = by_id.get(run.header.resumed, run)
-        if resumed is run:
-            return latest, depth, run.id
-        moment, depth_of_resumed, _ = age(resumed)
-        return max(latest, moment), depth_of_resumed + 1, run.id
+        earlier = of_parts.get(run.header.resumed) if resumed is run else start(resumed)
+        return max(latest, earlier + datetime.resolution) if earlier else latest
 
-    return sorted(runs, key=age)
+    runs.sort(key=lambda run: (start(run), run.id))
+    return runs, [*map(start, runs)]
 
 
 @dataclass(slots=True)
@@ -188,9 +190,11 @@ class _Case:
 
 
 class _Merge:
-    def __init__(self, runs: Sequence[RunFile]) -> None:
+    def __init__(self, runs: Sequence[RunFile], starts: Sequence[datetime]) -> None:
         self._runs = runs
-        self.sets = tuple(_merged_sets(runs))
+        self._starts = starts
+        self._parts = [*map(_parts_of_cases, runs, starts)]
+        self.sets = tuple(_merged_sets(runs, self._parts))
         self._shards = _merged_shards(runs)
 
     # Checking
@@ -234,7 +238,9 @@ class _Merge:
     @cached_property
     def _last(self) -> dict[str, RunFile]:
         """The last started run of each set, by path of the set."""
-        return {eval_set.path: run for run in self._runs for eval_set in run.header.sets}
+        runs = zip(self._runs, self._parts, strict=True)
+        cases = ((part.started, case.path, run) for run, parts in runs for case, part in parts.items())
+        return {path: run for _, path, run in sorted(cases, key=itemgetter(0))}
 
     @cached_property
     def _unselected(self) -> dict[str, set[str]]:
@@ -271,22 +277,34 @@ class _Merge:
             stopped="",
             resumed="",
             baseline=next(filter(None, baselines), ""),
-            merged=tuple(dict.fromkeys(part for run in self._runs for part in (*run.header.merged, run.id))),
-            last_part=max(header.latest for header in headers),
+            parts=tuple(self._merged_parts()),
         )
+
+    def _merged_parts(self) -> Iterator[MergedPart]:
+        numbers: dict[tuple[str, datetime], list[int]] = {
+            (part.id, part.started): []
+            for run, start in zip(self._runs, self._starts, strict=True)
+            for part in _parts_of(run, start)
+        }
+        for number, case in enumerate(self._cases, start=1):
+            # A case of a missing shard is of no run.
+            if case in self._winners:
+                part = self._parts[self._winners[case][0]][case]
+                numbers[part.id, part.started].append(number)
+        for (part_id, started), cases in numbers.items():
+            yield MergedPart(part_id, started, tuple(cases))
 
     def write(self, into: RunWriter) -> MergedRun:
         if agent := next((run.agent for run in self._runs if run.agent), None):
             into.set_agent(agent)
         for run in self._runs:
             into.copy_eval_cases(run)
-        winners, duplicates = self._winners()
-        cases = self._cases
+        winners, cases = self._winners, self._cases
         finished: dict[CaseId, Status] = {}
         awaited = {case: repeats for case, (_, repeats) in winners.items()}
         for number, run in enumerate(self._runs):
             for stored in run.repeats:
-                if not self._counts(run, stored) or winners[stored.case][0] != number:
+                if not self._belongs(run, stored) or winners[stored.case][0] != number:
                     continue
                 into.copy_repeat(run, stored)
                 case = cases[stored.case]
@@ -303,7 +321,7 @@ class _Merge:
             if (spent := run.spent_without_result) != Amount():
                 into.add_spending(spent)
         seconds_of_runs = [run.ending.seconds if run.ending else None for run in self._runs]
-        for note in self._notes(duplicates):
+        for note in self._notes():
             into.add_note(note)
         durations = [duration for duration in seconds_of_runs if duration is not None]
         seconds = max(durations) if len(durations) == len(seconds_of_runs) else None
@@ -311,31 +329,21 @@ class _Merge:
         into.close(Ending(worst_status(finished.values()), seconds) if is_complete else None)
         return MergedRun(into.path, seconds)
 
-    def _notes(self, duplicates: int) -> Iterator[str]:
-        """The notes of the runs, with ids where only some runs have them, and notes on the merge.
-        `duplicates` is the number of results that are in several logs."""
+    def _notes(self) -> Iterator[str]:
+        """The notes of the runs, with ids where only some runs have them, and notes on the merge."""
         runs_of: dict[str, list[str]] = {}
         for run in self._runs:
             for text in dict.fromkeys(filter(None, (*run.notes, run.header.stopped))):
                 runs_of.setdefault(text, []).append(run.id)
         for text, ids in runs_of.items():
             yield text if len(ids) == len(self._runs) else f"{short_list(ids)}: {text}"
-        if duplicates:
+        if duplicates := sum(map(Counter.total, self._counts)) - sum(
+            count for _, count in self._winners.values()
+        ):
             others = short_list(list(self._other_outcomes()))
             yield f"{counted(duplicates, 'result')} in several logs: the run started last counts" + (
                 f"; not counted: {others}" if others else ""
             )
-        for run in self._runs if duplicates else ():
-            header = run.header
-            between = [
-                other.id
-                for other in self._runs
-                if header.started < other.header.latest < header.latest and other.id not in header.merged
-            ]
-            # It does not tell which of its results are how old.
-            if header.merged and between:
-                advice = "merge the runs that it is made of instead"
-                yield f"{run.id} counts as later than {short_list(between)} as a whole: {advice}"
         if changed := self._changed_data():
             yield f"not the same in every run: {short_list(changed, _MAX_NAMES)}"
 
@@ -402,34 +410,38 @@ class _Merge:
             }
         return cases
 
-    def _winners(self) -> tuple[dict[CaseId, tuple[int, int]], int]:
-        """For each case the index of the log that counts and its number of repeats; and the number of
-        duplicate results.
+    @cached_property
+    def _counts(self) -> list[Counter[CaseId]]:
+        """The numbers of repeats of each log that belong to the merged run, by case."""
+        return [
+            Counter(stored.case for stored in run.repeats if self._belongs(run, stored)) for run in self._runs
+        ]
+
+    @cached_property
+    def _winners(self) -> dict[CaseId, tuple[int, int]]:
+        """For each case the index of the log that counts and its number of repeats.
 
         The last log that finished the case counts, else the one with the most repeats: mixing two sequences
         of runs would invalidate a sequential test.
         """
-        ranks: dict[CaseId, tuple[bool, int, int]] = {}
-        counts = [
-            Counter(stored.case for stored in run.repeats if self._counts(run, stored)) for run in self._runs
-        ]
-        for number, (run, repeats) in enumerate(zip(self._runs, counts, strict=True)):
-            ended = {case.id for case in run.cases}
-            for case, count in repeats.items():
-                rank = (True, 0, number) if case in ended else (False, count, number)
+        ranks: dict[CaseId, tuple[bool, int, datetime, int]] = {}
+        for number, (run, parts) in enumerate(zip(self._runs, self._parts, strict=True)):
+            ended, repeats = {case.id for case in run.cases}, self._counts[number]
+            for case, part in parts.items():
+                is_over = case in ended and bool(repeats[case])
+                rank = (is_over, 0 if is_over else repeats[case], part.started, number)
                 ranks[case] = max(ranks.get(case, rank), rank)
-        winners = {case: (number, counts[number][case]) for case, (*_, number) in ranks.items()}
-        return winners, sum(map(Counter.total, counts)) - sum(count for _, count in winners.values())
+        return {case: (number, self._counts[number][case]) for case, (*_, number) in ranks.items()}
 
     def _other_outcomes(self) -> Iterator[str]:
         """The outcomes of cases that differ from those that count: `case_1 PASSED in 20261128T…`."""
-        last = {case.id: case.summary.status for run in self._runs for case in run.cases}
-        for run in self._runs:
-            for case in run.cases:
-                if case.summary.status is not last[case.id]:
-                    yield f"{case.id.eval_id} {case.summary.status} in {run.id}"
+        outcomes = [{case.id: case.summary.status for case in run.cases} for run in self._runs]
+        for run, statuses in zip(self._runs, outcomes, strict=True):
+            for case, status in statuses.items():
+                if status is not outcomes[self._winners[case][0]].get(case, status):
+                    yield f"{case.eval_id} {status} in {run.id}"
 
-    def _counts(self, run: RunFile, stored: RepeatInRun) -> bool:
+    def _belongs(self, run: RunFile, stored: RepeatInRun) -> bool:
         """Whether a stored repeat belongs to the merged run, under the same number."""
         case = self._cases[stored.case]
         return stored.repeat < case.rule.most and _same_conversations(case.set, run, stored.case)
@@ -469,16 +481,35 @@ def _result(case: CaseId, merged: _Case, confidence: Confidence | None) -> CaseR
     return case_over_repeats(merged.set.eval_set_id, eval_id, repeats, merged.pass_if, path, confidence)
 
 
-def _merged_sets(runs: Sequence[RunFile]) -> Iterator[SelectedSet]:
+def _parts_of_cases(run: RunFile, start: datetime) -> _PartsOfCases:
+    """The run that the result of each selected case is of, or that selected it last: a part of a merged run,
+    or the run itself."""
+    cases = [case for case, _ in run.header.selected()]
+    return {cases[number - 1]: part for part in _parts_of(run, start) for number in part.cases}
+
+
+def _parts_of(run: RunFile, start: datetime) -> Sequence[MergedPart]:
+    numbers = enumerate(run.header.selected(), start=1)
+    return run.header.parts or [MergedPart(run.id, start, tuple(number for number, _ in numbers))]
+
+
+def _merged_sets(runs: Sequence[RunFile], parts: Sequence[_PartsOfCases]) -> Iterator[SelectedSet]:
     """Every set of the logs, with all selected cases, in the order of the set if it is known."""
-    by_path: dict[str, list[SelectedSet]] = {}
+    by_path: dict[str, list[tuple[datetime, SelectedSet, _PartsOfCases]]] = {}
     shards = _merged_shards(runs)
     for path, divided in shards.sets.items() if shards else ():
-        by_path[path] = [SelectedSet(path, divided.eval_set_id, divided.eval_ids, whole=divided.whole)]
-    for run in runs:
+        logged = SelectedSet(path, divided.eval_set_id, divided.eval_ids, whole=divided.whole)
+        by_path[path] = [(datetime.min.replace(tzinfo=UTC), logged, {})]
+    for run, of_cases in zip(runs, parts, strict=True):
         for logged in run.header.sets:
-            by_path.setdefault(logged.path, []).append(logged)
-    return (_merged_set(parts) for parts in by_path.values())
+            cases = (CaseId(logged.path, eval_id) for eval_id in logged.eval_ids)
+            starts = (of_cases[case].started for case in cases if case in of_cases)
+            part = max(starts, default=run.header.latest), logged, of_cases
+            by_path.setdefault(logged.path, []).append(part)
+    for of_set in by_path.values():
+        of_set.sort(key=itemgetter(0))
+        merged = _merged_set([logged for _, logged, _ in of_set])
+        yield replace(merged, conversations=_merged_conversations([part[1:] for part in of_set]))
 
 
 def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
@@ -508,7 +539,7 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
         complete is not None and complete.whole,
         tuple(places[eval_id] for eval_id in eval_ids) if has_places else None,
         {eval_id: tags for part in parts for eval_id, tags in part.tags.items()},
-        _merged_conversations(parts),
+        None,
         more,
         fingerprints.pop() if len(fingerprints) == 1 else None,
         scored.file,
@@ -518,11 +549,19 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
     )
 
 
-def _merged_conversations(parts: Sequence[SelectedSet]) -> Mapping[str, tuple[str, ...]] | None:
+def _merged_conversations(
+    logged: Sequence[tuple[SelectedSet, _PartsOfCases]],
+) -> Mapping[str, tuple[str, ...]] | None:
     """The conversations of each case, from the last started run."""
-    if all(part.conversations is None for part in parts):
+    if all(part.conversations is None for part, _ in logged):
         return None
-    return {eval_id: ids for part in parts for eval_id, ids in (part.conversations or {}).items()}
+    conversations = [
+        (of_cases[CaseId(part.path, eval_id)].started, eval_id, ids)
+        for part, of_cases in logged
+        for eval_id, ids in (part.conversations or {}).items()
+        if CaseId(part.path, eval_id) in of_cases
+    ]
+    return {eval_id: ids for _, eval_id, ids in sorted(conversations, key=itemgetter(0))}
 
 
 def _merged_shards(runs: Sequence[RunFile]) -> ShardsOfRun | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,6 +18,7 @@ from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import OwnPrice, PassIf, Repeats
 from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
 from evaltui.project.folders import agent_file
@@ -67,6 +68,17 @@ class SelectedSet:
     def scored_by(self) -> Json | None:
         """The normal form of its config; None without a config."""
         return None if self.config is None else normal_config(self.config)
+
+
+@dataclass(frozen=True)
+class MergedPart:
+    """A run that was merged with others."""
+
+    id: str
+    started: datetime
+    """Its start, after that of a run that it resumed."""
+    cases: tuple[int, ...] = ()
+    """The numbers of the cases in the merged run that have its result, or were selected last by it."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +147,8 @@ class RunHeader:
     """Id of the run that this run resumed; "" for none."""
     baseline: str = ""
     """Id of the baseline; "" for none."""
-    merged: tuple[str, ...] = ()
-    """Ids of the runs that were merged to this run."""
-    last_part: datetime | None = None
-    """Start of the last merged run; None for a run that was not merged."""
+    parts: tuple[MergedPart, ...] = ()
+    """The runs that were merged to this run."""
     preflight: tuple[MetricCheck, ...] = ()
     """Checks of the metrics' requirements before the run."""
     stopped: str = ""
@@ -152,7 +162,11 @@ class RunHeader:
     @property
     def latest(self) -> datetime:
         """Start of the last merged run, else of this run."""
-        return self.last_part or self.started
+        return max((part.started for part in self.parts), default=self.started)
+
+    def status_of(self, statuses: Iterable[Status]) -> Status:
+        """The worst status of the cases; a conversation without a case was not evaluated."""
+        return worst_status([*statuses, Status.NOT_EVALUATED] if self.unpaired else statuses)
 
     @property
     def ended_early(self) -> str:

@@ -426,7 +426,7 @@ def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace])
         of_session = {
             name: getattr(settings, name) for name in ("parallel", "workers", "budget", "results_dir")
         }
-        whole = replace(header, shards=None, merged=(), settings=replace(header.settings, **of_session))
+        whole = replace(header, shards=None, parts=(), settings=replace(header.settings, **of_session))
         return begin_run(store, whole)
 
     try:

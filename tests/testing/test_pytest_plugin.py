@@ -460,7 +460,7 @@ def test_the_shards_of_xdist_workers_are_one_stored_run(pytester, project, tempo
     (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
     run = open_run(log)
     assert [case.eval_id for case in run.summary.cases] == [f"case {n}" for n in range(6)]
-    assert (run.status, run.file.header.shards, run.file.header.merged) == ("FAILED", None, ())
+    assert (run.status, run.file.header.shards, run.file.header.parts) == ("FAILED", None, ())
     assert not [*temporary.glob("evaltui-*")]
 
 
