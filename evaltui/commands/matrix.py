@@ -15,9 +15,10 @@ from evaltui.commands.baselines import settled_baseline
 from evaltui.commands.exit_codes import HAD_ERRORS, INTERRUPTED, SOME_FAILED, WRONG_USE
 from evaltui.commands.job import FinishedVariant, job_of, read_for_matrix
 from evaltui.commands.matrix_output import matrix_targets, write_matrix
-from evaltui.commands.output import ReportTarget, UsageError
+from evaltui.commands.output import ReportTarget, UsageError, complain
 from evaltui.commands.variants import refusing_variant, with_variant
 from evaltui.core.compare.matrix import Matrix, matrix_of
+from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
@@ -41,7 +42,7 @@ _CHECKED_AT_ONCE = 2
 
 RunVariant = Callable[[Variant], Awaitable[tuple[FinishedVariant | None, int]]]
 """Runs a variant; what the report says of it, and its exit code. The report says nothing of one that is not
-begun because the budget is spent. Raises UsageError."""
+begun because the budget is spent. Raises UsageError or SelectionError for one that cannot be run."""
 
 
 @dataclass
@@ -51,6 +52,8 @@ class _Runs:
     left: list[Variant]
     not_started: list[Variant] = field(default_factory=list)
     """The variants that the spent budget left out."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why other variants could not be run, by name."""
     finished: list[FinishedVariant] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
 
@@ -117,8 +120,7 @@ async def run_variants(
     matrix: str,
     shared: SharedByGates,
 ) -> int:
-    """Run variants one after the other and report them together; the worst of their exit codes. Raises
-    UsageError."""
+    """Run variants one after the other and report them together; the worst of their exit codes."""
     began, started = time.monotonic(), datetime.now(UTC)
     runs = _Runs(left=list(variants))
     with suppress(asyncio.CancelledError):
@@ -160,11 +162,17 @@ async def _check(
 
 async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
     while runs.left:
-        finished, code = await run_one(runs.left[0])
-        variant = runs.left.pop(0)
+        variant = runs.left[0]
+        try:
+            finished, code = await run_one(variant)
+        except (UsageError, SelectionError) as error:
+            # Such as a gate without effect. It says nothing of the others.
+            runs.refused[variant.name] = str(error)
+            finished, code = None, complain("run", f"variant {variant.name}: {error}")
+        del runs.left[0]
         if finished:
             runs.finished.append(finished)
-        else:
+        elif variant.name not in runs.refused:
             runs.not_started.append(variant)
         runs.codes.append(code)
         if code == INTERRUPTED:
@@ -180,6 +188,7 @@ def _notes(matrix: Matrix, matrix_id: str, runs: _Runs, shared: SharedByGates) -
     if runs.not_started and shared.ledger is not None:
         names = short_list([variant.name for variant in runs.not_started])
         yield f"not run: {names}: budget of {shared.ledger.budget} reached, {shared.ledger} spent"
+    yield from (f"not run: {name}: {why}" for name, why in runs.refused.items())
     if runs.left:
         yield f"interrupted: not run: {short_list([variant.name for variant in runs.left])}"
     if INTERRUPTED in runs.codes:
@@ -193,7 +202,7 @@ def _report(
 ) -> MatrixReport:
     done = runs.finished
     summaries = [run.summary for run in done]
-    not_run = [variant.name for variant in (*runs.not_started, *runs.left)]
+    not_run = [*runs.refused, *(variant.name for variant in (*runs.not_started, *runs.left))]
     comparisons = tuple(run.comparison for run in done)
     matrix = matrix_of(summaries, usual_base(summaries), not_run)
     return MatrixReport(

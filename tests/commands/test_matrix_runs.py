@@ -32,6 +32,7 @@ FUNCTION = """
             await asyncio.sleep(0.01)
         return f"{message} {(Path(__file__).parent / 'word.txt').read_text()} {tone}"
 """
+GATE = ("--baseline", "last", "--fail-on-regression")
 VARIANTS = ("--variant", "base", "--variant", "warm:env.TONE=warm warm warm")
 
 
@@ -78,8 +79,7 @@ def test_a_matrix_is_run_stored_reported_and_compared(agent, capsys):
 
     # Each variant is compared with itself, and `last` is what it was before the first of them ran.
     (agent / "word.txt").write_text("worse and worse")
-    gate = ("--baseline", "last", "--fail-on-regression")
-    assert call("run", agent, *VARIANTS, *gate, "--report", "json") == 1
+    assert call("run", agent, *VARIANTS, *GATE, "--report", "json") == 1
     assert [one["regressions"] for one in report_of(capsys)["variants"]] == [2, 0]
     # A plain run is compared with the agent as it was.
     assert call("run", agent, "greetings:c0", "--baseline", document["matrix"], "--fail-on-regression") == 1
@@ -130,6 +130,25 @@ def test_a_matrix_says_where_no_regression_could_be_found(
     assert [words in file.read_text() for file in files.values()] == [True] * 3
     same = "All cases came out the same" in files["markdown"].read_text()
     assert same is (regressions is None)
+
+
+def test_a_variant_whose_gate_has_no_effect_leaves_the_others_their_report(agent, tmp_path, capsys):
+    """It passes the first time only."""
+    odd = "tone = 'plain' if tone == 'odd' and not Path('ran').exists() else tone; Path('ran').touch()"
+    source = (agent / "agent.py").read_text()
+    (agent / "agent.py").write_text(source.replace("    return", f"    {odd}\n    return"))
+    words = ("greetings:c0", "--variant", "odd:env.TONE=odd", "--variant", "base", "--runs", "2")
+    assert call("run", agent, *words, "--pass-if", "0.5") == 0
+    capsys.readouterr()
+    (agent / "word.txt").write_text("worse")
+    assert call("run", agent, *words, "--pass-if", "0.5", *GATE, "--report", "json") == 2
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert [(one["name"], one["regressions"]) for one in document["variants"]] == [("base", 1)]
+    assert not document["complete"]
+    refusal = "--fail-on-regression has no effect: "
+    assert f"evaltui run: variant odd: {refusal}" in err
+    assert any(note.startswith(f"not run: odd: {refusal}") for note in document["notes"])
 
 
 def test_an_edit_between_the_variants_is_told(agent, capsys):
