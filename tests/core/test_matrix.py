@@ -44,7 +44,7 @@ def test_cells_are_compared_with_those_of_the_base():
     matrix = matrix_of([BASE, PRO])
     assert directions(matrix, 0) == ["", "", "", ""]
     assert matrix.paired[1].p == 1.0
-    assert directions(matrix, 1) == ["worse", "better", "same", "better"]
+    assert directions(matrix, 1) == ["worse", "better", "same", ""]
     # An error is no verdict that proves anything.
     assert matrix.paired == (None, Paired(better=1, worse=1, cases=3))
     assert [row.differs for row in matrix.rows] == [True, True, False, True]
@@ -54,7 +54,7 @@ def test_cells_are_compared_with_those_of_the_base():
 
 def test_another_base_swaps_better_and_worse():
     matrix = matrix_of([BASE, PRO]).with_base(1)
-    assert directions(matrix, 0) == ["better", "worse", "same", "worse"]
+    assert directions(matrix, 0) == ["better", "worse", "same", ""]
     assert matrix.paired == (Paired(better=1, worse=1, cases=3), None)
 
 

@@ -15,7 +15,6 @@ from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.compare.variant_verdict import VariantVerdict, verdict_on
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
 
 Direction = Literal["better", "worse", "same", ""]
@@ -179,4 +178,4 @@ def _direction(change: CaseChange) -> tuple[Direction, tuple[str, ...]]:
 
 
 def _is_judged(case: CaseSummary | None) -> TypeGuard[CaseSummary]:
-    return case is not None and case.verdict is not Status.NOT_EVALUATED and case.evaluated > 0
+    return case is not None and case.is_judged and case.evaluated > 0
