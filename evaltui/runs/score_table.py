@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
+from evaltui.core.model.errors import NOT_RECORDED
 from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Status
 from evaltui.core.thresholds import Limit
 from evaltui.runs.run_file import RunFile, translate_errors
@@ -18,6 +19,8 @@ from evaltui.runs.run_file import RunFile, translate_errors
 _RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}
 _FAILED, _FLAKY, _PASSED = (_RANKS[status] for status in (Status.FAILED, Status.FLAKY, Status.PASSED))
 _NOT_EVALUATED = _RANKS[Status.NOT_EVALUATED]
+# Of a repeat that is missing in the recording: an error that makes no case flaky.
+_MISSING = _RANKS[Status.ERROR] + 0.5
 # `scores.rank` is that of a status, NULL where it has no part in the verdict. `cases` has the results that
 # tell how a case comes out by the saved and by the edited config, and the one whose scores are shown.
 # `decided` has verdicts that do not follow from scores and those of the repeats: of runs that decided, and
@@ -46,7 +49,10 @@ _RANK = "CASE {{}}.status {} END".format(
 ).format
 # What is `wanted` of an attached run.
 _FROM_RUN = (
-    f"""INSERT INTO repeats SELECT wanted.result, repeat, {_RANK("there")}
+    f"""INSERT INTO repeats SELECT wanted.result, repeat, iif(
+        status = '{Status.ERROR}' AND json_extract(there.result, '$.error.type') = '{NOT_RECORDED}',
+        {_MISSING}, {_RANK("there")}
+    )
     FROM wanted JOIN run.repeats AS there ON case_id = number""",
     f"""INSERT INTO scores SELECT wanted.result, there.repeat, metric, score, iif(
         there.status = '{Status.NOT_EVALUATED}' AND EXISTS (
@@ -86,15 +92,17 @@ WITH by_repeat AS (
     GROUP BY repeats.result, repeats.repeat
 ), by_case AS (
     SELECT number, result, coalesce(pass_if, :pass_if) AS policy, count(*) AS runs, min(rank) AS worst,
-        sum(rank = {_PASSED}) AS passed, sum(rank = {_NOT_EVALUATED}) AS unjudged
+        sum(rank = {_PASSED}) AS passed, sum(rank = {_NOT_EVALUATED}) AS unjudged,
+        sum(rank = {_MISSING}) AS missing
     FROM by_repeat GROUP BY result
 )
 SELECT number,
     coalesce(decided.rank, CASE
-        WHEN passed = 0 THEN worst
+        WHEN passed = 0 THEN CAST(worst AS INTEGER)
         WHEN passed < {_NEEDED_PASSES("policy")} AND passed + unjudged >= {_NEEDED_PASSES("policy")}
         THEN {_NOT_EVALUATED}
-        WHEN passed < runs - unjudged THEN {_FLAKY}
+        WHEN passed < runs - unjudged - missing THEN {_FLAKY}
+        WHEN passed < runs - unjudged THEN CAST(worst AS INTEGER)
         ELSE {_PASSED}
     END),
     coalesce(passes, passed >= {_NEEDED_PASSES("policy")})
@@ -219,7 +227,8 @@ class ScoreTable:
         with self._db:
             self._db.execute("BEGIN")
             for number, repeat in enumerate(result.repeats):
-                row = id, number, _RANKS[repeat.status]
+                is_missing = repeat.error is not None and repeat.error.type == NOT_RECORDED
+                row = id, number, _MISSING if is_missing else _RANKS[repeat.status]
                 self._db.execute("INSERT INTO repeats VALUES (?, ?, ?)", row)
                 self._db.executemany(
                     "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?)",

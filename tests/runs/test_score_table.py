@@ -12,7 +12,7 @@ from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.errors import NOT_RECORDED, ErrorKind
 from evaltui.core.model.outcome import WORST_FIRST, ErrorInfo, MetricResult, RepeatResult, Status
 from evaltui.core.thresholds import Limit, limits_of, rejudge, scores_decide
 from evaltui.runs.run_file import RunFile
@@ -45,9 +45,8 @@ def results(draw, thresholds):
     repeats = []
     for _ in range(draw(st.integers(1, 3))):
         if draw(st.sampled_from((*[False] * 9, True))):
-            repeats.append(
-                RepeatResult(Status.ERROR, error=ErrorInfo("ValueError", "no", kind=ErrorKind.AGENT))
-            )
+            kind = draw(st.sampled_from(("ValueError", NOT_RECORDED)))
+            repeats.append(RepeatResult(Status.ERROR, error=ErrorInfo(kind, "no", kind=ErrorKind.AGENT)))
             continue
         metrics = [MetricResult("token_usage_v1", 3.0, None, Status.INFORMATIONAL)]
         for name, limit in limits.items():
@@ -174,6 +173,8 @@ def test_results_of_a_run_s_file_are_as_those_in_memory(tmp_path):
         for number, some in enumerate(([broken], *([one] for one in repeats), [*repeats, broken]))
     ]
     cases.append(case_over_repeats("set", "case 5", repeats[1:], "all", "set", Confidence(0.9, 5)))
+    missing = RepeatResult(Status.ERROR, error=replace(error, type=NOT_RECORDED))
+    cases.append(case_over_repeats("set", "case 6", [repeats[1], missing], "all", "set"))
     names = [result.eval_id for result in cases]
     run = begin_run(RunStore(tmp_path), RunHeader((SelectedSet("set", "set", tuple(names), {}),)))
     for number, result in enumerate(cases):
