@@ -9,7 +9,6 @@ from pathlib import Path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import worst_status
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.agent_address import AgentAddress
@@ -24,7 +23,6 @@ from evaltui.views.served import other_models
 def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
     """The report of a stored run. Raises OSError, and ValueError for a damaged file."""
     cases = ReportedCases.of_run(run, secrets)
-    status = worst_status(case.status for case in run.summary.cases.values())
     file = run.file
     header, agent, is_of_adk = file.header, file.agent, run.summary.by_label
     address = AgentAddress(
@@ -45,7 +43,7 @@ def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
 
     return RunReport(
         cases=cases,
-        status=status,
+        status=header.status_of(case.status for case in run.summary.cases.values()),
         agent="google-adk" if is_of_adk else name,
         started=run.started,
         seconds=run.seconds,
@@ -61,6 +59,7 @@ def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
         # Those of google-adk's results are made of its turns, without times.
         events=no_events if is_of_adk else events,
         expected=expected,
+        unpaired=header.unpaired,
     )
 
 

@@ -141,7 +141,7 @@ class RunReport:
 
     cases: ReportedCases
     status: Status
-    """The worst status of the cases."""
+    """The worst status of the cases, see `RunHeader.status_of`."""
     agent: str
     started: datetime
     seconds: float | None
@@ -166,6 +166,8 @@ class RunReport:
 
     Raises the errors of `events`.
     """
+    unpaired: int = 0
+    """Number of scored conversations without a case."""
 
     @property
     def uses_recordings(self) -> bool:

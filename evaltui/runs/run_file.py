@@ -231,7 +231,7 @@ class RunFile:
     def ending(self) -> Ending | None:
         """The end of the run; None for a run in progress or interrupted."""
         status, seconds = self._row("SELECT status, seconds FROM run")
-        return Ending(Status(status), seconds) if status else None
+        return Ending(self.header.status_of([Status(status)]), seconds) if status else None
 
     @property
     def seconds(self) -> float | None:

@@ -330,8 +330,14 @@ def test_conversations_of_no_case_are_told_by_parts_their_whole_and_reports(desk
     capsys.readouterr()
     assert call("merge", ".", *RunStore(desk).files()) == 3
     assert capsys.readouterr().out.count("1 of 6 conversations matches no case") == 1
-    assert call("report", ".", "--report", "json=report.json") == 0
-    notes = json.loads((desk / "report.json").read_text())["notes"]
+    capsys.readouterr()
+    assert call("report", ".", "--report", "json=report.json", "--report", "junit") == 0
+    assert 'errors="1"' in capsys.readouterr().out.partition("<testsuite ")[0]
+    assert call("runs", ".") == 0
+    assert "not evaluated" in capsys.readouterr().out.splitlines()[0]
+    report = json.loads((desk / "report.json").read_text())
+    assert report["status"] == "NOT_EVALUATED"
+    notes = report["notes"]
     assert notes[:2] == [
         "1 of 6 conversations matches no case:",
         '  other  "something else"  no case is like it',
