@@ -38,6 +38,7 @@ from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import StoredRun, read_run
 from evaltui.runs.report import RunReport
 from evaltui.runs.resuming import read_resumption, read_selection, resumable_header
+from evaltui.runs.run_writer import RunLogError
 from evaltui.runs.selection import RunRequest, SelectedRun, resume_request
 from evaltui.runs.sets import FileSets
 from evaltui.runs.shards import DurationsError, read_durations
@@ -233,6 +234,9 @@ class Job:
         try:
             with refusing_variant(self.agent):
                 executed = await run_and_keep(self._request, self._sets, self._on_update, start_host)
+        except RunLogError as error:
+            write_stderr(f"evaltui {self._command}: {visible(str(error))}")
+            return HAD_ERRORS
         finally:
             painting.cancel()
             if self._progress is not None:

@@ -55,6 +55,10 @@ _LAST_PATIENCE = 300.0
 to_json_text = json.JSONEncoder(separators=(",", ":")).encode
 
 
+class RunLogError(OSError):
+    """Why a run's file can neither be written nor read any more, as a sentence that names it."""
+
+
 CaseTexts = Iterable[tuple[CaseId, str]]
 """Selected cases, each as JSON text."""
 
@@ -424,16 +428,20 @@ class RunWriter:
             yield
         except sqlite3.Error as error:
             why = error if self.path.exists() else "moved or deleted during the run"
-            problem = OSError(f"{self.path}: {why}")
             if not self.may_continue_in_memory:
                 with suppress(sqlite3.Error):
                     self._db.close()
-                raise problem from error
-            self.may_continue_in_memory, self.problem = False, str(problem)
-            self._continue_in_memory()
+                raise RunLogError(self.problem or f"{self.path}: {why}") from error
+            self.may_continue_in_memory, self.problem = False, f"{self.path}: {why}"
+            try:
+                self._continue_in_memory()
+            except (OSError, sqlite3.Error) as unreadable:
+                self.problem = f"{self.path}: emptied or damaged during the run, which lost its results"
+                raise RunLogError(self.problem) from unreadable
 
     def _continue_in_memory(self) -> None:
-        """Continues the run in memory. Raises OSError for a file that is not readable either."""
+        """Continues the run in memory. Raises OSError and sqlite3.Error for a file that is not readable
+        either."""
         memory = connect_memory()
         try:
             # Of a file that was moved, the open one is all there is.

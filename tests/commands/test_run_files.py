@@ -66,3 +66,19 @@ def test_a_run_whose_folder_is_moved_meanwhile_is_reported(write_agent, tmp_path
     statuses = {case["eval_id"]: case["status"] for case in report["cases"]}
     assert statuses == {"before": "FAILED", "moves": "PASSED", "after": "PASSED"}
     assert any("moved or deleted during the run" in note for note in report["notes"])
+
+
+def test_a_run_whose_log_is_emptied_meanwhile_says_so(write_agent, capsys):
+    folder = write_agent("""
+        import os
+        from pathlib import Path
+
+        def root_agent(message, session):
+            [os.truncate(log, 0) for log in Path(__file__).parent.glob(".evaltui/runs/*.sqlite")]
+            return message
+    """)
+    cases = [one_case("one", "hi", "hi"), one_case("two", "hi", "hi")]
+    (folder / "basics.evalset.json").write_text(json.dumps({"eval_set_id": "basics", "eval_cases": cases}))
+    assert call("run", folder) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(".sqlite: emptied or damaged during the run, which lost its results")
