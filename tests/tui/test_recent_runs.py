@@ -65,7 +65,9 @@ def test_a_run_that_did_not_run_all_its_cases_has_no_rate_of_all():
     cut = replace(run(19, 7, 1, 0).row, selected=3, ending="interrupted")
     lines, first = shown(11, [RecentRun(cut, (), is_whole=False)])
     assert lines[1].endswith("1/3 passed")
-    assert not any("%  " in line or line.endswith("100%") for line in lines[:first])
+    # One column below the first line.
+    assert [line[5:8].strip() for line in lines[:4]] == ["", "", "───", ""]
+    assert not any("%  " in line or line[4:].endswith("100%") for line in lines[:first])
     assert lines[first].endswith("1/3     3 cases")
 
 
@@ -103,7 +105,7 @@ def test_of_an_interrupted_run_the_cases_without_a_result_have_not_passed():
     for height in (3, 11):
         lines, first = shown(height, [cut])
         assert any(line.endswith("3/16 passed") for line in lines[:first])
-        assert not any(line.endswith("100%") or "100% 3" in line for line in lines[:first])
+        assert not any(line[4:].endswith("100%") or "100% 3" in line for line in lines[:first])
 
 
 def test_the_rate_is_beside_the_cases_that_it_is_of():

@@ -192,8 +192,10 @@ class RunPlot(StrEnum):
 
 
 def pass_rate(row: RunRow) -> float | None:
-    """The pass rate of the evaluated cases; None without one."""
-    return row.totals.passed / row.totals.evaluated if row.totals.evaluated else None
+    """The pass rate of the evaluated cases, None without one; for a run whose cases did not all run, of
+    passed ones among all, as in `rate_bar`."""
+    among = row.selected if row.not_run else row.totals.evaluated
+    return row.totals.passed / among if row.totals.evaluated else None
 
 
 def write_plot(
