@@ -83,6 +83,7 @@ CHANGES = {
     "threshold": (CONFIG, config(METRICS | {"response_match_score": 0.5}), "rescored PASSED"),
     "further metric": (CONFIG, config(METRICS | {"cost_usd": 1.0}), "rescored NOT_EVALUATED"),
     "price of a limit": (CONFIG, config(METRICS | {"cost_usd": 1.0}, prices=PRICES), "stale: config"),
+    "more repeats": (CONFIG, config(repeats={"runs": 3}), "stale: config"),
     "no config any more": (CONFIG, "{oops", "stale: config"),
     "config refused": (CONFIG, json.dumps(config({"tool_trajectory_avg_score": 7.0})), "stale: config"),
     "code": ("agent.py", "# more", "stale: agent.py"),

@@ -318,7 +318,7 @@ def _run_fields(
     ids = row.summary.eval_set_id, row.id.eval_id
     config_then: EvalConfig | None = config
     is_alike = forms is None or config_of(forms[0], *ids) == config_of(forms[1], *ids)
-    if not is_alike or (forms is not None and row.summary.runs > 1 and _has_other_policy(header, forms)):
+    if not is_alike or (forms is not None and _has_other_repeats(header, row.summary.runs, forms)):
         config_then = eval_set.config_then
     expects = row.summary.expects
     is_case = not expects or eval_set.is_same or expects == stored.fingerprint
@@ -335,11 +335,13 @@ def _run_fields(
     }
 
 
-def _has_other_policy(header: RunHeader, forms: tuple[Json, Json]) -> bool:
-    """Whether another pass policy over repeats applies by the current config than by that of the run."""
-    repeats = ((form.get("evaltui") or {}).get("repeats") or {} for form in forms)
-    then, now = (form.get("pass_if") for form in repeats)
-    return header.settings.pass_if is None and bool(then != now)
+def _has_other_repeats(header: RunHeader, runs: int, forms: tuple[Json, Json]) -> bool:
+    """Whether the current config has another pass policy for these runs of a case than that of the run, or
+    more runs."""
+    then, now = ((form.get("evaltui") or {}).get("repeats") or {} for form in forms)
+    is_by_config = runs > 1 and header.settings.pass_if is None
+    has_more: bool = then.get("runs") != now.get("runs", 1) > runs
+    return has_more or (is_by_config and then.get("pass_if") != now.get("pass_if"))
 
 
 # The sets of a run as they are now

@@ -161,16 +161,18 @@ def _input_fingerprint(case: StoredCase, stubs: bool) -> str:
 
 
 def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
-    """Whether a config changes the run itself: by its stubbed tools, its simulated user, or the prices of
-    calls whose cost is limited."""
+    """Whether a config changes the run itself: by its stubbed tools, its simulated user, more repeats than
+    the result has, or the prices of calls whose cost is limited."""
     before = result.config if result.ran is None else result.ran[1]
     if before is None or before is config:
         return False
     is_simulated = case is not None and case.outline.turns is None
     simulators = before.user_simulator_config, config.user_simulator_config
     is_priced = _COST in config.criteria or _COST in config.evaltui.criteria
+    runs = config.evaltui.repeats.runs
     return (
         before.evaltui.tools != config.evaltui.tools
+        or before.evaltui.repeats.runs != runs > result.figures.runs
         or (is_simulated and simulators[0] != simulators[1])
         or (is_priced and before.evaltui.prices != config.evaltui.prices)
     )
