@@ -49,12 +49,14 @@ def store_repeats(
     sets: Mapping[str, str],
     cases: Mapping[CaseId, Sequence[RepeatResult]],
     settings: RunSettings,
+    **header: Any,
 ) -> Path:
     """A run with these repeats; `sets` are ids of sets by path. It was interrupted where a case has fewer
     repeats than the settings ask for, and such a case has no result."""
     ids = {path: [case.eval_id for case in cases if case.path == path] for path in sets}
     selected_sets = [SelectedSet(path, sets[path], tuple(ids[path]), {}) for path in sets if ids[path]]
-    run = begin_run(RunStore(agent), RunHeader(tuple(selected_sets), settings=settings, agent_dir=str(agent)))
+    given = RunHeader(tuple(selected_sets), settings=settings, agent_dir=str(agent), **header)
+    run = begin_run(RunStore(agent), given)
     statuses = []
     for case, repeats in cases.items():
         for number, repeat in enumerate(repeats):

@@ -7,9 +7,10 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from command_line import call
 from hypothesis import given
@@ -19,6 +20,7 @@ from stored_runs import store_repeats
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
+from evaltui.core.model.variants import Change, Variant
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs.listing import read_row
 
@@ -52,10 +54,17 @@ class Plan:
         worst = "p" if passed else next(letter for letter in "fenp" if letter in letters)
         return STATUSES[worst], STATUSES[worst]
 
-    def store(self, agent: Path) -> Path:
+    def store(self, agent: Path, **header: Any) -> Path:
         """The file of the run."""
         repeats = {case: [*map(repeat_result, letters)] for case, letters in self.cases.items()}
-        return store_repeats(agent, SETS, repeats, RunSettings(runs=self.repeats, pass_if=self.pass_if))
+        settings = RunSettings(runs=self.repeats, pass_if=self.pass_if)
+        return store_repeats(agent, SETS, repeats, settings, **header)
+
+    def rate(self, case: CaseId) -> float | None:
+        """The pass rate of a case; None without a verdict."""
+        letters = self.cases.get(case, "").replace("n", "")
+        judged = case in self.cases and self.result(case)[1] in (Status.PASSED, Status.FAILED)
+        return letters.count("p") / len(letters) if judged else None
 
 
 def repeat_result(letter: str) -> RepeatResult:
@@ -161,3 +170,116 @@ def test_every_report_the_list_and_the_exit_code_agree(tmp_path_factory, plan):
     assert (row.selected, row.not_run) == (len(plan.cases), len(plan.cases) - len(whole))
     assert +Counter(row.totals.counts) == Counter(status for status, _ in whole)
     assert row.totals.passed == sum(verdict is Status.PASSED for _, verdict in whole)
+
+
+@st.composite
+def plans_in_parts(draw: st.DrawFn) -> list[Plan]:
+    """Runs of cases that they partly share, in the order of their starts."""
+    repeats = draw(st.sampled_from([1, 2, 3]))
+    cases = st.dictionaries(
+        st.builds(CaseId, st.sampled_from([*SETS]), st.sampled_from(EVAL_IDS[:2])),
+        st.one_of(st.text("pfen", min_size=repeats, max_size=repeats), st.text("pfen", max_size=repeats)),
+        min_size=1,
+    )
+    return [Plan(repeats, "all", part) for part in draw(st.lists(cases, min_size=2, max_size=4))]
+
+
+def whole_of(parts: Sequence[Plan]) -> Plan:
+    """The merged plan: of a case the last run that finished it counts, else the one with most repeats."""
+    cases: dict[CaseId, str] = {}
+    for part in parts:
+        for case, letters in part.cases.items():
+            if len(letters) >= len(cases.get(case, "")):
+                cases[case] = letters
+    return replace(parts[0], cases=cases)
+
+
+@given(plans_in_parts(), st.data())
+def test_a_merge_of_merges_in_any_order_is_the_merge_of_all(tmp_path_factory, parts, data):
+    agent = tmp_path_factory.mktemp("agent")
+    (agent / "agent.py").write_text("root_agent = lambda message: message\n")
+    runs = {part.store(agent): {number} for number, part in enumerate(parts)}
+    for _ in range(data.draw(st.integers(1, 4))):
+        logs = data.draw(st.lists(st.sampled_from([*runs]), min_size=2, unique=True))
+        output = agent / f"merged-{data.draw(st.integers(0, 2))}.sqlite"
+        merged = reports(agent, "merge", *logs, "-o", output)
+        runs[output] = set().union(*(runs[log] for log in logs))
+        plan = whole_of([parts[number] for number in sorted(runs[output])])
+        assert {**merged, "exit code": 0} == {**expected_places(plan), "exit code": 0}
+
+
+def matrix_cells(texts: Mapping[str, str]) -> dict[str, dict[tuple[str, CaseId], tuple[str, str]]]:
+    """The status of each case in each variant, and whether it is better or worse than in the base."""
+    cases = json.loads(texts["json"])["cases"]
+    rows = csv.DictReader(texts["csv"].splitlines())
+    return {
+        "json": {
+            (cell["variant"], CaseId(case["path"], case["eval_id"])): (
+                cell["status"] or "",
+                cell.get("direction") or "",
+            )
+            for case in cases
+            for cell in case["results"]
+        },
+        "csv": {
+            (row["variant"], CaseId(row["path"], row["eval_id"].removeprefix("'"))): (
+                row["status"],
+                row["direction"],
+            )
+            for row in rows
+        },
+    }
+
+
+def expected_cells(variants: Sequence[Plan]) -> dict[tuple[str, CaseId], tuple[str, str]]:
+    cells = {}
+    for case in {case for plan in variants for case in plan.cases}:
+        base = variants[0].rate(case)
+        for number, plan in enumerate(variants):
+            status = str(plan.result(case)[0]) if case in plan.cases else ""
+            rate, direction = plan.rate(case), ""
+            if number and rate is not None and base is not None:
+                direction = "better" if rate > base else "worse" if rate < base else "same"
+            cells[f"v{number}", case] = status, direction
+    return cells
+
+
+@given(st.lists(plans(), min_size=2, max_size=3))
+def test_every_report_of_a_matrix_agrees(tmp_path_factory, variants):
+    agent = tmp_path_factory.mktemp("agent")
+    (agent / "agent.py").write_text("root_agent = lambda message: message\n")
+    # The policy and the number of runs are those of the matrix.
+    variants = [
+        replace(
+            variants[0],
+            cases={case: letters[: variants[0].repeats] for case, letters in plan.cases.items()},
+        )
+        for plan in variants
+    ]
+    for number, plan in enumerate(variants):
+        changes = (Change("env.N", str(number)),) if number else ()
+        plan.store(agent, matrix="m", variant=Variant(f"v{number}", changes))
+    files = {kind: agent / f"out.{suffix}" for kind, suffix in SUFFIXES.items() if kind != "junit"}
+    targets = (word for kind, file in files.items() for word in ("--report", f"{kind}={file}"))
+    assert call("report", agent, "m", *targets) == 0
+    texts = {kind: file.read_text(encoding="utf-8") for kind, file in files.items()}
+    cells = expected_cells(variants)
+    assert matrix_cells(texts) == {"json": cells, "csv": cells}
+    directions = Counter(direction for _, direction in cells.values())
+    marks = {"▲": directions["better"], "▼": directions["worse"]}
+    assert {mark: texts["console"].count(mark) for mark in marks} == marks
+    assert {mark: texts["html"].count(f" {mark}</span>") for mark in marks} == marks
+    patterns = 'href="(#[^"]+)"', '<details class="case" open id="([^"]+)"'
+    links, ids = (re.findall(pattern, texts["html"]) for pattern in patterns)
+    assert len({*links}) == len(links) == len({*ids}) == len(ids)
+    for variant in json.loads(texts["json"])["variants"][1:]:
+        verdict, name = variant["verdict"], variant["name"]
+        of_variant = Counter(
+            direction
+            for (other, case), (_, direction) in cells.items()
+            if other == name and case in variants[0].cases and case in variants[int(name[1:])].cases
+        )
+        # By chance, a case may be undecided, and by its policy the same.
+        assert len(verdict["undecided"]) >= of_variant[""]
+        assert len(verdict["better"]) <= of_variant["better"]
+        assert len(verdict["worse"]) <= of_variant["worse"]

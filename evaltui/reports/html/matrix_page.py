@@ -93,7 +93,7 @@ def _cells(row: Row, bodies: _Bodies) -> Iterator[tuple[Line, str]]:
 def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
     """The details of the cells that did not pass, as many as fit, and the number of omitted ones."""
     matrix, template = report.matrix, environment().get_template("case.html.j2")
-    runs = [_open_log(log) for log in report.logs]
+    runs, set_names = [_open_log(log) for log in report.logs], matrix.set_names
     bodies: dict[tuple[int, CaseId], tuple[str, str]] = {}
     written = left_out = 0
     for row in matrix.rows:
@@ -105,7 +105,7 @@ def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
                 left_out += 1
                 continue
             body: str = template.render(case=case_view(result, {}, ""))
-            anchor = visible(f"{matrix.name(place)}:{row.eval_set_id}:{row.case.eval_id}")
+            anchor = visible(f"{matrix.name(place)}:{set_names[row.case.path]}:{row.case.eval_id}")
             bodies[place, row.case] = (anchor, body)
             written += len(body)
     return bodies, left_out
