@@ -1,0 +1,264 @@
+"""Each place that compares two runs finds the same regressions, and each gate has the same exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import call
+from fake_runs import NoHost, run_without_processes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.runs.store import RunStore
+from evaltui.workbench.workbench import Workbench
+from tests.eval_data import make_case, make_set, make_turn, write_test_config
+
+# Two sets have the same id.
+SETS = {"lights.evalset.json": "lights", "evals/lights.evalset.json": "lights", "home.evalset.json": "home"}
+IDS = ("a", "A", "night::x", "ünï")
+Outcomes = dict[CaseId, str]
+"""The repeats of each case, a letter each: passed, failed, error."""
+
+
+@dataclass
+class Pair:
+    """Two runs by the outcomes of their cases."""
+
+    options: tuple[str, ...]
+    base: Outcomes
+    now: Outcomes
+    is_judged: bool
+    """Whether each metric of the sets in `evals` can run here."""
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Pair:
+    repeats = draw(st.sampled_from([1, 1, 2, 3, 5]))
+    pass_if = draw(st.sampled_from(["all", "majority", "0.5"]))
+    letters = st.sampled_from(["p", "ppf", "pfe", "f"]).flatmap(
+        lambda some: st.text(some, min_size=repeats, max_size=repeats)
+    )
+    ids = st.builds(CaseId, st.sampled_from([*SETS]), st.sampled_from(IDS))
+    cases = draw(st.lists(ids, min_size=1, max_size=6, unique=True))
+    base = {case: draw(letters) for case in cases if draw(st.integers(0, 9))}
+    now = {case: base.get(case) if draw(st.booleans()) else draw(letters) for case in cases}
+    some = {case: outcome or draw(letters) for case, outcome in now.items() if draw(st.integers(0, 9))}
+    first = {cases[0]: draw(letters)}
+    return Pair(
+        ("--runs", str(repeats), "--pass-if", pass_if), base or first, some or first, draw(st.booleans())
+    )
+
+
+class Desk:
+    """An agent whose cases end as they are told to; commands are run without processes."""
+
+    def __init__(self, folder: Path, pair: Pair) -> None:
+        self.folder, self.pair = folder, pair
+        self.outcomes: Outcomes = {}
+        (folder / "agent.py").write_text("root_agent = lambda message: message\n")
+        write_test_config(folder, response_match_score=0.9)
+        (folder / "evals").mkdir()
+        more = {} if pair.is_judged else {"safety_v1": 0.5}
+        write_test_config(folder / "evals", response_match_score=0.9, **more)
+
+    def act(self, case: EvalCase, repeat: int) -> list[Invocation]:
+        (turn,) = case.conversation or []
+        path, _, eval_id = (turn.user_content.parts or [])[0].text.partition(" ")
+        letter = self.outcomes[CaseId(path, eval_id)][repeat]
+        if letter == "e":
+            raise RuntimeError("no boiler")
+        answer = {"role": "model", "parts": [{"text": "right" if letter == "p" else "wrong"}]}
+        said = turn.model_dump(include={"user_content"})
+        return [Invocation.model_validate({**said, "final_response": answer})]
+
+    def use(self, outcomes: Outcomes) -> None:
+        """Writes the sets with these cases, which end so from now on."""
+        self.outcomes = outcomes
+        for path, set_id in SETS.items():
+            cases = [
+                make_case(case.eval_id, make_turn(f"{path} {case.eval_id}", "right"))
+                for case in outcomes
+                if case.path == path
+            ]
+            (self.folder / path).unlink(missing_ok=True)
+            if cases:
+                (self.folder / path).write_text(json.dumps(make_set(set_id, *cases)))
+
+    def run(self, *words: object) -> Any:
+        return told(self.folder, "run", self.folder, *self.pair.options, *words)
+
+    @property
+    def last(self) -> Path:
+        return RunStore(self.folder).files()[-1]
+
+
+def reported(folder: Path, *words: object) -> Any:
+    """The exit code of a command, and its JSON report; None without one."""
+    file = folder / "told.out"
+    file.unlink(missing_ok=True)
+    code = call(*words, "--report", f"json={file}")
+    return code, json.loads(file.read_text()) if file.exists() else None
+
+
+def told(folder: Path, *words: object) -> Any:
+    """The exit code of a command, and the changes that its report has; None without a report."""
+    code, document = reported(folder, *words)
+    if document is None:
+        return code, None
+    comparison = document.get("comparison", document) or {}
+    return code, {
+        (case["path"], case["eval_id"]): (case["change"], case["regression"], case["p"])
+        for case in comparison.get("cases", ())
+        if "change" in case
+    }
+
+
+@contextmanager
+def desk(folder: Path, pair: Pair) -> Iterator[Desk]:
+    made = Desk(folder, pair)
+    with pytest.MonkeyPatch.context() as patch:
+        run_without_processes(patch, made.act)
+        for module in ("commands.matrix", "testing.agent_run"):
+            patch.setattr(f"evaltui.{module}.start_host", lambda settings, *_, **__: NoHost(settings))
+        patch.setattr("evaltui.commands.matrix.require_variant", as_it_is)
+        patch.setattr("evaltui.runs.execution.require_variant", as_it_is)
+        yield made
+
+
+async def as_it_is(host: object) -> None:
+    """A host that is none fits each variant."""
+
+
+async def shown(folder: Path) -> dict[CaseId, str]:
+    """The statuses in the list of cases of a workbench."""
+    workbench = Workbench(folder)
+    try:
+        await workbench.open()
+        await workbench.outcomes.restore()
+        statuses = {case: str(workbench.outcomes.status(case)) for case in workbench.sets.every_case()}
+        assert +workbench.outcomes.counts() == Counter(statuses.values())
+        return statuses
+    finally:
+        await workbench.close()
+
+
+@given(pairs())
+def test_the_workbench_and_the_result_files_for_google_adk_agree_with_the_report(tmp_path_factory, pair):
+    folder = tmp_path_factory.mktemp("agent")
+    with desk(folder, pair) as agent:
+        agent.use(pair.now)
+        _, report = reported(folder, "run", folder, *pair.options)
+        statuses = {CaseId(case["path"], case["eval_id"]): case["status"] for case in report["cases"]}
+        assert asyncio.run(shown(folder)) == statuses
+        _, report = reported(folder, "merge", agent.last, "-o", folder / "merged.sqlite")
+        assert {CaseId(case["path"], case["eval_id"]): case["status"] for case in report["cases"]} == statuses
+        of_adk = Counter[tuple[str, str, str]]()
+        for file in folder.glob(".adk/eval_history/*"):
+            _, document = reported(folder, "report", folder, file)
+            of_adk.update(
+                (case["eval_set_id"], case["eval_id"], case["status"]) for case in document["cases"]
+            )
+        # They do not have the policy.
+        if "all" in pair.options:
+            assert of_adk == Counter(
+                (SETS[case.path], case.eval_id, status) for case, status in statuses.items()
+            )
+
+
+@given(pairs())
+def test_each_comparison_and_gate_agrees(tmp_path_factory, pair):
+    folder = tmp_path_factory.mktemp("agent")
+    with desk(folder, pair) as agent:
+        agent.use(pair.base)
+        agent.run()
+        base = agent.last
+        agent.use(pair.now)
+        gate = ("--baseline", base.stem, "--fail-on-regression")
+        code, changes = agent.run(*gate)
+        is_refused = code == 2
+        if is_refused:
+            # No number of failures could be a regression.
+            agent.run()
+        log = agent.last
+        of_file, changes_in_file = told(folder, "compare", folder, base, log, "--fail-on-regression")
+        assert (of_file, changes_in_file) == ((0, changes_in_file) if is_refused else (code, changes))
+        assert not (is_refused and any(regression for _, regression, _ in changes_in_file.values()))
+        assert told(folder, "report", folder, log, "--baseline", base.stem) == (0, changes_in_file)
+        merged = folder / "merged.sqlite"
+        assert told(folder, "merge", folder, log, "-o", merged, *gate) == (of_file, changes_in_file)
+        # Parts of it are gated, too.
+        parts = [agent.run("--shard", f"{number}/2", *gate) for number in (1, 2)]
+        assert all((part == 2) == is_refused for part, _ in parts)
+        if not is_refused:
+            logs = RunStore(folder).files()[-2:]
+            assert told(folder, "merge", folder, *logs, *gate) == (of_file, changes_in_file)
+        variants = ("--variant", "base", "--variant", "other:env.OTHER=1")
+        file = folder / "matrix.json"
+        assert call("run", folder, *pair.options, *variants, *gate, "--report", f"json={file}") == code
+        if not is_refused:
+            expected = sum(regression for _, regression, _ in changes_in_file.values())
+            told_by_variant = [one["regressions"] for one in json.loads(file.read_text())["variants"]]
+            assert told_by_variant in ([expected] * 2, [None] * 2)
+            assert told_by_variant == [expected] * 2 or not expected
+
+
+AGENT = """
+import json
+from pathlib import Path
+
+OUTCOMES = json.loads(Path(__file__).with_name("outcomes.txt").read_text())
+
+def root_agent(message, session):
+    # All of its processes count together.
+    with (Path(__file__).parents[1] / message.encode().hex()).open("ab") as file:
+        file.write(b".")
+        number = file.tell() - 1
+    letter = OUTCOMES[message][number % len(OUTCOMES[message])]
+    return {"p": "right", "f": "wrong"}[letter]
+"""
+
+
+@pytest.mark.thorough
+@given(pairs())
+@settings(max_examples=8)
+def test_pytest_and_its_workers_have_the_gate_of_a_run(tmp_path_factory, pair):
+    folder = tmp_path_factory.mktemp("project") / "desk"
+    folder.mkdir()
+    (folder.parent / "pytest.ini").write_text("[pytest]\n")
+    agent = Desk(folder, pair)
+    (folder / "agent.py").write_text(AGENT)
+
+    def use(outcomes: Outcomes) -> None:
+        agent.use(outcomes)
+        plan = {f"{case.path} {case.eval_id}": letters for case, letters in outcomes.items()}
+        (folder / "outcomes.txt").write_text(json.dumps(plan))
+        for file in folder.parent.glob("*"):
+            if file.name in [message.encode().hex() for message in plan]:
+                file.unlink()
+
+    use(pair.base)
+    agent.run()
+    base = agent.last
+    use(pair.now)
+    gate = ("--baseline", base.stem, "--fail-on-regression")
+    code, changes = agent.run(*gate)
+    options = [word.replace("--", "--evaltui-") for word in (*pair.options, *gate)]
+    for workers in ((), ("-n", "2")):
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--evaltui", "desk"]
+        done = subprocess.run([*words, *options, *workers], cwd=folder.parent, capture_output=True, text=True)
+        assert (done.returncode == 0) == (code == 0), (done.stdout, done.stderr)
+        if code != 2:
+            _, told_of_session = told(folder, "compare", folder, base, agent.last)
+            assert told_of_session == changes
