@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 
@@ -74,17 +75,12 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
     files = later.store.files()
     logs = {run_id(path): path for path in files}
     parts = {part for log in later.logs for part in _parts(log, logs)}
-    moments = {run_id(log): own.latest for log in later.logs if (own := header_of(log))}
     for path in reversed(files):
         if most == len(later.cases):
             break
         try:
             header = RunFile(path).header
-            shared = parts & _parts(path, logs)
-            if header.parts and all(moments.get(part, header.latest) > header.latest for part in shared):
-                # It is made of earlier files with the names of those of the later run.
-                shared = set()
-            if shared or not _is_comparable(header, later):
+            if _have_common(parts, _parts(path, logs)) or not _is_comparable(header, later):
                 continue
             sets = sum(_covers_set(header, *selected) for selected in later.cases.items())
             skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PARTIAL_RUN
@@ -150,16 +146,37 @@ def _only(run: RunSummary, cases: Sequence[CaseId]) -> RunSummary:
     return replace(run, cases={case: run.cases[case] for case in cases if case in run.cases})
 
 
-def _parts(log: Path, logs: Mapping[str, Path]) -> set[str]:
-    """The ids of a run and of the runs that it has results of, as it resumed them or is made of them; `logs`
-    are those by id that can be asked."""
-    parts, left = {run_id(log)}, [log]
+_Part = tuple[str, datetime | None]
+"""The id of a run and its start, by which it is another one than a file of the same name; None where it is
+unknown."""
+
+
+def _parts(log: Path, logs: Mapping[str, Path]) -> set[_Part]:
+    """A run and the runs that it has results of, as it resumed them or is made of them; `logs` are those by
+    id that can be asked."""
+    parts: set[_Part] = set()
+    left: list[tuple[Path | None, _Part]] = [(log, (run_id(log), None))]
     while left:
-        if (header := header_of(left.pop())) is not None:
-            others = {*filter(None, (header.resumed, *(part.id for part in header.parts)))} - parts
-            parts |= others
-            left += [logs[other] for other in others if other in logs]
+        path, part = left.pop()
+        header = header_of(path) if path else None
+        if header is not None and part[1] is None:
+            part = part[0], header.started
+        if part in parts:
+            continue
+        parts.add(part)
+        if header is not None and part[1] == header.started:
+            others = [(own.id, own.started) for own in header.parts]
+            others += [(header.resumed, None)] if header.resumed else []
+            left += [(logs.get(other[0]), other) for other in others]
     return parts
+
+
+def _have_common(parts: Collection[_Part], others: Collection[_Part]) -> bool:
+    return any(
+        run == other and (start == moment or None in (start, moment))
+        for run, start in parts
+        for other, moment in others
+    )
 
 
 def _is_comparable(header: RunHeader, later: LaterRun) -> bool:

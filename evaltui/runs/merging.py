@@ -113,6 +113,7 @@ def _shard_differences(first: ShardsOfRun | None, other: ShardsOfRun | None) -> 
 _MAX_NAMES = 20
 Create = Callable[[RunHeader], RunWriter]
 _PartsOfCases = Mapping[CaseId, MergedPart]
+_BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 class MergeError(ValueError):
@@ -142,7 +143,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
     runs that do not belong together, OSError, and ValueError for a damaged file or no run; the new file is
     deleted then.
     """
-    merge = _Merge(*_read(logs))
+    merge = _Merge([*_read(logs)])
     merge.check()
     into = create(merge.header(baseline))
     try:
@@ -152,10 +153,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
         raise
 
 
-def _read(logs: Sequence[Path]) -> tuple[list[RunFile], list[datetime]]:
-    """The runs and their starts, in the order of these; a merged run by its last part. Independent of the
-    order of `logs`."""
-    runs: list[RunFile] = []
+def _read(logs: Sequence[Path]) -> Iterator[RunFile]:
     for path in dict.fromkeys(log.resolve() for log in logs):
         if is_adk_result(path):
             raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")
@@ -163,19 +161,7 @@ def _read(logs: Sequence[Path]) -> tuple[list[RunFile], list[datetime]]:
         if run.ending is None and is_being_written(path):
             raise MergeError(f"{path.name}: run in progress")
         run.require_whole()
-        runs.append(run)
-    by_id = {run.id: run for run in runs}
-    of_parts = {part.id: part.started for run in runs for part in run.header.parts}
-
-    def start(run: RunFile) -> datetime:
-        latest = run.header.latest
-        # A resumed run is later than the resumed one, also where the clock of its machine was behind.
-        resumed = by_id.get(run.header.resumed, run)
-        earlier = of_parts.get(run.header.resumed) if resumed is run else start(resumed)
-        return max(latest, earlier + datetime.resolution) if earlier else latest
-
-    runs.sort(key=lambda run: (start(run), run.id))
-    return runs, [*map(start, runs)]
+        yield run
 
 
 @dataclass(slots=True)
@@ -190,12 +176,20 @@ class _Case:
 
 
 class _Merge:
-    def __init__(self, runs: Sequence[RunFile], starts: Sequence[datetime]) -> None:
-        self._runs = runs
-        self._starts = starts
-        self._parts = [*map(_parts_of_cases, runs, starts)]
-        self.sets = tuple(_merged_sets(runs, self._parts))
-        self._shards = _merged_shards(runs)
+    def __init__(self, runs: Sequence[RunFile]) -> None:
+        self._by_id = {part.id: part for run in runs for part in _parts_of(run)}
+        # In the order of their starts, a merged run by its last part, whatever the order of the logs.
+        self._runs = sorted(runs, key=lambda run: (max(map(self._start, _parts_of(run))), run.id))
+        self._parts = [*map(_parts_of_cases, self._runs)]
+        self._shards = _merged_shards(self._runs)
+        self.sets = tuple(self._merged_sets())
+
+    def _start(self, part: MergedPart) -> datetime:
+        """The start of a run, after that of the run that it resumed also where its clock was behind."""
+        resumed = self._by_id.get(part.resumed, part)
+        return (
+            part.started if resumed is part else max(part.started, self._start(resumed) + datetime.resolution)
+        )
 
     # Checking
 
@@ -228,7 +222,10 @@ class _Merge:
                 if mine != theirs and _expects(run, case) != _expects(other, case):
                     raise _plan_error(run, other, f"{case.eval_id} of {case.path} changed")
         selected = {
-            case for run in self._runs for case, _ in run.header.selected() if self._last[case.path] is run
+            case
+            for run in self._runs
+            for case, _ in run.header.selected()
+            if self._last.get(case.path) is run
         }
         for case, (_, run) in prints.items():
             if case not in selected and _expects(run, case) not in self._unselected[case.path]:
@@ -239,13 +236,38 @@ class _Merge:
     def _last(self) -> dict[str, RunFile]:
         """The last started run of each set, by path of the set."""
         runs = zip(self._runs, self._parts, strict=True)
-        cases = ((part.started, case.path, run) for run, parts in runs for case, part in parts.items())
+        cases = ((self._start(part), case.path, run) for run, parts in runs for case, part in parts.items())
         return {path: run for _, path, run in sorted(cases, key=itemgetter(0))}
 
     @cached_property
     def _unselected(self) -> dict[str, set[str]]:
         """Fingerprints of the cases that these runs did not select, by path of the set."""
         return {path: run.unselected(path) for path, run in self._last.items()}
+
+    def _merged_sets(self) -> Iterator[SelectedSet]:
+        """Every set of the logs, with all selected cases, in the order of the set if it is known."""
+        by_path: dict[str, list[tuple[datetime, SelectedSet]]] = {}
+        # Of each case, those of the run that selected it last.
+        conversations: dict[str, dict[str, tuple[datetime, tuple[str, ...]]]] = {}
+        for path, divided in self._shards.sets.items() if self._shards else ():
+            logged = SelectedSet(path, divided.eval_set_id, divided.eval_ids, whole=divided.whole)
+            by_path[path] = [(_BEFORE_ALL, logged)]
+        for run, parts in zip(self._runs, self._parts, strict=True):
+            for logged in run.header.sets:
+                cases = [CaseId(logged.path, eval_id) for eval_id in logged.eval_ids]
+                starts = [self._start(parts[case]) for case in cases if case in parts]
+                by_path.setdefault(logged.path, []).append((max(starts, default=_BEFORE_ALL), logged))
+                for eval_id, ids in (logged.conversations or {}).items():
+                    if part := parts.get(CaseId(logged.path, eval_id)):
+                        of_set = conversations.setdefault(logged.path, {})
+                        last = self._start(part), ids
+                        of_set[eval_id] = max(last, of_set.get(eval_id, last), key=itemgetter(0))
+        for path, selections in by_path.items():
+            selections.sort(key=itemgetter(0))
+            merged = _merged_set([logged for _, logged in selections])
+            is_of_traces = any(logged.conversations is not None for _, logged in selections)
+            ids_of_cases = {eval_id: ids for eval_id, (_, ids) in conversations.get(path, {}).items()}
+            yield replace(merged, conversations=ids_of_cases if is_of_traces else None)
 
     # Writing
 
@@ -281,18 +303,15 @@ class _Merge:
         )
 
     def _merged_parts(self) -> Iterator[MergedPart]:
-        numbers: dict[tuple[str, datetime], list[int]] = {
-            (part.id, part.started): []
-            for run, start in zip(self._runs, self._starts, strict=True)
-            for part in _parts_of(run, start)
-        }
+        numbers: dict[tuple[str, datetime], list[int]] = {}
+        parts = {(part.id, part.started): part for run in self._runs for part in _parts_of(run)}
         for number, case in enumerate(self._cases, start=1):
             # A case of a missing shard is of no run.
             if case in self._winners:
                 part = self._parts[self._winners[case][0]][case]
-                numbers[part.id, part.started].append(number)
-        for (part_id, started), cases in numbers.items():
-            yield MergedPart(part_id, started, tuple(cases))
+                numbers.setdefault((part.id, part.started), []).append(number)
+        for key, part in parts.items():
+            yield replace(part, cases=tuple(numbers.get(key, ())))
 
     def write(self, into: RunWriter) -> MergedRun:
         if agent := next((run.agent for run in self._runs if run.agent), None):
@@ -429,7 +448,7 @@ class _Merge:
             ended, repeats = {case.id for case in run.cases}, self._counts[number]
             for case, part in parts.items():
                 is_over = case in ended and bool(repeats[case])
-                rank = (is_over, 0 if is_over else repeats[case], part.started, number)
+                rank = (is_over, 0 if is_over else repeats[case], self._start(part), number)
                 ranks[case] = max(ranks.get(case, rank), rank)
         return {case: (number, self._counts[number][case]) for case, (*_, number) in ranks.items()}
 
@@ -481,35 +500,17 @@ def _result(case: CaseId, merged: _Case, confidence: Confidence | None) -> CaseR
     return case_over_repeats(merged.set.eval_set_id, eval_id, repeats, merged.pass_if, path, confidence)
 
 
-def _parts_of_cases(run: RunFile, start: datetime) -> _PartsOfCases:
-    """The run that the result of each selected case is of, or that selected it last: a part of a merged run,
-    or the run itself."""
+def _parts_of(run: RunFile) -> Sequence[MergedPart]:
+    """The parts of a merged run; another one is its own only part."""
+    header = run.header
+    numbers = tuple(number for number, _ in enumerate(header.selected(), start=1))
+    return header.parts or (MergedPart(run.id, header.started, header.resumed, numbers),)
+
+
+def _parts_of_cases(run: RunFile) -> _PartsOfCases:
+    """The part that the result of each selected case is of, or that selected it last."""
     cases = [case for case, _ in run.header.selected()]
-    return {cases[number - 1]: part for part in _parts_of(run, start) for number in part.cases}
-
-
-def _parts_of(run: RunFile, start: datetime) -> Sequence[MergedPart]:
-    numbers = enumerate(run.header.selected(), start=1)
-    return run.header.parts or [MergedPart(run.id, start, tuple(number for number, _ in numbers))]
-
-
-def _merged_sets(runs: Sequence[RunFile], parts: Sequence[_PartsOfCases]) -> Iterator[SelectedSet]:
-    """Every set of the logs, with all selected cases, in the order of the set if it is known."""
-    by_path: dict[str, list[tuple[datetime, SelectedSet, _PartsOfCases]]] = {}
-    shards = _merged_shards(runs)
-    for path, divided in shards.sets.items() if shards else ():
-        logged = SelectedSet(path, divided.eval_set_id, divided.eval_ids, whole=divided.whole)
-        by_path[path] = [(datetime.min.replace(tzinfo=UTC), logged, {})]
-    for run, of_cases in zip(runs, parts, strict=True):
-        for logged in run.header.sets:
-            cases = (CaseId(logged.path, eval_id) for eval_id in logged.eval_ids)
-            starts = (of_cases[case].started for case in cases if case in of_cases)
-            part = max(starts, default=run.header.latest), logged, of_cases
-            by_path.setdefault(logged.path, []).append(part)
-    for of_set in by_path.values():
-        of_set.sort(key=itemgetter(0))
-        merged = _merged_set([logged for _, logged, _ in of_set])
-        yield replace(merged, conversations=_merged_conversations([part[1:] for part in of_set]))
+    return {cases[number - 1]: part for part in _parts_of(run) for number in part.cases}
 
 
 def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
@@ -547,21 +548,6 @@ def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
         scored.defaulted,
         scored.not_used,
     )
-
-
-def _merged_conversations(
-    logged: Sequence[tuple[SelectedSet, _PartsOfCases]],
-) -> Mapping[str, tuple[str, ...]] | None:
-    """The conversations of each case, from the last started run."""
-    if all(part.conversations is None for part, _ in logged):
-        return None
-    conversations = [
-        (of_cases[CaseId(part.path, eval_id)].started, eval_id, ids)
-        for part, of_cases in logged
-        for eval_id, ids in (part.conversations or {}).items()
-        if CaseId(part.path, eval_id) in of_cases
-    ]
-    return {eval_id: ids for _, eval_id, ids in sorted(conversations, key=itemgetter(0))}
 
 
 def _merged_shards(runs: Sequence[RunFile]) -> ShardsOfRun | None:

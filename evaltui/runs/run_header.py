@@ -76,7 +76,8 @@ class MergedPart:
 
     id: str
     started: datetime
-    """Its start, after that of a run that it resumed."""
+    resumed: str = ""
+    """Id of the run that it resumed; "" for none."""
     cases: tuple[int, ...] = ()
     """The numbers of the cases in the merged run that have its result, or were selected last by it."""
 

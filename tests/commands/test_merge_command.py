@@ -223,6 +223,11 @@ def test_shards_with_the_names_of_earlier_ones_have_these_as_baseline(agent, tmp
         runs.append(RunFile(RunStore(agent).latest()))
     assert codes == [0, 0, 1]
     assert [run.header.baseline for run in runs[1:]] == [run.id for run in runs[:-1]]
+    # Also where they were merged before.
+    assert call("merge", *shards, "-o", tmp_path / "all.sqlite") == 1
+    runs[-1].path.unlink()
+    assert call(*merging, tmp_path / "all.sqlite") == 1
+    assert RunFile(RunStore(agent).latest()).header.baseline == runs[1].id
 
 
 def _record(agent: Path) -> None:
