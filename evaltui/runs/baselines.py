@@ -165,7 +165,7 @@ def _parts(log: Path, logs: Mapping[str, Path]) -> set[_Part]:
             continue
         parts.add(part)
         if header is not None and part[1] == header.started:
-            others = [(own.id, own.started) for own in header.parts]
+            others: list[_Part] = [(own.id, own.started) for own in header.parts]
             others += [(header.resumed, None)] if header.resumed else []
             left += [(logs.get(other[0]), other) for other in others]
     return parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -48,7 +49,7 @@ from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import prune, result_of
 from evaltui.runs.resuming import Resumption, files_changed_during, with_opened_files
 from evaltui.runs.run_file import Ending, RunFile
-from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, to_json_text
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
@@ -164,6 +165,7 @@ class LoggedRun:
                 files={**earlier.header.files, **self.header.files},
                 read=earlier.header.read,
                 written=earlier.header.written,
+                parts=() if resumption.of_other_variant else tuple(self._reused_parts(earlier, resumption)),
             )
         )
         for stored in earlier.repeats:
@@ -172,6 +174,20 @@ class LoggedRun:
         self._writer.add_spending(resumption.spent)
         if repeats:
             self._agent_of_reused = {"evaltui": earlier.header.evaltui, **earlier.agent}
+
+    def _reused_parts(self, earlier: RunFile, resumption: Resumption) -> Iterator[MergedPart]:
+        """The runs of a resumed run, with the cases of which all results are reused."""
+        counts = Counter(case for case, _ in resumption.carried())
+        whole = {case.id for case in earlier.cases if counts[case.id] == case.summary.runs}
+        numbers = {
+            case: number
+            for number, (case, _) in enumerate(self.header.selected(), start=1)
+            if case in whole and case not in resumption.more
+        }
+        cases = [case for case, _ in earlier.header.selected()]
+        for part in earlier.parts:
+            reused = (numbers.get(cases[number - 1]) for number in part.cases)
+            yield replace(part, cases=tuple(filter(None, reused)))
 
     def write(self, update: Update) -> None:
         """Writes an update.

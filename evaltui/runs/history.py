@@ -191,7 +191,7 @@ def summary_of(file: RunFile) -> RunSummary:
 def missing_case_notes(run: RunSummary, file: RunFile) -> Iterator[str]:
     """Notes about cases without a result; none for a complete run. Raises the errors of `RunFile`."""
     header = file.header
-    is_merged = bool(header.parts)
+    is_merged = header.is_merged
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
         yield f"{plural(len(names), 'shard')} missing: {short_list(names, _MAX_SHARDS)}"

@@ -177,9 +177,9 @@ class _Case:
 
 class _Merge:
     def __init__(self, runs: Sequence[RunFile]) -> None:
-        self._by_id = {part.id: part for run in runs for part in _parts_of(run)}
+        self._by_id = {part.id: part for run in runs for part in run.parts}
         # In the order of their starts, a merged run by its last part, whatever the order of the logs.
-        self._runs = sorted(runs, key=lambda run: (max(map(self._start, _parts_of(run))), run.id))
+        self._runs = sorted(runs, key=lambda run: (max(map(self._start, run.parts)), run.id))
         self._parts = [*map(_parts_of_cases, self._runs)]
         self._shards = _merged_shards(self._runs)
         self.sets = tuple(self._merged_sets())
@@ -304,7 +304,7 @@ class _Merge:
 
     def _merged_parts(self) -> Iterator[MergedPart]:
         numbers: dict[tuple[str, datetime], list[int]] = {}
-        parts = {(part.id, part.started): part for run in self._runs for part in _parts_of(run)}
+        parts = {(part.id, part.started): part for run in self._runs for part in run.parts}
         for number, case in enumerate(self._cases, start=1):
             # A case of a missing shard is of no run.
             if case in self._winners:
@@ -336,8 +336,11 @@ class _Merge:
                     finished[stored.case] = result.status
                     into.add_case(summarize(result), result)
                     case.repeats.clear()
+        parts = {(part.id, part.started) for run in self._runs for part in run.header.parts}
         for run in self._runs:
-            if (spent := run.spent_without_result) != Amount():
+            # A merged or resumed run has that of its parts.
+            is_part = (run.id, run.header.started) in parts
+            if not is_part and (spent := run.spent_without_result) != Amount():
                 into.add_spending(spent)
         seconds_of_runs = [run.ending.seconds if run.ending else None for run in self._runs]
         for note in self._notes():
@@ -500,17 +503,10 @@ def _result(case: CaseId, merged: _Case, confidence: Confidence | None) -> CaseR
     return case_over_repeats(merged.set.eval_set_id, eval_id, repeats, merged.pass_if, path, confidence)
 
 
-def _parts_of(run: RunFile) -> Sequence[MergedPart]:
-    """The parts of a merged run; another one is its own only part."""
-    header = run.header
-    numbers = tuple(number for number, _ in enumerate(header.selected(), start=1))
-    return header.parts or (MergedPart(run.id, header.started, header.resumed, numbers),)
-
-
 def _parts_of_cases(run: RunFile) -> _PartsOfCases:
     """The part that the result of each selected case is of, or that selected it last."""
     cases = [case for case, _ in run.header.selected()]
-    return {cases[number - 1]: part for part in _parts_of(run) for number in part.cases}
+    return {cases[number - 1]: part for part in run.parts for number in part.cases}
 
 
 def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:

@@ -27,7 +27,7 @@ from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
 from evaltui.core.model.spending import Cost, Spending
 from evaltui.core.secrets import Secrets
-from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
 from evaltui.runs.run_tables import (
     APPLICATION,
     REPEAT,
@@ -219,6 +219,16 @@ class RunFile:
                 None if defaulted is None else tuple(self._json(defaulted, list)),
                 not_used,
             )
+
+    @cached_property
+    def parts(self) -> tuple[MergedPart, ...]:
+        """The runs that its results are of: others, too, where it was merged or resumed."""
+        header = self.header
+        if header.is_merged:
+            return header.parts
+        others = {number for part in header.parts for number in part.cases}
+        numbers = (number for number, _ in enumerate(header.selected(), start=1) if number not in others)
+        return (*header.parts, MergedPart(self.id, header.started, header.resumed, tuple(numbers)))
 
     @property
     def agent(self) -> Json:

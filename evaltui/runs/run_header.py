@@ -72,14 +72,14 @@ class SelectedSet:
 
 @dataclass(frozen=True)
 class MergedPart:
-    """A run that was merged with others."""
+    """A run that others have results of, as they were merged or it was resumed."""
 
     id: str
     started: datetime
     resumed: str = ""
     """Id of the run that it resumed; "" for none."""
     cases: tuple[int, ...] = ()
-    """The numbers of the cases in the merged run that have its result, or were selected last by it."""
+    """The numbers of the cases in the other run that have its result, or were selected last by it."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class RunHeader:
     baseline: str = ""
     """Id of the baseline; "" for none."""
     parts: tuple[MergedPart, ...] = ()
-    """The runs that were merged to this run."""
+    """The runs that were merged to this run; of a resumed run those whose results it reused."""
     preflight: tuple[MetricCheck, ...] = ()
     """Checks of the metrics' requirements before the run."""
     stopped: str = ""
@@ -161,9 +161,9 @@ class RunHeader:
         return bool(self.traces)
 
     @property
-    def latest(self) -> datetime:
-        """Start of the last merged run, else of this run."""
-        return max((part.started for part in self.parts), default=self.started)
+    def is_merged(self) -> bool:
+        """Whether several runs were merged to this run."""
+        return bool(self.parts) and not self.resumed
 
     def status_of(self, statuses: Iterable[Status]) -> Status:
         """The worst status of the cases; a conversation without a case was not evaluated."""

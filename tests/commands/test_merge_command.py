@@ -16,6 +16,7 @@ from fake_runs import says as answers
 from numbered_cases import act, assert_same_run, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.limits import Amount
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
@@ -341,6 +342,20 @@ def test_a_resumed_run_is_later_than_its_first_part_whatever_the_clocks_say(agen
         assert call("merge", *order, "-o", tmp_path / "merged.sqlite") == 0
 
 
+def test_a_reused_result_of_a_resumed_run_is_as_old_as_it_was(agent, tmp_path, monkeypatch):
+    (first,) = logs_of(agent, ["first:case_0,case_1"])
+    interrupt(first, 1)
+    run_without_processes(monkeypatch, answers("wrong"))
+    (second,) = logs_of(agent, ["first:case_0,case_1"])
+    run_without_processes(monkeypatch, act)
+    (third,) = logs_of(agent, ["--resume", first.stem])
+    for count, logs in enumerate([[third], [third, second], [first, third, second]]):
+        merged = tmp_path / f"{count}.sqlite"
+        assert call("merge", *logs, "-o", merged) == (1 if count else 0)
+        statuses = {case.eval_id: str(found.status) for case, found in open_run(merged).summary.cases.items()}
+        assert statuses == {"case_0": "FAILED" if count else "PASSED", "case_1": "PASSED"}
+
+
 def test_a_merged_run_is_as_late_as_the_latest_of_its_parts(agent, tmp_path, monkeypatch):
     first, second = logs_of(agent, ["first:case_0"], ["first:case_0"])
     run_without_processes(monkeypatch, answers("wrong"))
@@ -350,6 +365,16 @@ def test_a_merged_run_is_as_late_as_the_latest_of_its_parts(agent, tmp_path, mon
     for order in ((merged, second), (second, merged)):
         assert call("merge", *order, "-o", tmp_path / "again.sqlite") == 1
     assert RunFile(tmp_path / "again.sqlite").header.started == RunFile(first).header.started
+
+
+def test_what_calls_without_a_result_cost_is_counted_once(agent, tmp_path):
+    first, second = logs_of(agent, ["first:case_0"], ["first:case_1"])
+    change(first, "INSERT INTO spending VALUES (0.5, 100)")
+    merged = tmp_path / "merged.sqlite"
+    assert call("merge", first, second, "-o", merged) == 0
+    # As where a glob has the merged run, too.
+    assert call("merge", first, second, merged, "-o", merged) == 0
+    assert RunFile(merged).spent_without_result == Amount(0.5, 100)
 
 
 def test_a_file_with_the_name_of_a_merged_part_is_another_run(agent, tmp_path, monkeypatch):
