@@ -335,6 +335,8 @@ def test_conversations_of_no_case_are_told_by_parts_their_whole_and_reports(desk
     assert 'errors="1"' in capsys.readouterr().out.partition("<testsuite ")[0]
     assert call("runs", ".") == 0
     assert "not evaluated" in capsys.readouterr().out.splitlines()[0]
+    assert call("report", ".", "--report", "markdown") == 0
+    assert "## – 4 cases passed" in capsys.readouterr().out
     report = json.loads((desk / "report.json").read_text())
     assert report["status"] == "NOT_EVALUATED"
     notes = report["notes"]
