@@ -143,7 +143,9 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
     page, last = Page(104, 104), adding_up(LAST, counts=Counter(PASSED=8, FAILED=8))
     write_plot(page, 9, [last, BASE, CUT], last, BASE)
     shown = [draw(line, color=False) for line in page.lines]
-    assert shown[0].split() == ["100%", "───", "███", "run", "18"]
+    assert shown[0].split() == ["100%", "███", "run", "18"]
+    # 2 of 16 cases passed before the interruption.
+    assert shown[7].split() == ["0%", "───", "███", "███"]
     assert shown[1].endswith("50% (28–72%)   8/16 passed")
     assert shown[3].endswith("base ● run 15 baseline  100%")
     assert shown[4].endswith("−50 pts to the base")
