@@ -19,10 +19,10 @@ from fake_runs import NoHost, run_without_processes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaltui import evaluate_sync
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import Status
-from evaltui.runs.evaluation import evaluate_sync
 from evaltui.runs.store import RunStore
 from evaltui.workbench.workbench import Workbench
 from tests.eval_data import make_case, make_set, make_turn, write_test_config
