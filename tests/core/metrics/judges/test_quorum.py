@@ -61,6 +61,46 @@ async def test_a_rubric_with_enough_votes_keeps_its_verdict_beside_one_with_too_
     assert [one.score for one in turn_score.judgements] == [1.0, None]
 
 
+TOO_FEW = "polite: 2 of 3 votes without a verdict: no vote on it"
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ({}, "not judged by the judge: polite"),
+        ({"polite": "unknown"}, "no verdict of the judge on polite"),
+        ({"polite": "yes"}, TOO_FEW),
+        ({"polite": "no"}, TOO_FEW),
+    ],
+)
+async def test_a_rubric_without_a_verdict_saves_no_turn_that_fails_without_it(first, reason):
+    answers = [verdicts(short="no", **first), *[verdicts(short="no")] * 2]
+    name = "rubric_based_final_response_quality_v1"
+    criterion = samples(3) | {"rubrics": [rubric("short"), rubric("polite")]}
+    for threshold, status in ((0.5, Status.NOT_EVALUATED), (0.6, Status.FAILED)):
+        inputs = judged(name, TURN, expected=[TURN], criterion=criterion, threshold=threshold)
+        result = await METRICS[name].judged(inputs, ScriptedJudge(*answers))
+        (turn_score,) = result.per_invocation
+        assert [(one.status, one.score) for one in (result, turn_score)] == [(status, None)] * 2
+        assert result.reason == f"turn 1: not fulfilled: short; {reason}"
+        assert [one.score for one in turn_score.judgements] == [0.0, None]
+
+
+@pytest.mark.parametrize("answers", [["unknown"] * 3, ["yes", UNREADABLE, UNREADABLE]])
+async def test_a_turn_without_a_verdict_saves_no_conversation_that_fails_without_it(answers):
+    answers = [verdicts(short=word) if len(word) < 8 else word for word in (*["no"] * 3, *answers)]
+    name = "rubric_based_final_response_quality_v1"
+    criterion = samples(3) | {"rubrics": [rubric("short")]}
+    inputs = judged(name, TURN, TURN, expected=[TURN, TURN], criterion=criterion, threshold=0.6)
+    result = await METRICS[name].judged(inputs, ScriptedJudge(*answers))
+    assert (result.status, result.score, result.reason) == (
+        Status.FAILED,
+        None,
+        "turn 1: not fulfilled: short",
+    )
+    assert [one.status for one in result.per_invocation] == [Status.FAILED, Status.NOT_EVALUATED]
+
+
 AS_ADK = [name for name in JUDGED if not name.startswith(("hallucinations", "rubric"))]
 
 
