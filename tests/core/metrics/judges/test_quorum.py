@@ -6,8 +6,10 @@ import pytest
 from judge_cases import rubric, verdicts
 from scripted_judge import OUT_OF_QUOTA, ScriptedJudge, agent_details, judged, samples, turn
 
+from evaltui import EvalCase, EvalConfig, Invocation
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.outcome import Status
+from evaltui.core.scoring import Expected, score_repeat
 
 TURN = turn("Hi", answer="Hello.", app_details=agent_details())
 SCENARIO = {"starting_prompt": "Hi", "conversation_plan": "Say hi."}
@@ -99,6 +101,19 @@ async def test_a_turn_without_a_verdict_saves_no_conversation_that_fails_without
         "turn 1: not fulfilled: short",
     )
     assert [one.status for one in result.per_invocation] == [Status.FAILED, Status.NOT_EVALUATED]
+
+
+@pytest.mark.parametrize(("word", "status"), [("no", Status.INFORMATIONAL), ("unknown", Status.NOT_EVALUATED)])
+async def test_rubrics_without_a_threshold_are_measured_only_if_all_of_them_are(word, status):
+    name = "rubric_based_final_response_quality_v1"
+    block = {"metrics_to_run": {name: {"judge_model_options": {"num_samples": 1}}}}
+    case = {"eval_id": "a", "conversation": [TURN], "rubrics": [rubric("short"), rubric("polite")]}
+    expected = Expected("s", EvalCase.model_validate(case), EvalConfig.model_validate({"evaltui": block}))
+    judge = ScriptedJudge(verdicts(short="no", polite=word))
+    actual = [Invocation.model_validate(TURN)]
+    repeat = await score_repeat(expected, actual, final_state=None, custom=None, judge=judge)
+    result = repeat.metrics[0]
+    assert (result.status, result.per_invocation[0].status) == (status, status)
 
 
 AS_ADK = [name for name in JUDGED if not name.startswith(("hallucinations", "rubric"))]
