@@ -7,6 +7,7 @@ So an answer with other text than JSON and a preamble has no verdict.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "r
 
 _UNICODE_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _PUNCTUATION = re.compile(r"[\s`~*_#:;.,!\ufeff-]+")
 _PHRASES = re.compile(
@@ -129,6 +131,20 @@ def without_quotations(text: str, prompt: str) -> str:
         if quoted:
             break
     return text
+
+
+def number_in(value: Any) -> float | None:
+    """The number that a judge gave, also in quotes; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    # Python takes more for a number: `1_000`, `nan`, digits of other scripts.
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _without_thoughts(text: str) -> str:

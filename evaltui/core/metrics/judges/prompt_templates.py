@@ -12,6 +12,7 @@ from evaltui.core.metrics.judges.answers import (
     NoVerdictError,
     contradiction_vote,
     is_preamble,
+    number_in,
     quote,
     read_json,
     unreadable_vote,
@@ -24,7 +25,6 @@ from evaltui.core.metrics.judges.judge import (
     votes_counted,
     votes_of,
 )
-from evaltui.core.metrics.judges.quality import number_in
 from evaltui.core.metrics.judges.verdicts import NO_ANSWER, result_over_turns, undecided_turn
 from evaltui.core.metrics.metric import (
     MetricInput,

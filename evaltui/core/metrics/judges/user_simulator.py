@@ -153,13 +153,18 @@ def _with_ending(last: InvocationScore, ending: InvocationScore) -> InvocationSc
 
 
 def read_is_valid(text: str) -> Vote:
-    """The vote in a judge's JSON answer; without a score for no verdict or two different ones."""
+    """The vote in a judge's JSON answer; without a score for no verdict, two different ones, or one that its
+    criteria contradict."""
     vote = read_label(text, _VERDICT_KEY, SIMULATED_USER)
-    if vote.score:
-        entries = verdict_objects(text, _VERDICT_KEY, SIMULATED_USER)
-        criteria = [entry["criteria"] for entry in entries if entry.get("criteria") is not None]
-        if not all(isinstance(some, list) and all(map(_is_met, some)) for some in criteria):
-            return contradiction_vote([vote.label, "a criterion is broken"], vote.rationale)
+    if vote.score is None:
+        return vote
+    for entry in verdict_objects(text, _VERDICT_KEY, SIMULATED_USER):
+        criteria = entry.get("criteria")
+        if criteria not in (None, []):
+            is_met = isinstance(criteria, list) and all(map(_is_met, criteria))
+            if is_met is not bool(vote.score):
+                stated = "every criterion passes" if is_met else "a criterion is broken"
+                return contradiction_vote([vote.label, stated], vote.rationale)
     return vote
 
 

@@ -308,9 +308,9 @@ def test_a_contradiction_is_named():
 )
 def test_the_form_that_gemini_is_asked_for_is_one_that_is_read(reader, schema):
     form = types.Schema.model_validate(schema)
-    # Each criterion of a simulated user passes.
-    assert reader.score(json.dumps(_filled(form, reader.good))) == 1.0
-    assert reader.score(json.dumps(_filled(form, reader.bad))) == 0.0
+    passages = {"contradicting": None}
+    assert reader.score(json.dumps(_filled(form, passages | {"passes": True} | reader.good))) == 1.0
+    assert reader.score(json.dumps(_filled(form, passages | {"passes": False} | reader.bad))) == 0.0
 
 
 def _filled(form, known):
@@ -324,8 +324,6 @@ def _filled(form, known):
             }
         case "ARRAY":
             return [_filled(form.items, known)]
-        case "BOOLEAN":
-            return True
     return "words"
 
 
