@@ -24,7 +24,14 @@ from evaltui.core.metrics.judges.rubrics import rubrics_of_conversation
 from evaltui.core.metrics.metric import CriterionError, MetricInput, informational, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.preflight import STATED_IN
-from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
+from evaltui.core.metrics.registry import (
+    METRICS,
+    is_known,
+    lower_is_better,
+    metrics_to_run,
+    run_judged_metric,
+    run_metric,
+)
 from evaltui.core.metrics.trajectory import compares_order, ignores_args
 from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
 from evaltui.core.model.answer_rule import AnswerRule
@@ -252,13 +259,13 @@ async def metric_results(
         inputs = metric_input(expected, metric, held, rules, spent)
         if reason is not None:
             result = metric_not_evaluated(metric, reason)
-            metrics.append(replace(result, is_optional=_leaves_unstated(inputs)))
-            continue
-        unknown = None if is_all_known else unknown_result(inputs)
-        result = unknown or await _metric_result(inputs, custom, judge, judged)
-        result = informational(result) if metric.is_informational else result
-        is_unchecked = _checks_no_calls(inputs) or _leaves_unstated(inputs)
-        metrics.append(replace(result, is_optional=True) if is_unchecked else result)
+        else:
+            unknown = None if is_all_known else unknown_result(inputs)
+            result = unknown or await _metric_result(inputs, custom, judge, judged)
+            result = informational(result) if metric.is_informational else result
+        is_unchecked = (reason is None and _checks_no_calls(inputs)) or _leaves_unstated(inputs)
+        is_optional, lower = result.is_optional or is_unchecked, lower_is_better(metric)
+        metrics.append(replace(result, is_optional=is_optional, lower_is_better=lower))
     if expected.effective_config.evaltui.optional:
         metrics = [_mark_optional(metric, expected) for metric in metrics]
     if _compares_state(expected) and (only is None or FINAL_STATE in only):

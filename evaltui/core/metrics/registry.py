@@ -55,6 +55,13 @@ def info_of(metric: str) -> MetricInfo:
     return METRICS.get(metric, _UNKNOWN_METRIC)
 
 
+def lower_is_better(metric: EvalMetric) -> bool:
+    """Whether lower scores of a metric are better, as its criterion or its declaration says."""
+    if metric.takes_direction:
+        return metric.lower_is_better
+    return info_of(metric.metric_name).lower_is_better
+
+
 def is_own(name: str) -> bool:
     """Whether evaltui has a metric with this name that ADK does not have."""
     return name in METRICS and METRICS[name].source == "evaltui"

@@ -390,7 +390,7 @@ def read_findings(text: str, count: int) -> list[Statement]:
 def _number(value: Any, count: int) -> int:
     """The number of a sentence from 1 to `count`; 0 for an invalid value."""
     number = number_in(value)
-    return int(number) if number in range(1, count + 1) else 0
+    return int(number) if number is not None and number in range(1, count + 1) else 0
 
 
 def _read_finding(entry: dict[str, Any]) -> Statement:

@@ -218,9 +218,8 @@ def _rubric_list(rubrics: Sequence[HeldRubric]) -> str:
 
 def _turn(inputs: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]) -> InvocationScore:
     votes = [_votes(sample, rubrics) for sample in samples]
-    judgements = with_enough_votes(
-        tuple(judgement(rubric.id, rubric.text, [of_one[rubric.id] for of_one in votes]) for rubric in rubrics)
-    )
+    every = (judgement(rubric.id, rubric.text, [of_one[rubric.id] for of_one in votes]) for rubric in rubrics)
+    judgements = with_enough_votes(tuple(every))
     if all(entry.score is None for entry in judgements):
         return turn_without_verdict([vote for entry in judgements for vote in entry.votes], judgements)
     turn = _score_turn(inputs, judgements)

@@ -310,25 +310,25 @@ def result_over_turns(
         return replace(blank, reason=reason, error=error)
     failed = _judge_error(turns, samples, Status.NOT_EVALUATED)
     if short:
-        if failed is None and any(map(_has_unreadable, turns)):
+        reason = turn_reasons(short)
+        if any(map(_has_unreadable, turns)) and (failed is None or str(failed) not in reason):
             failed = ErrorInfo("UnreadableAnswerError", "", kind=ErrorKind.JUDGE)
-        return _unjudged_result(inputs, turn_reasons(short), turns, judge, failed)
+        return _unjudged_result(inputs, reason, turns, judge, failed)
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:
         reason = _reasons(turns, Status.NOT_EVALUATED) or nothing_to_score(turns)
         return _unjudged_result(inputs, reason, turns, judge, failed)
     overall = mean(scores) if score is None else score
-    lower_is_better = inputs.metric.lower_is_better
-    status = verdict(overall, threshold, lower_is_better=lower_is_better)
+    status = verdict(overall, threshold, lower_is_better=inputs.metric.lower_is_better)
     reason = _reasons(turns, Status.FAILED)
     if status is Status.FAILED and not reason:
-        side = "above" if lower_is_better else "below"
+        side = "above" if inputs.metric.lower_is_better else "below"
         reason = f"the mean over turns, {overall!r}, is {side} {threshold!r}"
-    return replace(blank, score=overall, status=status, reason=reason, lower_is_better=lower_is_better)
+    return replace(blank, score=overall, status=status, reason=reason)
 
 
 def too_few_votes(judgement: Judgement) -> str:
-    """Why fewer than half of the votes on a subject decide nothing; "" for enough votes, and for no verdict."""
+    """Why too few votes on a subject have a verdict to decide; "" for at least half of them, and for none."""
     silent = [vote for vote in judgement.votes if vote.score is None]
     if len(silent) == len(judgement.votes) or 2 * len(silent) <= len(judgement.votes):
         return ""
@@ -344,7 +344,10 @@ def with_enough_votes(judgements: tuple[Judgement, ...]) -> tuple[Judgement, ...
 
 
 def _without_short(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
-    return tuple(replace(entry, score=None) if too_few_votes(entry) else entry for entry in judgements)
+    return tuple(
+        replace(entry, score=None, rationale="", evidence=()) if too_few_votes(entry) else entry
+        for entry in judgements
+    )
 
 
 def _short_turns(turns: Sequence[InvocationScore]) -> dict[int, str]:

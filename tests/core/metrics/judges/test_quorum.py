@@ -43,6 +43,9 @@ async def test_fewer_than_half_of_the_votes_decide_nothing(name):
     assert (result.status, result.score) == (Status.NOT_EVALUATED, None)
     assert "3 of 5 votes without a verdict: unreadable judge response: 'I cannot judge.'" in result.reason
     assert [one.score for one in result.per_invocation] == [None]
+    assert result.error.type == "UnreadableAnswerError"
+    failed = await result_of(name, OUT_OF_QUOTA, UNREADABLE, "good")
+    assert str(failed.error) == f"ClientError: {failed.reason}"
 
     enough = await result_of(name, UNREADABLE, "good", OUT_OF_QUOTA, "good", "good")
     assert enough.status is Status.PASSED
@@ -103,7 +106,9 @@ async def test_a_turn_without_a_verdict_saves_no_conversation_that_fails_without
     assert [one.status for one in result.per_invocation] == [Status.FAILED, Status.NOT_EVALUATED]
 
 
-@pytest.mark.parametrize(("word", "status"), [("no", Status.INFORMATIONAL), ("unknown", Status.NOT_EVALUATED)])
+@pytest.mark.parametrize(
+    ("word", "status"), [("no", Status.INFORMATIONAL), ("unknown", Status.NOT_EVALUATED)]
+)
 async def test_rubrics_without_a_threshold_are_measured_only_if_all_of_them_are(word, status):
     name = "rubric_based_final_response_quality_v1"
     block = {"metrics_to_run": {name: {"judge_model_options": {"num_samples": 1}}}}
