@@ -264,10 +264,8 @@ async def metric_results(
             result = unknown or await _metric_result(inputs, custom, judge, judged)
             result = informational(result) if metric.is_informational else result
         is_unchecked = (reason is None and _checks_no_calls(inputs)) or _leaves_unstated(inputs)
-        is_optional, lower = result.is_optional or is_unchecked, lower_is_better(metric)
-        metrics.append(replace(result, is_optional=is_optional, lower_is_better=lower))
-    if expected.effective_config.evaltui.optional:
-        metrics = [_mark_optional(metric, expected) for metric in metrics]
+        is_optional = result.is_optional or is_unchecked or _may_be_absent(metric, result, expected)
+        metrics.append(replace(result, is_optional=is_optional, lower_is_better=lower_is_better(metric)))
     if _compares_state(expected) and (only is None or FINAL_STATE in only):
         is_known = final_state is not None and not differing
         state = (
@@ -475,15 +473,10 @@ def _reservations(expected: Expected) -> list[MetricResult]:
     return [MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason) for name, reason in reasons]
 
 
-def _mark_optional(metric: MetricResult, expected: Expected) -> MetricResult:
-    config = expected.effective_config
-    if metric.name not in config.evaltui.optional or _lacks_votes(metric):
-        return metric
+def _may_be_absent(metric: EvalMetric, result: MetricResult, expected: Expected) -> bool:
+    is_optional = metric.metric_name in expected.effective_config.evaltui.optional
     # One that nobody knows would never be evaluated, wherever it is run.
-    is_supported = any(
-        is_known(configured) for configured in config.metrics() if configured.metric_name == metric.name
-    )
-    return replace(metric, is_optional=True) if is_supported else metric
+    return is_optional and is_known(metric) and not _lacks_votes(result)
 
 
 def _lacks_votes(metric: MetricResult) -> bool:
