@@ -28,8 +28,10 @@ FIELD = re.compile(
 
 _MAX_QUOTE_LENGTH = 80
 _QUOTATION = "(quotes its prompt)"
-# Names that models use in place of those in the form, and that decide nothing.
-_OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text"))
+EXPLAINING_KEYS = frozenset(
+    (*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text")
+)
+"""Names that models use in place of those in the form, and that decide nothing."""
 
 _UNICODE_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
@@ -96,7 +98,7 @@ def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]
             case list() as items:
                 values = items + values
             case dict() as entry if key in entry:
-                if others := sorted(entry.keys() - {*names, *_OTHER_NAMES}):
+                if others := sorted(entry.keys() - {*names, *EXPLAINING_KEYS}):
                     raise NoVerdictError(
                         Vote(None, problem=f"unexpected key {quote(others[0])} beside {key}")
                     )
