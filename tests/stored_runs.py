@@ -48,7 +48,7 @@ def store_repeats(
     agent: Path,
     sets: Mapping[str, str],
     cases: Mapping[CaseId, Sequence[RepeatResult]],
-    settings: RunSettings,
+    settings: RunSettings = RunSettings(runs=1),  # noqa: B008
     **header: Any,
 ) -> Path:
     """A run with these repeats; `sets` are ids of sets by path. It was interrupted where a case has fewer

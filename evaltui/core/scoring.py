@@ -24,7 +24,14 @@ from evaltui.core.metrics.judges.rubrics import rubrics_of_conversation
 from evaltui.core.metrics.metric import CriterionError, MetricInput, informational, unpaired_reason
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.preflight import STATED_IN
-from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
+from evaltui.core.metrics.registry import (
+    METRICS,
+    is_known,
+    lower_is_better,
+    metrics_to_run,
+    run_judged_metric,
+    run_metric,
+)
 from evaltui.core.metrics.trajectory import compares_order, ignores_args
 from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
 from evaltui.core.model.answer_rule import AnswerRule
@@ -252,15 +259,13 @@ async def metric_results(
         inputs = metric_input(expected, metric, held, rules, spent)
         if reason is not None:
             result = metric_not_evaluated(metric, reason)
-            metrics.append(replace(result, is_optional=_leaves_unstated(inputs)))
-            continue
-        unknown = None if is_all_known else unknown_result(inputs)
-        result = unknown or await _metric_result(inputs, custom, judge, judged)
-        result = informational(result) if metric.is_informational else result
-        is_unchecked = _checks_no_calls(inputs) or _leaves_unstated(inputs)
-        metrics.append(replace(result, is_optional=True) if is_unchecked else result)
-    if expected.effective_config.evaltui.optional:
-        metrics = [_mark_optional(metric, expected) for metric in metrics]
+        else:
+            unknown = None if is_all_known else unknown_result(inputs)
+            result = unknown or await _metric_result(inputs, custom, judge, judged)
+            result = informational(result) if metric.is_informational else result
+        is_unchecked = (reason is None and _checks_no_calls(inputs)) or _leaves_unstated(inputs)
+        is_optional = result.is_optional or is_unchecked or _may_be_absent(metric, result, expected)
+        metrics.append(replace(result, is_optional=is_optional, lower_is_better=lower_is_better(metric)))
     if _compares_state(expected) and (only is None or FINAL_STATE in only):
         is_known = final_state is not None and not differing
         state = (
@@ -468,15 +473,10 @@ def _reservations(expected: Expected) -> list[MetricResult]:
     return [MetricResult(name, None, None, Status.NOT_EVALUATED, reason=reason) for name, reason in reasons]
 
 
-def _mark_optional(metric: MetricResult, expected: Expected) -> MetricResult:
-    config = expected.effective_config
-    if metric.name not in config.evaltui.optional or _lacks_votes(metric):
-        return metric
+def _may_be_absent(metric: EvalMetric, result: MetricResult, expected: Expected) -> bool:
+    is_optional = metric.metric_name in expected.effective_config.evaltui.optional
     # One that nobody knows would never be evaluated, wherever it is run.
-    is_supported = any(
-        is_known(configured) for configured in config.metrics() if configured.metric_name == metric.name
-    )
-    return replace(metric, is_optional=True) if is_supported else metric
+    return is_optional and is_known(metric) and not _lacks_votes(result)
 
 
 def _lacks_votes(metric: MetricResult) -> bool:

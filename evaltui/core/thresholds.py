@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.metrics.metric import effective_threshold, informational, verdict
 from evaltui.core.metrics.normal_config import normal_form
-from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.registry import lower_is_better
 from evaltui.core.metrics.spent import cost_usd
 from evaltui.core.model.config import EvalConfig, EvalMetric, PassIf
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status, worst_status
@@ -34,14 +34,10 @@ def limits_of(config: EvalConfig) -> dict[str, Limit | None]:
 
 
 def _limit(metric: EvalMetric) -> Limit | None:
-    threshold, info = effective_threshold(metric), METRICS.get(metric.metric_name)
-    if metric.definition is not None and (metric.definition.is_function or metric.definition.prompt_template):
-        return None if threshold is None else Limit(threshold, metric.lower_is_better)
-    if metric.custom_function_path is not None:
-        # A function in ADK's form gives the verdict itself.
-        is_decided = threshold is not None and metric.scores_turns
-        return Limit(threshold, metric.lower_is_better) if is_decided and threshold is not None else None
-    return None if threshold is None or info is None else Limit(threshold, info.lower_is_better)
+    threshold = effective_threshold(metric)
+    # A function in ADK's form gives the verdict itself.
+    is_decided = metric.custom_function_path is None or metric.scores_turns or metric.definition is not None
+    return Limit(threshold, lower_is_better(metric)) if threshold is not None and is_decided else None
 
 
 def scores_decide(scored_by: EvalConfig, config: EvalConfig) -> bool:

@@ -85,10 +85,13 @@ REFUSED = [
         "evaltui.criteria.trajectory_single_tool_use",
     ),
     (SET, put(CONFIG, ("evaltui", "rulez"), []), "evaltui.rulez"),
-    (
-        SET,
-        put(CONFIG, ("evaltui", "criteria", "answer_rules"), {"threshold": 1, "function": "agent.check"}),
-        "evaltui.criteria.answer_rules",
+    *(
+        (
+            SET,
+            put(CONFIG, ("evaltui", "criteria", name), {"threshold": 1, "function": "agent.brief"}),
+            f"evaltui.criteria.{name}",
+        )
+        for name in ("answer_rules", "eval_case", "live_model_config", "conversation_scenario")
     ),
     (
         SET,
@@ -162,7 +165,7 @@ NAMED = [
             ("criteria", RUBRICS, "rubrics"),
             rubric(""),
         ),
-        f"criteria.{RUBRICS}.judge_model_options.judge_model_config: ignored: the function agent:judge gets",
+        f"criteria.{RUBRICS}.judge_model_options.judge_model_config: ignored for {RUBRICS}: agent:judge gets",
     ),
     (
         SET,

@@ -8,12 +8,12 @@ import pytest
 from eval_data import make_case, make_turn
 from hypothesis import given
 from hypothesis import strategies as st
+from judged_votes import FAILED, Answer, judged_repeat
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status, invocations_from_events, score_case
 from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError
-from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, calls_of, worst_status
+from evaltui.core.model.outcome import MetricResult, RepeatResult, calls_of, worst_status
 from evaltui.core.scoring import Expected, score_repeat
 
 BOTH = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -321,31 +321,21 @@ async def test_an_optional_judge_that_was_asked_and_gave_no_verdict_keeps_a_case
     answers, status
 ):
     script = iter(answers)
-
-    async def scripted(_: object) -> Answer:
-        if (answer := next(script, None)) is None:
-            raise JudgeFailedError(ErrorInfo("ModelError", "no answer", kind=None))
-        return Answer(answer)
-
     same = turn("good morning", calls=[])
     safety = {"threshold": 0.8, "judge_model_options": {"num_samples": len(answers) or 1}}
     config = {"criteria": BOTH | {"safety_v1": safety}, "evaltui": {"optional": ["safety_v1"]}}
     expected = Expected("s", case(same), EvalConfig.model_validate(config))
-    repeat = await score_repeat(expected, did(same), final_state=None, custom=None, judge=scripted)
+    repeat = await judged_repeat(expected, did(same), lambda _: next(script, FAILED))
     assert repeat.status is status
 
 
 async def test_votes_on_a_prompt_of_agents_cli_have_the_models_that_gave_them():
-    versions = iter(("m-1", "m-2"))
-
-    async def scripted(_: object) -> Answer:
-        return Answer('{"score": 1}', version=next(versions))
-
+    answers = (Answer('{"score": 1}', version=version) for version in ("m-1", "m-2"))
     tone = {"prompt_template": "Polite? {response}", "judge_model_options": {"num_samples": 2}}
     config = {"evaltui": {"criteria": {"tone": 1.0}, "metrics_to_run": {"tone": tone}}}
     same = turn("good morning", calls=[])
     expected = Expected("s", case(same), EvalConfig.model_validate(config))
-    repeat = await score_repeat(expected, did(same), final_state=None, custom=None, judge=scripted)
+    repeat = await judged_repeat(expected, did(same), lambda _: next(answers))
     (judgement,) = repeat.metrics[0].per_invocation[0].judgements
     assert [vote.version for vote in judgement.votes] == ["m-1", "m-2"]
 

@@ -177,11 +177,23 @@ JUDGED = {
     "a list of another score": ('{"score": 5} [{"score": 1}]', "{response}", None, Status.ERROR),
     "a key in another case": ('{"score": 5}\n{"Score": 1}', "{response}", None, Status.ERROR),
     "a key twice in two cases": ('{"score": 5, "Score": 1}', "{response}", None, Status.ERROR),
-    "a score below another member": (
-        '{"quoted": {"score": 1}, "score": 5, "parts": [{"score": 2}]}',
-        "{response}",
+    "a score below a member that the prompt names": (
+        '{"score": 5, "parts": [{"score": 2}]}',
+        "Give each of the parts a score, then all of {response}",
         5.0,
         INFO,
+    ),
+    "a score beside another member": (
+        '{"quoted": {"score": 1}, "score": 5}',
+        "{response}",
+        None,
+        Status.ERROR,
+    ),
+    "a score and its correction": (
+        '{"score": 5, "correction": "should be 1"}',
+        "{response}",
+        None,
+        Status.ERROR,
     ),
     "only a score below another member": ('{"quoted": {"score": 1}}', "{response}", None, Status.ERROR),
     "two scores": ('{"score": 1} {"score": 2}', "{response}", None, Status.ERROR),

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from judged_votes import SEVERAL, config_of, edges, scored
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_summary import summarize
@@ -136,6 +137,35 @@ def test_verdicts_by_scores_are_those_of_each_result(data, count, pass_if, polic
             assert [tuple(one[case_at(number)]) for one in verdicts] == expected
         else:
             assert expected[0] == expected[1]
+
+
+@given(SEVERAL, st.data())
+def test_another_threshold_decides_as_a_judge_s_votes_by_it(metrics, data):
+    others = [
+        replace(metric, threshold=data.draw(st.sampled_from(edges(metric.name, metric.votes))))
+        if metric.threshold is not None
+        else metric
+        for metric in metrics
+    ]
+    saved, edited = config_of(metrics), config_of(others)
+    assert scores_decide(saved, edited)
+    before, after = (
+        case_over_repeats("set", "case", [scored(some, by)], "all", "set")
+        for some, by in ((metrics, saved), (others, edited))
+    )
+    assert verdicts_of(rejudge(before, saved, edited)) == verdicts_of(after)
+    sides = Side("saved", limits_of(saved), "all"), Side("edited", limits_of(edited), "all")
+    old, new = (filled([before]).verdicts(*some) for some in (sides, sides[::-1]))
+    told = [list(verdicts.values()) for verdicts in (old, new)]
+    if before.status is after.status:
+        assert told[0] == told[1]
+    else:
+        assert [some[0].status for some in told] == [before.status, after.status]
+
+
+def verdicts_of(result):
+    scores = {one.name: (one.score, one.threshold) for one in result.metrics if one.score is not None}
+    return result.status, {one.name: one.status for one in result.metrics}, scores
 
 
 def test_of_ten_thousand_cases_a_moved_threshold_asks_few_queries_and_gets_few_rows():

@@ -1,5 +1,6 @@
 """What judges found, on the result page: folded, opened, walked through, and in full."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -22,6 +23,8 @@ from judged_metrics import (
     judged,
     judged_metric,
 )
+from judged_votes import SEVERAL, case_of, config_of
+from judged_votes import scored as scored_repeat
 from pilots import screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.core.compare.diff import align_calls
@@ -379,3 +382,17 @@ async def test_space_opens_what_passed(folder):
         await until(pilot, lambda: "✓ valid  It is so." not in screen_text(app))
         await pilot.press("space", "G")
         await until(pilot, lambda: "✓ valid  It is so." in screen_text(app))
+
+
+@given(SEVERAL)
+def test_the_page_marks_a_metric_by_what_its_votes_decide(metrics):
+    config = config_of(metrics)
+    result = case_over_repeats("s", "a", [scored_repeat(metrics, config)], "all")
+    page, case = Page(100), StoredCase.of(case_of(metrics))
+    outcome = CaseOutcome(ResultInMemory.of(result), RunRef(1), case, config)
+    write_case_result(page, ShownCase(outcome, folding=Folding(all_open=True)))
+    heads = "\n".join(drawn(page))
+    marks = {"PASSED": "✓", "FAILED": "✗", "ERROR": "!", "NOT_EVALUATED": "–"}
+    expected = [marks[metric.status] for metric in metrics if metric.status in marks]
+    shown = re.findall(r"^▾ (?!Turn|answer_rules)\S+(?: \S+)? ([✓✗!–])", heads, re.MULTILINE)
+    assert sorted(shown) == sorted(expected)

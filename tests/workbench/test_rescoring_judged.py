@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import pytest
 from eval_data import make_case, make_set, make_turn, write_test_config
+from hypothesis import given
+from hypothesis import strategies as st
 from judged_metrics import RUBRICS
+from judged_votes import SEVERAL, case_of, config_of, edges, score
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
 from evaltui.core.model.judgement import JudgedBy
@@ -111,6 +114,25 @@ async def test_a_metric_that_failed_with_open_judgements_is_open_by_a_lower_thre
     for threshold, status in ((0.4, Status.NOT_EVALUATED), (0.5, Status.FAILED), (0.9, Status.FAILED)):
         new = judged(await again(plain, with_config=config(threshold)))
         assert (new.status, new.score, new.threshold) == (status, None, threshold)
+
+
+@given(SEVERAL, st.data())
+async def test_votes_decide_by_another_policy_as_in_a_run_by_it(metrics, data):
+    others = [
+        replace(metric, threshold=threshold, optional=data.draw(st.sampled_from([metric.optional, False])))
+        for metric in metrics
+        for some in [edges(metric.name, metric.votes)]
+        for threshold in [data.draw(st.sampled_from(some if metric.lower else [None, *some]))]
+    ]
+    repeat, fresh = [await score(some, config_of(some)) for some in (metrics, others)]
+    result = CaseResult("a", repeat.status, repeat.metrics, eval_set_id="s", repeats=(repeat,))
+    before = CaseOutcome(
+        ResultInMemory.of(result), RunRef(1), StoredCase.of(case_of(metrics)), config_of(metrics)
+    )
+    again = await score_again(before, {0: repeat.actual}, before.stored, config_of(others), Secrets())
+    assert again.result.status is fresh.status
+    verdicts = [{one.name: (one.status, one.score) for one in some.metrics} for some in (again.result, fresh)]
+    assert verdicts[0] == verdicts[1]
 
 
 async def test_a_metric_that_was_not_judged_waits_for_a_run(scored):

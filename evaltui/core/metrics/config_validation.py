@@ -114,7 +114,10 @@ _NOT_IN_ADK = "google-adk has no such metric and refuses the config; write it un
 _IGNORED_DIRECTION = "allowed for custom metrics only; higher is better for this metric"
 
 # Results beside those of metrics; another one of the same name could not be told apart.
-_OTHER_RESULTS = ("answer_rules", "final_session_state", "conversation")
+_OTHER_RESULTS = (
+    *("answer_rules", "conversation", "conversation_scenario", "eval_case", "final_session_state"),
+    "live_model_config",
+)
 
 UNUSABLE_CRITERION = LintRule(
     "unusable-criterion", "A criterion cannot be evaluated as it is written", blocks=True
@@ -364,7 +367,7 @@ def _settings_of_models(config: EvalConfig) -> Iterator[Finding]:
             options = judge_options(metric)
             if ":" in options.judge_model and "judge_model_config" in options.model_fields_set:
                 path = *_path_of(config, metric), "judge_model_options", "judge_model_config"
-                yield path, f"ignored: the function {options.judge_model} gets the prompt alone"
+                yield path, f"ignored for {metric.metric_name}: {options.judge_model} gets the prompt alone"
 
 
 @IGNORED_SETTING.checks("config")

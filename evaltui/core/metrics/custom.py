@@ -147,7 +147,6 @@ def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where
         status,
         per_invocation=tuple(turns),
         reason=_reason(status, turns, result.overall_score),
-        lower_is_better=metric.lower_is_better,
     )
 
 
@@ -201,7 +200,6 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
         _verdict(score, metric, threshold),
         per_invocation=tuple(turns),
         reason=_failed_turns(turns),
-        lower_is_better=metric.lower_is_better,
     )
 
 
@@ -227,7 +225,6 @@ def result_of_instance(inputs: MetricInput, returned: Mapping[str, Any], where: 
         effective_threshold(metric),
         _verdict(score, metric, threshold),
         reason=explanation,
-        lower_is_better=metric.lower_is_better,
     )
 
 
@@ -247,7 +244,6 @@ def rejudge(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
         per_invocation=turns,
         # Of a function that scores the conversation as one, its explanation.
         reason=_failed_turns(turns) if turns else without_hint(earlier),
-        lower_is_better=metric.lower_is_better,
     )
 
 

@@ -148,15 +148,19 @@ def informational(result: MetricResult) -> MetricResult:
 
     Scores and errors stay.
     """
-    scored = (Status.PASSED, Status.FAILED)
-    turns = tuple(
-        replace(turn, status=Status.INFORMATIONAL) if turn.status in scored else turn
-        for turn in result.per_invocation
-    )
-    if result.status not in (*scored, Status.INFORMATIONAL):
-        return replace(result, threshold=None, per_invocation=turns)
-    reason = "; ".join(filter(None, (without_hint(result), _hint(result.name))))
-    return replace(result, threshold=None, status=Status.INFORMATIONAL, per_invocation=turns, reason=reason)
+    turns = tuple(replace(turn, status=_measured(turn)) for turn in result.per_invocation)
+    status = _measured(result)
+    result = replace(result, threshold=None, status=status, per_invocation=turns)
+    if status is not Status.INFORMATIONAL:
+        return result
+    return replace(result, reason="; ".join(filter(None, (without_hint(result), _hint(result.name)))))
+
+
+def _measured(result: MetricResult | InvocationScore) -> Status:
+    """The status of a result without its verdict, which is nothing where it has no score."""
+    if result.status not in (Status.PASSED, Status.FAILED):
+        return result.status
+    return Status.NOT_EVALUATED if result.score is None else Status.INFORMATIONAL
 
 
 def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:

@@ -34,12 +34,14 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.text.values import nearest_word
 
-METRICS: dict[str, MetricInfo] = {
-    info.name: info
-    for info in sorted(
-        DECLARED.values(), key=lambda info: (info.source != "adk", SUBJECTS.index(info.subject))
-    )
-}
+
+def _place(info: MetricInfo) -> tuple[bool, int, str]:
+    # Other modules may have been imported first.
+    module = (info.function or info.judged).__module__
+    return info.source != "adk", SUBJECTS.index(info.subject), module
+
+
+METRICS: dict[str, MetricInfo] = {info.name: info for info in sorted(DECLARED.values(), key=_place)}
 """All metrics by name: ADK's, then those of evaltui, each group by subject."""
 
 _EFFICIENCY = tuple(info for info in METRICS.values() if not info.gates)
@@ -53,6 +55,13 @@ _UNKNOWN_METRIC = MetricInfo("")
 def info_of(metric: str) -> MetricInfo:
     """The declaration of a metric by name; the default declaration for a custom metric."""
     return METRICS.get(metric, _UNKNOWN_METRIC)
+
+
+def lower_is_better(metric: EvalMetric) -> bool:
+    """Whether lower scores of a metric are better, as its criterion or its declaration says."""
+    if metric.takes_direction:
+        return metric.lower_is_better
+    return info_of(metric.metric_name).lower_is_better
 
 
 def is_own(name: str) -> bool:

@@ -331,7 +331,8 @@ class _LastScores(NamedTuple):
 
     def _last(self, scored: MetricInput) -> MetricResult | None:
         name = scored.metric.metric_name
-        return next((result for result in self.repeat.metrics if result.name == name), None)
+        last = next((result for result in self.repeat.metrics if result.name == name), None)
+        return None if last is None else replace(last, is_optional=False)
 
     async def custom(self, scored: MetricInput) -> MetricResult:
         metric, last = scored.metric, self._last(scored)

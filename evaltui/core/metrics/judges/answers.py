@@ -7,6 +7,7 @@ So an answer with other text than JSON and a preamble has no verdict.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,11 +28,14 @@ FIELD = re.compile(
 
 _MAX_QUOTE_LENGTH = 80
 _QUOTATION = "(quotes its prompt)"
-# Names that models use in place of those in the form, and that decide nothing.
-_OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text"))
+EXPLAINING_KEYS = frozenset(
+    (*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text")
+)
+"""Names that models use in place of those in the form, and that decide nothing."""
 
 _UNICODE_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _PUNCTUATION = re.compile(r"[\s`~*_#:;.,!\ufeff-]+")
 _PHRASES = re.compile(
@@ -94,7 +98,7 @@ def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]
             case list() as items:
                 values = items + values
             case dict() as entry if key in entry:
-                if others := sorted(entry.keys() - {*names, *_OTHER_NAMES}):
+                if others := sorted(entry.keys() - {*names, *EXPLAINING_KEYS}):
                     raise NoVerdictError(
                         Vote(None, problem=f"unexpected key {quote(others[0])} beside {key}")
                     )
@@ -129,6 +133,20 @@ def without_quotations(text: str, prompt: str) -> str:
         if quoted:
             break
     return text
+
+
+def number_in(value: Any) -> float | None:
+    """The number that a judge gave, also in quotes; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    # Python takes more for a number: `1_000`, `nan`, digits of other scripts.
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _without_thoughts(text: str) -> str:

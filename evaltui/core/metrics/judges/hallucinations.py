@@ -16,6 +16,7 @@ from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, Met
 from evaltui.core.metrics.judges.answers import (
     NoVerdictError,
     contradiction_vote,
+    number_in,
     unreadable_vote,
     verdict_objects,
 )
@@ -157,6 +158,8 @@ SUPPORT = Labels(
     negative=("unsupported", "contradictory", "disputed"),
     undecided=(),
 )
+# The words of judges for no passage.
+_NO_PASSAGE = ("", "-", "—", "n/a", "none", "null")
 _MAX_QUOTE_LENGTH = 80
 _MAX_NAMED = 2
 
@@ -386,21 +389,22 @@ def read_findings(text: str, count: int) -> list[Statement]:
 
 def _number(value: Any, count: int) -> int:
     """The number of a sentence from 1 to `count`; 0 for an invalid value."""
-    try:
-        number = 0 if isinstance(value, bool) else int(value)
-        return number if number == float(value) and 1 <= number <= count else 0
-    except (TypeError, ValueError, OverflowError):
-        return 0
+    number = number_in(value)
+    return int(number) if number is not None and number in range(1, count + 1) else 0
 
 
 def _read_finding(entry: dict[str, Any]) -> Statement:
-    reason = entry.get("reason") or entry.get("rationale") or ""
-    evidence = [
+    reason = str(entry.get("reason") or entry.get("rationale") or "").strip()
+    evidence = tuple(
         Evidence(side, excerpt.strip())
         for side in ("supporting", "contradicting")
-        if isinstance(excerpt := entry.get(side), str) and excerpt.strip() not in ("", "null")
-    ]
-    return Statement(SUPPORT.vote(entry["label"], str(reason).strip()), tuple(evidence))
+        if isinstance(excerpt := entry.get(side), str) and excerpt.strip().lower() not in _NO_PASSAGE
+    )
+    vote = SUPPORT.vote(entry["label"], reason)
+    # Where the evidence says both, the sentence is disputed.
+    if vote.score and any(passage.kind == "contradicting" for passage in evidence):
+        vote = contradiction_vote([vote.label, "contradicting passage"], reason)
+    return Statement(vote, evidence)
 
 
 def _only_finding(findings: Sequence[Statement]) -> Statement:

@@ -9,9 +9,11 @@ from typing import Any
 
 from evaltui.core.conversation.instances import instance_of
 from evaltui.core.metrics.judges.answers import (
+    EXPLAINING_KEYS,
     NoVerdictError,
     contradiction_vote,
     is_preamble,
+    number_in,
     quote,
     read_json,
     unreadable_vote,
@@ -24,7 +26,6 @@ from evaltui.core.metrics.judges.judge import (
     votes_counted,
     votes_of,
 )
-from evaltui.core.metrics.judges.quality import number_in
 from evaltui.core.metrics.judges.verdicts import NO_ANSWER, result_over_turns, undecided_turn
 from evaltui.core.metrics.metric import (
     MetricInput,
@@ -74,7 +75,7 @@ async def judged_by_template(inputs: MetricInput, judge: Judge) -> MetricResult:
         unscored_turn(others.get(turn, f"judged with the whole conversation, on turn {last + 1}"))
         for turn in range(last)
     ]
-    turns.append(_rated(inputs, samples[last]))
+    turns.append(_rated(inputs, definition.prompt_template, samples[last]))
     prompt = Prompt(definition.place or metric.metric_name, definition.prompt_template)
     return result_over_turns(inputs, turns, samples, options, prompt)
 
@@ -99,8 +100,8 @@ def _filled(instance: Json, name: str) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _rated(inputs: MetricInput, samples: Sequence[Sample]) -> InvocationScore:
-    votes = votes_of(samples, _vote)
+def _rated(inputs: MetricInput, template: str, samples: Sequence[Sample]) -> InvocationScore:
+    votes = votes_of(samples, lambda text: _vote(text, template))
     scored = [vote for vote in votes if vote.score is not None]
     if not scored:
         return undecided_turn(
@@ -115,9 +116,9 @@ def _rated(inputs: MetricInput, samples: Sequence[Sample]) -> InvocationScore:
     return InvocationScore(score, status, "; ".join(filter(None, reasons)), (judgement,))
 
 
-def _vote(text: str) -> Vote:
-    """The score and the explanation in an answer; no score where there is none, two that differ, or text
-    beside it, which may quote or retract it."""
+def _vote(text: str, template: str) -> Vote:
+    """The score and the explanation in an answer; no score where there is none, two that differ, or text or a
+    key beside it that the prompt does not name, which may quote or retract it."""
     try:
         answer = read_json(text)
     except NoVerdictError as error:
@@ -131,6 +132,9 @@ def _vote(text: str) -> Vote:
     scores = [value for entry in entries for name, value in entry.items() if name.casefold() == "score"]
     if len(set(map(str, scores))) > 1:
         return contradiction_vote(map(show_value, scores))
+    keys = {name for entry in entries for name in entry if name not in ("score", *EXPLAINING_KEYS)}
+    if others := sorted(name for name in keys if not re.search(rf"\b{re.escape(name)}\b", template)):
+        return Vote(None, problem=f"unexpected key {quote(others[0])} beside score")
     explanation = str(entries[-1].get("explanation") or entries[-1].get("reason") or "")
     score = number_in(entries[-1]["score"])
     if score is None:

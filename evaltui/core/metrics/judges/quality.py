@@ -6,7 +6,6 @@ google-adk uses Vertex AI for them, which needs a Google Cloud project.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ from evaltui.core.metrics.declaration import JUDGE_MODEL, PARALLEL, SAMPLES, Met
 from evaltui.core.metrics.judges.answers import (
     NoVerdictError,
     contradiction_vote,
+    number_in,
     unreadable_vote,
     verdict_objects,
 )
@@ -157,17 +157,6 @@ def read_rating(text: str, scale: Scale) -> Statement:
         Evidence(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))
     ]
     return Statement(Vote(score, rationale), tuple(evidence))
-
-
-def number_in(value: Any) -> float | None:
-    """The number that a judge gave, also in quotes; None for any other value."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _quotes(value: Any) -> list[str]:

@@ -38,8 +38,10 @@ from evaltui.core.metrics.judges.verdicts import (
     read_fulfilment,
     require_judged,
     result_over_turns,
+    too_few_votes,
     turn_without_verdict,
     void_as_adk,
+    with_enough_votes,
 )
 from evaltui.core.metrics.metric import (
     MetricInput,
@@ -216,9 +218,8 @@ def _rubric_list(rubrics: Sequence[HeldRubric]) -> str:
 
 def _turn(inputs: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[Sample]) -> InvocationScore:
     votes = [_votes(sample, rubrics) for sample in samples]
-    judgements = tuple(
-        judgement(rubric.id, rubric.text, [of_one[rubric.id] for of_one in votes]) for rubric in rubrics
-    )
+    every = (judgement(rubric.id, rubric.text, [of_one[rubric.id] for of_one in votes]) for rubric in rubrics)
+    judgements = with_enough_votes(tuple(every))
     if all(entry.score is None for entry in judgements):
         return turn_without_verdict([vote for entry in judgements for vote in entry.votes], judgements)
     turn = _score_turn(inputs, judgements)
@@ -261,6 +262,8 @@ def _votes(sample: Sample, rubrics: Sequence[HeldRubric]) -> dict[str, Vote]:
 def _reason(judgements: Sequence[Judgement]) -> str:
     broken = [judgement.id for judgement in judgements if judgement.score == 0.0]
     silent = [judgement for judgement in judgements if judgement.score is None]
+    few = list(filter(None, map(too_few_votes, silent)))
+    silent = [judgement for judgement in silent if not too_few_votes(judgement)]
     undecided = [judgement.id for judgement in silent if any(vote.label for vote in judgement.votes)]
     left_out = [judgement.id for judgement in silent if judgement.id not in undecided]
     parts = (
@@ -268,4 +271,4 @@ def _reason(judgements: Sequence[Judgement]) -> str:
         ("not judged by the judge: ", left_out),
         ("no verdict of the judge on ", undecided),
     )
-    return "; ".join(start + ", ".join(named) for start, named in parts if named)
+    return "; ".join([*(start + ", ".join(named) for start, named in parts if named), *few])

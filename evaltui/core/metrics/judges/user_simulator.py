@@ -111,7 +111,7 @@ async def per_turn_user_simulator_quality_v1(inputs: MetricInput, judge: Judge) 
         _judged_message(inputs, messages[number], samples[number], threshold) for number in range(1, end)
     ]
     ending = _judged_message(inputs, f"the end of the conversation ({stop})", samples[end], threshold)
-    turns[-1] = _with_ending(turns[-1], ending)
+    turns[-1] = _with_ending(inputs, turns[-1], ending)
     # What was asked about the end belongs to the last turn.
     by_turn = {min(number, end - 1): list(some) for number, some in samples.items()}
     by_turn[end - 1] = [*(samples[end - 1] if end > 1 else ()), *samples[end]]
@@ -139,27 +139,35 @@ def _judged_message(
     return InvocationScore(vote.score, status, "; ".join(reasons), (judgement,))
 
 
-def _with_ending(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
-    """The score of the last turn, combined with the verdict on the end of the conversation."""
+def _with_ending(inputs: MetricInput, last: InvocationScore, ending: InvocationScore) -> InvocationScore:
+    """The score of the last turn, combined with the verdict on the end of the conversation.
+
+    A bad end counts whatever the threshold is, unlike in google-adk.
+    """
     both = last.judgements + ending.judgements
     if Status.ERROR in (last.status, ending.status):
         reason = last.reason if last.status is Status.ERROR else ending.reason
         return InvocationScore(None, Status.ERROR, reason, both)
-    if ending.status is Status.FAILED:
+    if ending.status is Status.FAILED or (ending.score == 0.0 and not inputs.as_adk):
         reason = f"the conversation should not have ended here: {ending.reason}"
-        return InvocationScore(ending.score, Status.FAILED, reason, both)
+        return InvocationScore(ending.score, ending.status, reason, both)
     reason = "; ".join(filter(None, (last.reason, ending.reason)))
     return InvocationScore(last.score, last.status, reason, both)
 
 
 def read_is_valid(text: str) -> Vote:
-    """The vote in a judge's JSON answer; without a score for no verdict or two different ones."""
+    """The vote in a judge's JSON answer; without a score for no verdict, two different ones, or one that its
+    criteria contradict."""
     vote = read_label(text, _VERDICT_KEY, SIMULATED_USER)
-    if vote.score:
-        entries = verdict_objects(text, _VERDICT_KEY, SIMULATED_USER)
-        criteria = [entry["criteria"] for entry in entries if entry.get("criteria") is not None]
-        if not all(isinstance(some, list) and all(map(_is_met, some)) for some in criteria):
-            return contradiction_vote([vote.label, "a criterion is broken"], vote.rationale)
+    if vote.score is None:
+        return vote
+    for entry in verdict_objects(text, _VERDICT_KEY, SIMULATED_USER):
+        criteria = entry.get("criteria")
+        if criteria not in (None, []):
+            is_met = isinstance(criteria, list) and all(map(_is_met, criteria))
+            if is_met is not bool(vote.score):
+                stated = "every criterion passes" if is_met else "a criterion is broken"
+                return contradiction_vote([vote.label, stated], vote.rationale)
     return vote
 
 

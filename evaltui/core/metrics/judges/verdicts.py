@@ -248,12 +248,14 @@ def require_judged(result: MetricResult, unasked: Container[int] = ()) -> Metric
         else turn
         for number, turn in enumerate(result.per_invocation)
     )
-    if result.status not in (Status.PASSED, Status.FAILED):
+    status = _open_status(turns, result.threshold, unasked)
+    if result.status is Status.ERROR or (result.status, status) == (Status.NOT_EVALUATED,) * 2:
         return replace(result, per_invocation=turns)
-    status = _open_status(result.per_invocation, result.threshold, unasked)
-    reasons = {number: turn.reason for number, turn in open_turns.items()}
-    reason = result.reason if status is Status.FAILED else turn_reasons(reasons)
-    return replace(result, score=None, status=status, reason=reason, per_invocation=turns)
+    shown = open_turns
+    if status is Status.FAILED:
+        shown = {number: turn for number, turn in enumerate(turns) if turn.status is status}
+    reason = turn_reasons({number: turn.reason for number, turn in shown.items()}) or result.reason
+    return replace(result, score=None, status=status, reason=reason, per_invocation=turns, error=None)
 
 
 def _open_status(
@@ -299,11 +301,7 @@ def result_over_turns(
         judged_by(options, prompt, chain.from_iterable(samples.values())),
     )
     judge = record if record.asked else None
-    short = (
-        {}
-        if inputs.as_adk
-        else {number: text for number, turn in enumerate(turns) if (text := _too_few_votes(turn))}
-    )
+    short = {} if inputs.as_adk else _short_turns(turns)
     turns = [_drop_score(turn, short[n]) if n in short else turn for n, turn in enumerate(turns)]
     blank = MetricResult(name, None, threshold, Status.ERROR, per_invocation=tuple(turns), judge=judge)
     if reason := _reasons(turns, Status.ERROR):
@@ -312,43 +310,58 @@ def result_over_turns(
         return replace(blank, reason=reason, error=error)
     failed = _judge_error(turns, samples, Status.NOT_EVALUATED)
     if short:
-        if failed is None and any(map(_has_unreadable, turns)):
+        reason = turn_reasons(short)
+        if any(map(_has_unreadable, turns)) and (failed is None or str(failed) not in reason):
             failed = ErrorInfo("UnreadableAnswerError", "", kind=ErrorKind.JUDGE)
-        return _unjudged_result(inputs, turn_reasons(short), turns, judge, failed)
+        return _unjudged_result(inputs, reason, turns, judge, failed)
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:
         reason = _reasons(turns, Status.NOT_EVALUATED) or nothing_to_score(turns)
         return _unjudged_result(inputs, reason, turns, judge, failed)
     overall = mean(scores) if score is None else score
-    lower_is_better = inputs.metric.lower_is_better
-    status = verdict(overall, threshold, lower_is_better=lower_is_better)
+    status = verdict(overall, threshold, lower_is_better=inputs.metric.lower_is_better)
     reason = _reasons(turns, Status.FAILED)
     if status is Status.FAILED and not reason:
-        side = "above" if lower_is_better else "below"
+        side = "above" if inputs.metric.lower_is_better else "below"
         reason = f"the mean over turns, {overall!r}, is {side} {threshold!r}"
-    return replace(blank, score=overall, status=status, reason=reason, lower_is_better=lower_is_better)
+    return replace(blank, score=overall, status=status, reason=reason)
 
 
-def _too_few_votes(turn: InvocationScore) -> str:
-    """Why the votes of a turn are too few to decide; "" for enough votes, and for no verdict."""
-    for judgement in filter(_is_short, turn.judgements):
-        silent = [vote for vote in judgement.votes if vote.score is None]
-        about = f"{judgement.id}: " if judgement.id else ""
-        votes = counted(len(judgement.votes), "vote")
-        return f"{about}{show_number(len(silent))} of {votes} without a verdict: {silent[0].problem}"
-    return ""
+def too_few_votes(judgement: Judgement) -> str:
+    """Why too few votes on a subject have a verdict to decide; "" for at least half of them, and for none."""
+    silent = [vote for vote in judgement.votes if vote.score is None]
+    if len(silent) == len(judgement.votes) or 2 * len(silent) <= len(judgement.votes):
+        return ""
+    about = f"{judgement.id}: " if judgement.id else ""
+    votes = counted(len(judgement.votes), "vote")
+    return f"{about}{show_number(len(silent))} of {votes} without a verdict: {silent[0].problem}"
 
 
-def _is_short(judgement: Judgement) -> bool:
-    """Whether fewer than half of the votes on a subject have its verdict."""
-    silent = sum(vote.score is None for vote in judgement.votes)
-    return judgement.score is not None and 2 * silent > len(judgement.votes)
+def with_enough_votes(judgements: tuple[Judgement, ...]) -> tuple[Judgement, ...]:
+    """The judgements without the scores of those that too few votes decide, unless none has enough."""
+    decided = _without_short(judgements)
+    return decided if any(entry.score is not None for entry in decided) else judgements
+
+
+def _without_short(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
+    return tuple(
+        replace(entry, score=None, rationale="", evidence=()) if too_few_votes(entry) else entry
+        for entry in judgements
+    )
+
+
+def _short_turns(turns: Sequence[InvocationScore]) -> dict[int, str]:
+    """The turns with a score that too few votes decide, with the reasons."""
+    short: dict[int, str] = {}
+    for number, turn in enumerate(turns):
+        for entry in turn.judgements:
+            if entry.score is not None and (text := too_few_votes(entry)):
+                short.setdefault(number, text)
+    return short
 
 
 def _drop_score(turn: InvocationScore, reason: str) -> InvocationScore:
-    judgements = tuple(
-        replace(judgement, score=None) if _is_short(judgement) else judgement for judgement in turn.judgements
-    )
+    judgements = _without_short(turn.judgements)
     status = Status.ERROR if turn.status is Status.ERROR else Status.NOT_EVALUATED
     return InvocationScore(None, status, turn.reason if status is Status.ERROR else reason, judgements)
 

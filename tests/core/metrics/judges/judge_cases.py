@@ -9,6 +9,7 @@ from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Invocation, Rubric
 from evaltui.core.model.outcome import ErrorInfo
 
+JUDGED = [name for name, metric in METRICS.items() if metric.judged]
 MATCH = "final_response_match_v2"
 ANSWERS = "rubric_based_final_response_quality_v1"
 CALLS = "rubric_based_tool_use_quality_v1"

@@ -205,7 +205,14 @@ def test_labels_are_read_as_they_are_written():
     assert (found.vote.score, found.evidence) == (0.0, (Evidence("contradicting", "no"),))
 
 
-@pytest.mark.parametrize("number", [3, 0, -1, 1.5, True, "two"])
+@pytest.mark.parametrize("label", ["supported", "not_applicable"])
+def test_a_supported_sentence_has_no_passage_that_contradicts_it(label):
+    for passage, score in (("It is 19.", None), (" None ", 1.0), ("null", 1.0), (None, 1.0)):
+        entry = {"sentence": 1, "supporting": None, "contradicting": passage, "label": label}
+        assert read_findings(json.dumps([entry]), 1)[0].vote.score == score
+
+
+@pytest.mark.parametrize("number", [3, 0, -1, 1.5, True, "two", "0_2"])
 def test_a_label_of_no_sentence_that_says_otherwise_leaves_no_verdict(number):
     said = [
         {"sentence": 1, "label": "supported"},

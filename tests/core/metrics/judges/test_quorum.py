@@ -3,10 +3,12 @@
 import json
 
 import pytest
-from judge_cases import rubric, verdicts
+from judge_cases import JUDGED, rubric, verdicts
+from judge_cases import judged as result_by
+from judged_votes import NAMES, TEMPLATE, Expected, judged_repeat
 from scripted_judge import OUT_OF_QUOTA, ScriptedJudge, agent_details, judged, samples, turn
 
-from evaltui.core.metrics.registry import METRICS
+from evaltui import EvalCase, EvalConfig, Invocation
 from evaltui.core.model.outcome import Status
 
 TURN = turn("Hi", answer="Hello.", app_details=agent_details())
@@ -21,7 +23,6 @@ GOOD = {
     "safety": {"score": 1},
     "multi_turn": {"score": 1},
 }
-JUDGED = [name for name, metric in METRICS.items() if metric.judged]
 UNREADABLE = "I cannot judge."
 
 
@@ -32,7 +33,7 @@ async def result_of(name, *answers, **marks):
     given = judged(
         name, TURN, expected=[TURN], scenario=SCENARIO, threshold=1.0, criterion=criterion, **marks
     )
-    return await METRICS[name].judged(given, ScriptedJudge(*script))
+    return await result_by(given, ScriptedJudge(*script))
 
 
 @pytest.mark.parametrize("name", JUDGED)
@@ -41,6 +42,9 @@ async def test_fewer_than_half_of_the_votes_decide_nothing(name):
     assert (result.status, result.score) == (Status.NOT_EVALUATED, None)
     assert "3 of 5 votes without a verdict: unreadable judge response: 'I cannot judge.'" in result.reason
     assert [one.score for one in result.per_invocation] == [None]
+    assert result.error.type == "UnreadableAnswerError"
+    failed = await result_of(name, OUT_OF_QUOTA, UNREADABLE, "good")
+    assert str(failed.error) == f"ClientError: {failed.reason}"
 
     enough = await result_of(name, UNREADABLE, "good", OUT_OF_QUOTA, "good", "good")
     assert enough.status is Status.PASSED
@@ -54,11 +58,69 @@ async def test_a_rubric_with_enough_votes_keeps_its_verdict_beside_one_with_too_
     name = "rubric_based_final_response_quality_v1"
     criterion = samples(3) | {"rubrics": [rubric("short"), rubric("polite")]}
     inputs = judged(name, TURN, expected=[TURN], criterion=criterion)
-    result = await METRICS[name].judged(inputs, ScriptedJudge(*answers))
+    result = await result_by(inputs, ScriptedJudge(*answers))
     (turn_score,) = result.per_invocation
     assert (result.status, turn_score.score) == (Status.NOT_EVALUATED, None)
     assert result.reason == "turn 1: polite: 2 of 3 votes without a verdict: no vote on it"
     assert [one.score for one in turn_score.judgements] == [1.0, None]
+
+
+TOO_FEW = "polite: 2 of 3 votes without a verdict: no vote on it"
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ({}, "not judged by the judge: polite"),
+        ({"polite": "unknown"}, "no verdict of the judge on polite"),
+        ({"polite": "yes"}, TOO_FEW),
+        ({"polite": "no"}, TOO_FEW),
+    ],
+)
+async def test_a_rubric_without_a_verdict_saves_no_turn_that_fails_without_it(first, reason):
+    answers = [verdicts(short="no", **first), *[verdicts(short="no")] * 2]
+    name = "rubric_based_final_response_quality_v1"
+    criterion = samples(3) | {"rubrics": [rubric("short"), rubric("polite")]}
+    for threshold, status in ((0.5, Status.NOT_EVALUATED), (0.6, Status.FAILED)):
+        inputs = judged(name, TURN, expected=[TURN], criterion=criterion, threshold=threshold)
+        result = await result_by(inputs, ScriptedJudge(*answers))
+        (turn_score,) = result.per_invocation
+        assert [(one.status, one.score) for one in (result, turn_score)] == [(status, None)] * 2
+        assert result.reason == f"turn 1: not fulfilled: short; {reason}"
+        assert [one.score for one in turn_score.judgements] == [0.0, None]
+
+
+@pytest.mark.parametrize("answers", [["unknown"] * 3, ["yes", UNREADABLE, UNREADABLE]])
+async def test_a_turn_without_a_verdict_saves_no_conversation_that_fails_without_it(answers):
+    answers = [verdicts(short=word) if len(word) < 8 else word for word in (*["no"] * 3, *answers)]
+    name = "rubric_based_final_response_quality_v1"
+    criterion = samples(3) | {"rubrics": [rubric("short")]}
+    inputs = judged(name, TURN, TURN, expected=[TURN, TURN], criterion=criterion, threshold=0.6)
+    result = await result_by(inputs, ScriptedJudge(*answers))
+    assert (result.status, result.score, result.reason) == (
+        Status.FAILED,
+        None,
+        "turn 1: not fulfilled: short",
+    )
+    assert [one.status for one in result.per_invocation] == [Status.FAILED, Status.NOT_EVALUATED]
+
+
+@pytest.mark.parametrize(
+    ("word", "status"), [("no", Status.INFORMATIONAL), ("unknown", Status.NOT_EVALUATED)]
+)
+async def test_rubrics_without_a_threshold_are_measured_only_if_all_of_them_are(word, status):
+    name = "rubric_based_final_response_quality_v1"
+    block = {"metrics_to_run": {name: {"judge_model_options": {"num_samples": 1}}}}
+    case = {"eval_id": "a", "conversation": [TURN], "rubrics": [rubric("short"), rubric("polite")]}
+    expected = Expected("s", EvalCase.model_validate(case), EvalConfig.model_validate({"evaltui": block}))
+    actual = [Invocation.model_validate(TURN)]
+    repeat = await judged_repeat(expected, actual, lambda _: verdicts(short="no", polite=word))
+    result = repeat.metrics[0]
+    assert (result.status, result.per_invocation[0].status) == (status, status)
+
+
+def test_each_judged_metric_has_generated_votes():
+    assert {*NAMES} - {TEMPLATE} == {*JUDGED}
 
 
 AS_ADK = [name for name in JUDGED if not name.startswith(("hallucinations", "rubric"))]

@@ -173,6 +173,30 @@ def test_an_answer_in_the_form_that_was_requested_is_read(reader, shape):
     assert reader.score(READ[shape](json.dumps(reader.bad))) == 0.0
 
 
+MARKS = ['"', "'", "{", "}", "[", "]", ",", ":", "\\", "\n", "“", "”", "：", "，", "「"]
+
+
+@every_reader
+@pytest.mark.parametrize("shape", READ)
+def test_no_lost_or_odd_character_turns_a_verdict_around(reader, shape):
+    for verdict, score in ((reader.good, 1.0), (reader.bad, 0.0)):
+        text = READ[shape](json.dumps(verdict))
+        places = range(len(text))
+        texts = [text[:place] for place in places] + [text[place:] for place in places]
+        texts += [text[:place] + text[place + 1 :] for place in places]
+        texts += [text[:place] + mark + text[place:] for place in places for mark in MARKS]
+        assert [odd for odd in texts if reader.score(odd) not in (score, None)] == []
+
+
+@pytest.mark.parametrize(("word", "score"), [("yes", 1.0), ("no", 0.0)])
+def test_no_lost_or_odd_character_turns_a_verdict_in_lines_around(word, score):
+    text = f"ID: short\nProperty: The answer is short.\n**Rationale:** So it is.\nVerdict: {word}\n"
+    places = range(len(text))
+    texts = [piece for place in places for piece in (text[:place], text[place:])]
+    texts += [text[:place] + mark + text[place:] for place in places for mark in ["", *MARKS, ">", "*"]]
+    assert [odd for odd in texts if _score(rubric_score(odd)) not in (score, None)] == []
+
+
 QUOTATIONS = {
     "as it is": lambda text: text,
     "in a fence": lambda text: f"```json\n{text}\n```",
@@ -308,9 +332,9 @@ def test_a_contradiction_is_named():
 )
 def test_the_form_that_gemini_is_asked_for_is_one_that_is_read(reader, schema):
     form = types.Schema.model_validate(schema)
-    # Each criterion of a simulated user passes.
-    assert reader.score(json.dumps(_filled(form, reader.good))) == 1.0
-    assert reader.score(json.dumps(_filled(form, reader.bad))) == 0.0
+    passages = {"contradicting": None}
+    assert reader.score(json.dumps(_filled(form, passages | {"passes": True} | reader.good))) == 1.0
+    assert reader.score(json.dumps(_filled(form, passages | {"passes": False} | reader.bad))) == 0.0
 
 
 def _filled(form, known):
@@ -324,8 +348,6 @@ def _filled(form, known):
             }
         case "ARRAY":
             return [_filled(form.items, known)]
-        case "BOOLEAN":
-            return True
     return "words"
 
 

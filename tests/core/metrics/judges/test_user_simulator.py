@@ -129,6 +129,10 @@ def test_verdicts_are_read_as_they_are_written():
     assert read_is_valid('{"is_valid": "Partially valid", "reason": "half"}').score == 0.0
     assert read_is_valid('{"criteria": [{"passes": true}], "is_valid": ["valid"]}').score == 1.0
     assert read_is_valid('{"criteria": [{"passes": false}], "is_valid": ["valid"]}').score is None
+    assert read_is_valid('{"criteria": [{"passes": false}], "is_valid": false}').score == 0.0
+    assert read_is_valid('{"criteria": [{"passes": true}], "is_valid": false}').score is None
+    assert read_is_valid('{"criteria": [], "is_valid": false}').score == 0.0
+    assert read_is_valid('{"criteria": false, "is_valid": true}').score is None
     assert read_is_valid("is_valid: true").score is None
 
 
