@@ -95,15 +95,20 @@ def load_env_file(agent_dir: Path) -> None:
     if not loads_env_file():
         return
     if (file := env_file(agent_dir)) is not None:
+        from .adapters.base import AgentLoadError
+
+        if not file.is_file():
+            raise AgentLoadError(f"{file}: link to {file.readlink()}, which does not exist. Remove it")
         try:
             from dotenv import load_dotenv
         except ModuleNotFoundError as error:
-            from .adapters.base import AgentLoadError
-
             raise AgentLoadError(
                 f"{file}: python-dotenv is not installed for this Python. Run pip install python-dotenv, "
                 "or set ADK_DISABLE_LOAD_DOTENV=1 to ignore the file"
             ) from error
         environ = dict(os.environ)
-        load_dotenv(file, override=True)
+        try:
+            load_dotenv(file, override=True)
+        except (OSError, ValueError) as error:
+            raise AgentLoadError(f"{file}: cannot be read: {error}") from error
         os.environ.update({name: value for name, value in environ.items() if os.environ[name] != value})

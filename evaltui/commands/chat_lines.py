@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from evaltui.commands.output import (
-    UsageError,
     agent_to_run,
     settings_of,
     width,
@@ -23,11 +22,10 @@ from evaltui.commands.output import (
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import REQUESTS, WaitingCall
 from evaltui.core.model.events import Event, Json, output_text
-from evaltui.core.model.old_formats import session_input
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.core.secrets import Secrets
-from evaltui.documents.json_text import duplicate_keys, locate, parse, read_text
+from evaltui.project.eval_sets import read_session
 from evaltui.project.settings import secrets_of
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.starting import HostSettings
@@ -302,21 +300,11 @@ def secrets_to_hide(agent_dir: Path) -> Secrets | None:
 def read_initial_session(path: Path | None) -> Json:
     """`{"app_name", "user_id", "state"}` of a file; empty where no file is given or nothing is in it.
 
-    Raises UsageError for a file that cannot be read, EvalSetError for one that holds something else.
+    Raises EvalSetError for a file that cannot be read or holds something else.
     """
-    if path is None:
-        return {}
-    try:
-        text = read_text(path)
-    except OSError as error:
-        raise UsageError(f"--initial-session: {path} cannot be read: {error.strerror}") from error
-    data = parse(text) if isinstance(text, str) else text
-    if isinstance(text, Problem) or isinstance(data, Problem):
-        raise EvalSetError(locate([data], "", str(path)))
-    session, problems = session_input(data)
-    problems = [*duplicate_keys(text), *problems]
-    if problems:
-        raise EvalSetError(locate(problems, text, str(path)))
+    session, problems = read_session(path)
+    if errors := errors_in(problems):
+        raise EvalSetError(errors)
     return session or {}
 
 

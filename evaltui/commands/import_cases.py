@@ -31,6 +31,7 @@ from evaltui.documents.editing.config import ConfigEditor, new_config_text
 from evaltui.documents.editing.references import BLOCK, BlockList, CaseRef, References
 from evaltui.documents.editing.set import new_set_text
 from evaltui.documents.edits import Edit, Insert, Put, Remove
+from evaltui.documents.files import target_of
 from evaltui.documents.merge import Choices, Clash, Conflict, Side, merge
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
 from evaltui.documents.values import copy_of, edits_of
@@ -90,7 +91,7 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
     """Shows the cases of a file, asks, and merges them into the set; returns the exit code."""
     try:
         target = _target(find_set(options.agent_dir, options.into))
-        name = os.path.relpath(path.resolve(), target.config_path.parent.resolve())
+        name = os.path.relpath(target_of(path), target_of(target.config_path.parent))
         last = References(target.config.value).imported(target.set_id, name) or {}
         imported = _read(path, _mapping(options.map), last)
         before = _digests(last)

@@ -27,6 +27,7 @@ from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.compare.totals import totals_of
 from evaltui.core.model.problems import SelectionError
+from evaltui.documents.files import target_of
 from evaltui.project.folders import agent_file, may_be_agent
 from evaltui.project.settings import secrets_of
 from evaltui.reports.console import counts_text
@@ -114,7 +115,7 @@ def _merge(
         assert store is not None
         return merge(paths, partial(_start_run, store), baseline)
     # Whoever reads the file meanwhile finds the whole log, or what was there. A link stays one.
-    output = output.resolve()
+    output = target_of(output)
     beside = output.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
     try:
         if store is not None:

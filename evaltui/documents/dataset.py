@@ -16,6 +16,7 @@ from evaltui.core.model.datasets import (
     dataset_place,
     from_dataset_case,
     is_dataset,
+    unknown_members,
     without_original,
 )
 from evaltui.core.model.events import Json
@@ -113,7 +114,10 @@ class DatasetDocument:
     @property
     def problems(self) -> list[Problem]:
         """Warnings about data of the dataset that an eval set does not have, with lines."""
-        problems = []
+        problems = [
+            replace(problem, line=self.source.line_of(problem.path))
+            for problem in unknown_members(self.source.value)
+        ]
         for index, case in enumerate(self._own_cases):
             for problem in case.of_format:
                 path = (self.source.key or CASES, index, *problem.path)

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.model.datasets import OWN_KEY
 from evaltui.core.model.eval_config import METRICS_TO_RUN, definitions_of, from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import (
@@ -21,6 +22,7 @@ from evaltui.core.model.problems import (
     Problem,
     errors_in,
     has_error,
+    likely_typos,
     problems_of,
 )
 from evaltui.documents.files import Stamp, is_settled, stamp_in
@@ -31,6 +33,7 @@ from evaltui.project.eval_sets import data_of, read_data, set_kind
 from evaltui.project.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.project.modules import lacks_function, module_near
 from evaltui.project.run_settings import ConfigChoice
+from evaltui.text.values import nearest_word
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
@@ -41,6 +44,8 @@ UNUSED_CONFIG = LintRule("unused-config", "A config does not apply", blocks=Fals
 # Words in the names of configs that people pass to `adk eval --config_file_path`.
 _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
+# How near a name is, from 0 to 1: `tsconfig.json` is of other programs.
+_NEARLY = 0.92
 # `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
 _LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
 # Where agents-cli 1.11.0 looks, in the root of a project.
@@ -128,17 +133,27 @@ def _folders_of(set_path: Path) -> Iterator[Path]:
 
 
 def _configs_in(folder: Path) -> list[Path]:
+    return [path for path in _like_configs_in(folder) if is_config(path)]
+
+
+def _like_configs_in(folder: Path) -> tuple[Path, ...]:
     try:
         stamp = stamp_in(folder.stat())
     except OSError:
-        return []
+        return ()
     # A folder that changed just now may change again and look the same.
     candidates = _candidates if is_settled(stamp) else _candidates.__wrapped__
-    return [path for path in candidates(folder, stamp) if is_config(path)]
+    return candidates(folder, stamp)
 
 
 def _is_named_so(name: str) -> bool:
     return name != CONFIG_NAME and any(word in name.lower() for word in _WORDS)
+
+
+def _is_nearly_usual(name: str) -> bool:
+    """Whether a name is nearly one that configs usually have, such as `eval-config.yaml`."""
+    usual = (CONFIG_NAME, *EVAL_CONFIG_NAMES)
+    return bool(_LIKE_CONFIG.fullmatch(name) or nearest_word(name.lower(), usual, likeness=_NEARLY))
 
 
 @lru_cache(maxsize=1_000)
@@ -146,10 +161,14 @@ def _candidates(folder: Path, stamp: Stamp) -> tuple[Path, ...]:
     """The files of a folder that are named like configs. `stamp` is that of the folder, so that many sets
     in it cost one look."""
     try:
-        names = sorted(path.name for path in folder.iterdir() if is_json(path))
+        names = sorted(path.name for path in folder.iterdir())
     except OSError:
         return ()
-    return tuple(folder / name for name in names if _is_named_so(name))
+    return tuple(
+        folder / name
+        for name in names
+        if name != CONFIG_NAME and (_is_named_so(name) if is_json(Path(name)) else _is_nearly_usual(name))
+    )
 
 
 @lru_cache(maxsize=1_000)
@@ -235,6 +254,8 @@ def find_config(
     config, problems = read_config(path) if edited is None else config_of(path, edited.removeprefix("\ufeff"))
     if config is None:
         raise EvalSetError(errors_in(problems))
+    if explicit is None and edited is None:
+        problems += choice_problems(set_path)
     return ConfigInUse(path, config, tuple(problems))
 
 
@@ -271,24 +292,33 @@ def _several_configs(set_path: Path) -> Iterator[Finding]:
 @UNUSED_CONFIG.checks("choice of config")
 def _unused_configs(set_path: Path) -> Iterator[Finding]:
     """A config above that is for the sets beside it, and files beside the set that are named like configs."""
-    if os.path.lexists(config_file(set_path)) or len(configs_near(set_path)) > 1:
+    used = config_file(set_path)
+    if len(configs_near(set_path)) > 1 or (used.name == CONFIG_NAME and os.path.lexists(used)):
         return
-    if (above := config_above(set_path)) is not None:
+    if not os.path.lexists(used) and (above := config_above(set_path)) is not None:
         message = (
             f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; "
             f"--config {above} uses it for all, a {CONFIG_NAME} beside the set for that one"
         )
         yield (), message, str(above)
-    is_dataset = set_kind(set_path) == "dataset"
-    try:
-        names = sorted(path.name for path in set_path.parent.iterdir())
-    except OSError:
-        return
-    for name in names:
-        is_agents_cli = name in EVAL_CONFIG_NAMES and not is_dataset
-        if _LIKE_CONFIG.fullmatch(name) or (is_agents_cli and not is_json(Path(name))):
-            message = f"not read for {set_path.name}: its config is called {CONFIG_NAME} and is JSON"
-            yield (), message, str(set_path.parent / name)
+    usual = EVAL_CONFIG_NAMES[0] if set_kind(set_path) == "dataset" else f"{CONFIG_NAME} and is JSON"
+    for folder in _folders_of(set_path):
+        for path in (path for path in _like_configs_in(folder) if path != used):
+            if not is_json(path):
+                yield (), f"not read for {set_path.name}: its config is called {usual}", str(path)
+            elif _lacks_criteria(path):
+                yield (), f"not read for {set_path.name}: it has no criteria", str(path)
+        if folder == used.parent and os.path.lexists(used):
+            return
+
+
+def _lacks_criteria(path: Path) -> bool:
+    """Whether a file has other keys of a config than `criteria`, right or nearly."""
+    data = read_data(path)
+    if not isinstance(data, dict) or "criteria" in data:
+        return False
+    keys = (("criteria",), (METRICS_TO_RUN,), (OWN_KEY,))
+    return is_eval_config(data) or OWN_KEY in data or any(likely_typos(data, keys))
 
 
 def _not_read_by_adk(set_path: Path, path: Path) -> Problem:

@@ -213,12 +213,12 @@ def validated(file: EvalSetFile) -> EvalSetFile:
 def _model_of(
     document: CaseFile, cases: Sequence[StoredCase], name: str
 ) -> tuple[EvalSet | None, list[Problem]]:
-    """The set without its cases, None for errors, and all problems; a dataset gets the id `name`."""
+    """The set without its cases, None for errors, and all problems; without an id, as a dataset is, it gets
+    the id `name`."""
     eval_set, problems = validate_document(document, cases)
-    if not isinstance(document, DatasetDocument):
-        return eval_set, problems
-    named = eval_set and eval_set.model_copy(update={"eval_set_id": name})
-    return named, [*problems, *document.problems]
+    if eval_set is not None and not eval_set.eval_set_id:
+        eval_set = eval_set.model_copy(update={"eval_set_id": name})
+    return eval_set, [*problems, *(document.problems if isinstance(document, DatasetDocument) else ())]
 
 
 def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:

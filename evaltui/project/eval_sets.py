@@ -197,7 +197,7 @@ def read_eval_set(
 
     `mend` may change its JSON data before they are read, but not the places of values.
     """
-    session, problems = _read_session(initial_session)
+    session, problems = read_session(initial_session)
     return with_model(path, read_set_data(path, session, mend), problems)
 
 
@@ -262,7 +262,8 @@ def set_name(path: Path) -> str:
     return path.stem
 
 
-def _read_session(source: InitialSession) -> tuple[Json | None, list[Problem]]:
+def read_session(source: InitialSession) -> tuple[Json | None, list[Problem]]:
+    """The session that starts sets of the old format, None for an empty one, and all problems."""
     if source is None:
         return None, []
     if not isinstance(source, str | Path):

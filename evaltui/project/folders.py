@@ -50,10 +50,11 @@ def app_name(agent_dir: Path) -> str:
 
 
 def env_file(agent_dir: Path) -> Path | None:
-    """The `.env` of an agent: the nearest one upwards, as in google-adk 2.13."""
+    """The `.env` of an agent: the nearest one upwards, as in google-adk 2.13, a link to nowhere
+    included."""
     agent_dir = agent_dir.resolve()
     files = (folder / ENV_NAME for folder in (agent_dir, *agent_dir.parents))
-    return next((path for path in files if path.is_file()), None)
+    return next((path for path in files if path.is_file() or (path.is_symlink() and not path.exists())), None)
 
 
 def loads_env_file() -> bool:

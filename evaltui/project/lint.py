@@ -16,6 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.file_kinds import file_kind, is_eval_config
@@ -246,12 +247,17 @@ def _never_passes(case: EvalCase, set_id: str, used: ConfigInUse) -> Iterator[Fi
     # Models load slowly, and reading this module must not wait for them.
 
     turns, config = case.conversation or [], used.config
-    context = {
-        number for number in range(len(turns)) if config.turn_mode(set_id, case.eval_id, number) == "context"
-    }
-    required = {metric.metric_name for metric in config.metrics()} - {*config.evaltui.optional}
+    modes = [config.turn_mode(set_id, case.eval_id, number) for number in range(len(turns))]
+    context = {number for number, mode in enumerate(modes) if mode == "context"}
+    metrics = {metric.metric_name for metric in config.metrics()}
+    required = metrics - {*config.evaltui.optional}
     if turns and len(context) == len(turns) and (required or not case.final_session_state):
         yield (), "never passes: all turns are context; nothing to score"
+    elif turns and all(modes):
+        of_calls = {name for name in metrics & METRICS.keys() if METRICS[name].subject == "Calls"}
+        others = metrics - of_calls or case.final_session_state or config.answer_rules(set_id, case.eval_id)
+        if not others:
+            yield (), "never passes: all turns are skip or context; no calls to score"
     # Where there is no config, who expects no answer may mean to give one without that metric.
     unscored = {number for number, turn in enumerate(turns) if used.defaulted and turn.final_response is None}
     if reason := never_passes(case, config, context | unscored):

@@ -16,9 +16,10 @@ from evaltui.core.model.limits import BUDGET_FORM, Limit, limits_of, parse_budge
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant, variants_of
+from evaltui.documents.files import read_regular
 from evaltui.documents.json_text import why_unreadable
 from evaltui.project.folders import agent_folder, seen_from_here
-from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
+from evaltui.text.values import MAX_VALUE, cut, did_you_mean, nearest_word, show_value
 
 if TYPE_CHECKING:
     # With pydantic, which most projects do without.
@@ -332,10 +333,11 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     """The valid settings in a pyproject.toml, and its problems; None without a table."""
     shown = seen_from_here(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode()
+        misspelt = _misspelt(text, shown)
         # A broken file of somebody else is not ours to complain about.
         if "evaltui" not in text:
-            return None, []
+            return None, misspelt
         tables = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError) as error:
         if path.is_symlink():
@@ -347,7 +349,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         return None, [Problem.error((), f"cannot be read: {reason}", file=shown)]
     tool = tables.get("tool")
     if not isinstance(tool, dict) or "evaltui" not in tool:
-        return None, []
+        return None, misspelt
     table = tool["evaltui"]
     if not isinstance(table, dict):
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
@@ -360,7 +362,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
             wrong_tables.append(((name,), f"tool.evaltui.{name}: {error}"))
     tables[_PRICES], wrong_prices = _prices(table.pop(_PRICES, {}))
     wrong_keys = dict(_problems(table, path.parent))
-    problems = [
+    problems = misspelt + [
         Problem.error((), problem, file=shown, line=_line(text, keys) or _line(text, keys[:2]))
         for keys, problem in (
             *(((key,), problem) for key, problem in wrong_keys.items()),
@@ -375,6 +377,20 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
     return RunSettings(**values, **tables, file=path), problems
+
+
+# The tables of tools, such as `[tool.ruff.lint]`.
+_TOOL = re.compile(r"""^[ \t]*\[\[?[ \t]*tool[ \t]*\.[ \t]*["']?([\w-]+)""", re.MULTILINE)
+
+
+def _misspelt(text: str, file: str) -> list[Problem]:
+    """The problem of a table whose name is nearly that of the settings."""
+    for match in _TOOL.finditer(text):
+        if match[1] != "evaltui" and nearest_word(match[1].lower(), ["evaltui"], likeness=0.75):
+            line = text.count("\n", 0, match.start(1)) + 1
+            message = f"tool.{match[1]} is unknown. Did you mean tool.evaltui?"
+            return [Problem.error((), message, file=file, line=line)]
+    return []
 
 
 def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, ...], str]]]:

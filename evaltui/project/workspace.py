@@ -17,6 +17,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem, SelectionError
 from evaltui.core.model.tags import TagChoice, Tags, tags_in
+from evaltui.documents.files import target_of
 from evaltui.documents.json_text import parse, read_text, why_unreadable
 from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agents import is_agent
@@ -438,11 +439,11 @@ def _selections_of(workspace: Workspace, selectors: Sequence[str]) -> list[Selec
     chosen: dict[Path, Selection] = {}
     for selector in selectors:
         for eval_set, cases in _resolve(workspace, selector):
-            key = eval_set.path.resolve()
+            key = target_of(eval_set.path)
             earlier = chosen.get(key, (eval_set, ()))[1]
             both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
             chosen[key] = (eval_set, both)
-    _refuse_without(skip for skip in passed_over(workspace, selectors) if skip.path.resolve() not in chosen)
+    _refuse_without(skip for skip in passed_over(workspace, selectors) if target_of(skip.path) not in chosen)
     return list(chosen.values())
 
 
@@ -484,7 +485,7 @@ def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     paths = list(filter(is_there, (Path(name), workspace.folder / name)))
     for path in paths:
         if name and path.is_file():
-            own = [eval_set for eval_set in workspace.sets if eval_set.path.resolve() == path.resolve()]
+            own = [eval_set for eval_set in workspace.sets if target_of(eval_set.path) == target_of(path)]
             return own or [read_eval_set_file(path, "given", workspace.folder)]
     by_id = [eval_set for eval_set in workspace.sets if eval_set.eval_set_id == name]
     if len(by_id) > 1:

@@ -22,6 +22,7 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.limits import Amount
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
+from evaltui.documents.files import target_of
 from evaltui.project.agent_files import changed_files, different_files, is_source
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
@@ -154,7 +155,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
 
 
 def _read(logs: Sequence[Path]) -> Iterator[RunFile]:
-    for path in dict.fromkeys(log.resolve() for log in logs):
+    for path in dict.fromkeys(map(target_of, logs)):
         if is_adk_result(path):
             raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")
         run = RunFile(path)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.problems import EvalSetError, Problem, errors_in
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.config_references import reference_problems
 from evaltui.project.configs import ConfigInUse, config_file, find_config
 from evaltui.project.eval_set_file import read_eval_set_file, validated
-from evaltui.project.eval_sets import InitialSession, load_eval_set
+from evaltui.project.eval_sets import InitialSession, read_eval_set
 from evaltui.project.folders import case_path, file_of
 from evaltui.project.run_settings import ConfigChoice
 from evaltui.project.workspace import open_workspace, select
@@ -33,9 +33,11 @@ def read_set(
     files = {file: fingerprint_of(file) for file in _files_of(path, config, initial_session)}
     if initial_session is not None:
         # For old formats, whose sets are small.
-        eval_set = load_eval_set(path, initial_session)
+        read = read_eval_set(path, initial_session)
+        if (eval_set := read.eval_set) is None:
+            raise EvalSetError(errors_in(read.problems))
         plan = SetPlan(named, eval_set.eval_set_id, tuple(eval_set.eval_cases), config, path, whole=True)
-        return replace(plan, files=files)
+        return replace(plan, files=files, problems=read.problems)
     file = validated(read_eval_set_file(path, "", path.parent)).scored_by(config)
     if file.eval_set is None or file.errors:
         raise EvalSetError(file.errors)
@@ -67,13 +69,14 @@ def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) 
 def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
     """The warnings about sets and their configs, as sentences."""
     by_config: dict[Path | None, list[SetPlan]] = {}
+    problems: list[Problem] = []
     for plan in sets:
-        if not plan.config_in_use.defaulted:
-            by_config.setdefault(plan.config_in_use.path, []).append(plan)
-    # Why ADK's defaults apply is a line on standard error.
-    problems = [
-        problem for plan in sets for problem in plan.problems if problem not in plan.config_in_use.problems
-    ]
+        in_use = plan.config_in_use
+        problems += [problem for problem in plan.problems if problem not in in_use.problems]
+        if in_use.defaulted:
+            problems += in_use.problems
+        else:
+            by_config.setdefault(in_use.path, []).append(plan)
     for config, scored in by_config.items():
         in_use = scored[0].config_in_use
         read = {plan.path or plan.case_path: (plan.eval_set_id, _stored_cases(plan)) for plan in scored}

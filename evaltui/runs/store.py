@@ -129,7 +129,9 @@ class RunStore:
         if self.results_dir or not any(folder.is_symlink() for folder in (own, own / self.kind, self.folder)):
             folders.append(self.folder)
         # The folder of sessions has the spool of the listener, too.
-        files = (path for folder in folders for path in folder.glob(f"[0-9]*{SUFFIX}") if path.is_file())
+        paths = (path for folder in folders for path in folder.glob(f"[0-9]*{SUFFIX}"))
+        # Who reads a link to nowhere says that the run cannot be read.
+        files = (path for path in paths if path.is_file() or path.is_symlink())
         # Ids begin with the time.
         return sorted(files, key=lambda path: path.name)
 

@@ -89,7 +89,7 @@ def test_a_reader_that_goes_away_ends_it(agent):
     ("words", "says"),
     [
         (["my_agent", "--timeout", "0"], "--timeout"),
-        (["my_agent", "--initial-session", "nowhere.json"], "nowhere.json cannot be read"),
+        (["my_agent", "--initial-session", "nowhere.json"], "nowhere.json: no such file"),
         (["my_agent", "--initial-session", "bad.json"], "bad.json:1: state: must be an object"),
         (["my_agent", "--initial-session", "broken.json"], "broken.json:1: not valid JSON"),
         (["my_agent", "--initial-session", "typo.json"], "typo.json:1: sate: "),

@@ -120,6 +120,7 @@ REFUSED = [
         "evaltui.criteria.mine.function",
     ),
     (put(SET, (*TURN, "user_contents"), TEXT), CONFIG, "eval_cases[0].conversation[0].user_contents"),
+    (SET, put(CONFIG, ("evaltui", "answers"), [{"regex": ""}]), "evaltui.answers[0].regex"),
 ]
 
 

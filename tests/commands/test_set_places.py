@@ -114,7 +114,10 @@ def test_a_backup_of_a_set_is_named_and_not_run(agent, name, pytester, capsys):
 
 @pytest.mark.parametrize(
     "name",
-    ["test_config.yaml", "Test_Config.yml", "test_config.json.bak", "test_config.jsonc", "eval_config.yaml"],
+    [
+        *("test_config.yaml", "Test_Config.yml", "test_config.json.bak", "test_config.jsonc"),
+        *("eval_config.yaml", "test_config.jsn", "eval-config.yaml"),
+    ],
 )
 def test_what_is_called_a_config_and_not_read_is_named(agent, name, capsys):
     file = write(agent / name, '{"metrics_to_run": ["safety"]}')

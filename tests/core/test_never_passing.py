@@ -100,16 +100,22 @@ SCORE = "tool_trajectory_avg_score"
         ({SCORE: 1.0}, [], {"a": 1}, False),
         ({SCORE: 1.0}, [SCORE], {"a": 1}, True),
         ({}, [], {"a": 1}, True),
+        ({SCORE: 1.0, "response_match_score": 0.8}, [], {}, False),
     ],
 )
-async def test_lint_names_a_case_whose_turns_are_all_context(criteria, optional, state, passes, tmp_path):
+@pytest.mark.parametrize("mode", ["context", "skip"])
+async def test_lint_names_a_case_whose_turns_are_all_marked(
+    mode, criteria, optional, state, passes, tmp_path
+):
     data = make_case("one", WORDS, WORDS) | {"final_session_state": state}
     path = tmp_path / "one.evalset.json"
     path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": [data]}))
-    block = {"turns": [context(0), context(1)], "optional": optional}
+    block = {"turns": [context(0), context(1) | {"mode": mode}], "optional": optional}
     write_test_config(tmp_path, criteria=criteria, evaltui=block)
     names = [problem.message for problem in lint([path]) if problem.path[:1] == ("eval_cases",)]
-    assert names == ([] if passes else ["never passes: all turns are context; nothing to score"])
+    passes = passes or (mode == "skip" and bool(state or len(criteria) > 1))
+    what = {"context": "context; nothing", "skip": "skip or context; no calls"}[mode]
+    assert names == ([] if passes else [f"never passes: all turns are {what} to score"])
 
     config = EvalConfig.model_validate({"criteria": criteria, "evaltui": block})
     one = EvalCase.model_validate(data)

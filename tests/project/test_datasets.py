@@ -191,7 +191,7 @@ def reference(**members):
     ],
 )
 def test_what_nothing_reads_in_a_case_is_named(tmp_path, case, message):
-    (problem,) = read_eval_set(read(tmp_path, {"eval_case_id": "a", **case})).problems
+    *_, problem = read_eval_set(read(tmp_path, {"eval_case_id": "a", **case})).problems
     assert message in str(problem)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -204,6 +205,18 @@ def test_the_line_in_any_form_of_toml(text, line, agent):
     assert problem(agent).startswith(f"{place}: tool.evaltui.parallel is ")
 
 
+@pytest.mark.parametrize("name", ["evaltiu", "Evaltui", "evaltui2", "evalui"])
+@pytest.mark.parametrize(
+    "table", ["[tool.{}]", "[project]\n\n[tool . '{}'.prices.m]", "[tool.evaltui]\n[tool.{}]"]
+)
+def test_a_table_with_nearly_the_name_is_refused(name, table, agent):
+    path = agent.parents[1] / "pyproject.toml"
+    path.write_text(table.format(name))
+    told = [problem for problem in lint([agent]) if problem.line]
+    assert [problem.message for problem in told] == [f"tool.{name} is unknown. Did you mean tool.evaltui?"]
+    assert problem(agent) == told[0].located()
+
+
 @pytest.mark.parametrize("text", ['tool.evaltui = "python"', "[tool]\nevaltui = [1]", "[[tool.evaltui]]"])
 def test_what_is_no_table(text, agent):
     (agent.parents[1] / "pyproject.toml").write_text(text)
@@ -234,7 +247,10 @@ def test_a_file_that_cannot_be_opened(agent):
     assert problem(agent).startswith(f"{path}: cannot be read: Too many levels")
     path.unlink()
     path.mkdir()
-    assert problem(agent) == f"{path}: cannot be read: Is a directory"
+    assert problem(agent) == f"{path}: cannot be read: a folder has this name"
+    path.rmdir()
+    os.mkfifo(path)
+    assert problem(agent) == f"{path}: cannot be read: a pipe has this name, not a file"
 
 
 @pytest.mark.parametrize(

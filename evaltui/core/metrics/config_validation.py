@@ -19,6 +19,7 @@ from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES, info_of, is_own
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import (
     BaseCriterion,
+    CustomMetricConfig,
     EvalConfig,
     EvalMetric,
     Interval,
@@ -151,7 +152,12 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
 
 @UNKNOWN_KEY.checks("config data")
 def _unknown_keys(data: dict[str, Any]) -> Iterator[Finding]:
-    return unknown_keys(data, spellings(EvalConfig))
+    yield from unknown_keys(data, spellings(EvalConfig))
+    key = spelling_in("custom_metrics", data)
+    custom = data.get(key)
+    for name, metric in custom.items() if isinstance(custom, dict) else ():
+        if isinstance(metric, dict):
+            yield from unknown_keys(metric, spellings(CustomMetricConfig), (key, name))
 
 
 @DUPLICATE_KEY.checks("config data")

@@ -85,6 +85,16 @@ def criterion_option(metric: EvalMetric, name: str, default: Any = None) -> Any:
     return extra.get(name, extra.get(camel(name), default))
 
 
+def typed_option(metric: EvalMetric, name: str, default: Any) -> Any:
+    """The value of a key as `criterion_option` gives it. Raises CriterionError where it has not the type of
+    the default, or is a text without words."""
+    value = criterion_option(metric, name, default)
+    if type(value) is not type(default) or (isinstance(value, str) and not value.strip()):
+        kind = "true or false" if isinstance(default, bool) else "a text"
+        raise CriterionError(f"{name} of {metric.metric_name} must be {kind}")
+    return value
+
+
 def validation_text(error: ValidationError, as_a_whole: str = "") -> str:
     """The errors in words: `num_samples: Input should be a valid integer`."""
     return "; ".join(

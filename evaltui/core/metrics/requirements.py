@@ -17,6 +17,7 @@ from evaltui.core.metrics.metric import (
     MetricInput,
     names_function,
     nothing_to_score,
+    typed_option,
 )
 from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES
 from evaltui.core.model.config import EvalConfig, EvalMetric, SimulatorConfig
@@ -91,6 +92,9 @@ def _with_judge(metric: EvalMetric, facts: Facts, recorded: bool) -> MetricReadi
 def _judge_problem(metric: EvalMetric, facts: Facts, recorded: bool) -> MetricReadiness | None:
     if metric.metric_name in RUBRIC_TYPES:
         criterion_rubrics(metric)
+    for option in METRICS[metric.metric_name].options if metric.metric_name in METRICS else ():
+        if len(option.path) == 1 and option.kind in ("flag", "text"):
+            typed_option(metric, option.name, option.default)
     model = judge_options(metric).judge_model
     return _model_problem(model, "judge", "judge_model_options.judge_model", facts, recorded)
 

@@ -27,7 +27,7 @@ class AnswerRule(DataModel):
     """Texts that the answer must have, all of them."""
     not_contains: _Texts | None = None
     """Texts that the answer must not have."""
-    regex: Regex | None = None
+    regex: Annotated[Regex, Field(min_length=1)] | None = None
     """A regular expression that matches somewhere in the answer."""
     numbers: Literal["equal"] | None = None
     """`equal`: the answer has the numbers, dates and units of the expected one, and no others."""

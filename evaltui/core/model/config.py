@@ -336,7 +336,8 @@ class ImportedSource(_Strict):
     """Digests of the cases as they were imported, by case id."""
 
 
-PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
+_Share = Annotated[float, BeforeValidator(_no_truth_value, json_schema_input_type=float), Field(gt=0, le=1)]
+PassIf = Literal["all", "majority"] | _Share
 
 
 class Repeats(_Strict):

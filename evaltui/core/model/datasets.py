@@ -22,7 +22,7 @@ from evaltui.core.model.problems import (
     unknown_keys,
     wrong_kind,
 )
-from evaltui.text.values import show_value
+from evaltui.text.values import did_you_mean, show_value
 
 OWN_KEY = "evaltui"
 UNSPECIFIED = {"unspecified": "not checked"}
@@ -35,32 +35,35 @@ first case, of its set. Turns are named by their index, rubrics by their id."""
 ORIGINAL = "dataset_case"
 """Under `OWN_KEY` of a case of a dataset, never in a file: what functions of agents-cli read of it."""
 
-# The members of a dataset's case that an eval case has a place for; None for Google's others.
-_MESSAGE: Json = {"author": ..., "content": ..., "turn_id": None, "creation_timestamp": None}
-_EVENT: Json = {"author": ..., "content": ..., "state_delta": ..., "event_time": None, "active_tools": None}
-_CONTENT: Json = {"property": {"description": ...}}
-_RUBRIC: Json = {"rubric_id": ..., "content": _CONTENT, "type": ..., "importance": None}
+# The members of a dataset's case that an eval case has a place for, "" for a text; None for Google's others.
+_PARTS = """
+    text thought thought_signature function_call function_response part_metadata inline_data file_data
+    executable_code code_execution_result tool_call tool_response media_resolution media_processing
+    video_metadata audio_metadata audio_transcription speech_metadata document_metadata spreadsheet_metadata
+"""
+_PART: Json = dict.fromkeys(_PARTS.split(), ...)
+_CONTENT: Json = {"role": "", "parts": [_PART]}
+_STEP: Json = {**_CONTENT, "tool_name": "", "tool_input": {"*": ...}}
+_MESSAGE: Json = {"author": "", "content": _CONTENT, "turn_id": None, "creation_timestamp": None}
+_EVENT: Json = _MESSAGE | {"state_delta": {"*": ...}, "event_time": None, "active_tools": None}
+_STATEMENT: Json = {"property": {"description": ""}}
+_RUBRIC: Json = {"rubric_id": ..., "content": _STATEMENT, "type": "", "importance": None}
 _PLACES: Json = {
     "eval_case_id": ...,
-    "prompt": ...,
-    "reference": {"response": ...},
-    "reference_trajectory": ...,
+    "prompt": _CONTENT,
+    "reference": {"response": _CONTENT},
+    "reference_trajectory": [_STEP],
     "conversation_history": [_MESSAGE],
     "agent_data": {"agents": None, "turns": [{"turn_index": ..., "turn_id": None, "events": [_EVENT]}]},
-    "user_scenario": {"starting_prompt": ..., "conversation_plan": ..., "test_case_title": None},
-    "session_inputs": {"app_name": ..., "user_id": ..., "state": {"*": ...}},
+    "user_scenario": {"starting_prompt": "", "conversation_plan": "", "test_case_title": None},
+    "session_inputs": {"app_name": "", "user_id": "", "state": {"*": ...}},
     "rubric_groups": {"*": {"group_id": None, "display_name": None, "rubrics": [_RUBRIC]}},
-    OWN_KEY: {"unspecified": ..., OF_CASE: ..., OF_SET: ...},
+    OWN_KEY: {"unspecified": ..., OF_CASE: {"*": ...}, OF_SET: {"*": ...}},
 }
 _RECORDED_KEYS = ("responses", "intermediate_events")
 _OF_GOOGLE = (*_PLACES, *_RECORDED_KEYS, "system_instruction", "agent_info", "interactions_data_source")
 _OF_EVAL_CASES = (
-    "eval_id",
-    "conversation",
-    "conversation_scenario",
-    "session_input",
-    "rubrics",
-    "final_session_state",
+    *("eval_id", "conversation", "conversation_scenario", "session_input", "rubrics", "final_session_state"),
     "creation_timestamp",
 )
 _RESERVED = {spelling for name in (*_OF_GOOGLE, *_OF_EVAL_CASES) for spelling in (name, camel(name))}
@@ -102,7 +105,7 @@ def is_dataset(data: Any) -> bool:
 def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
     """A dataset as an eval set with the id `name`; problems have paths of the dataset."""
     key = spelling_in("eval_cases", data)
-    problems: list[Problem] = []
+    problems = unknown_members(data)
     cases = []
     for index, (case, eval_id) in enumerate(zip(data[key], case_ids(data[key]), strict=True)):
         converted, of_case = from_dataset_case(case, eval_id)
@@ -111,6 +114,12 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
             cases.append(converted)
     members = next((of_set for _, case in indexed_objects(data[key]) if (of_set := _own(case, OF_SET))), {})
     return {"eval_set_id": name, "name": name} | members | {"eval_cases": cases}, problems
+
+
+def unknown_members(data: Json) -> list[Problem]:
+    """Problems of the members of a dataset, beside its cases, that nothing reads."""
+    names = ("eval_cases", "candidate_name", "eval_dataset_df")
+    return [UNKNOWN_KEY.at(*finding) for finding in unknown_keys(data, [(key, camel(key)) for key in names])]
 
 
 def case_ids(cases: Sequence[Any]) -> list[str]:
@@ -284,14 +293,15 @@ def _without_place(data: Any, places: Any, path: JsonPath) -> Iterator[tuple[Jso
 def _unread(data: Any, places: Any, path: JsonPath) -> Iterator[Problem]:
     """Problems of the members of a case that neither format knows, and of those of another kind."""
     kind = type(places)
-    if kind not in (dict, list) or data is None:
+    # A text is a content of one part.
+    if kind not in (dict, list, str) or data is None or (isinstance(data, str) and "parts" in places):
         return
     if not isinstance(data, kind):
         yield wrong_kind(path, data, kind)
     elif isinstance(data, list):
         for index, item in enumerate(data):
             yield from _unread(item, places[0], (*path, index))
-    else:
+    elif isinstance(data, dict):
         spellings = {spelling: name for name in places for spelling in (name, camel(name))}
         if path and "*" not in places:
             for finding in unknown_keys(data, [(name, camel(name)) for name in places], path):
@@ -382,7 +392,7 @@ class _Case:
         """Adds the problems of members that nothing reads, or whose kind nothing reads."""
         places = {problem.path for problem in self.problems}
         for problem in _unread(self._case, _PLACES, ()):
-            if places.isdisjoint(problem.path[: n + 1] for n in range(len(problem.path))):
+            if problem.path not in places:
                 self.problems.append(problem)
         for name in self._case.keys() & {
             spelling for key in _OF_EVAL_CASES for spelling in (key, camel(key))
@@ -415,10 +425,12 @@ class _Case:
         """The turns of the case; state changes before the first message are added to `state`."""
         turns: list[DatasetTurn] = []
         for event, path in self._events():
-            delta, content = field_of(event, "state_delta"), content_of(field_of(event, "content"))
-            if content is None and (field_of(event, "content") or content_of(event)):
+            delta, stated = field_of(event, "state_delta"), field_of(event, "content")
+            content, is_user = content_of(stated), (author := event.get("author")) == "user"
+            # Of agents there are events without a content.
+            is_lost = (is_user and not delta) or stated not in (None, {}) or content_of(event)
+            if content is None and is_lost:
                 self.problems.append(Problem.error(path, "must have a content with parts"))
-            is_user = (author := event.get("author")) == "user"
             if not is_user and isinstance(author, str) and author.casefold() == "user":
                 self._warn((*path, "author"), f'{author!r} is read as an agent; the user is "user"')
             if isinstance(delta, dict) and not turns:
@@ -473,7 +485,7 @@ class _Case:
         response = content_of(stated)
         if response is not None:
             turn["final_response"] = response
-        elif stated or content_of(reference):
+        elif stated is not None or content_of(reference):
             where: JsonPath = (spelling_in("reference", self._case),)
             self.problems.append(Problem.error(where, "must have a response with parts"))
         trajectory = self._member("reference_trajectory", list)
@@ -513,6 +525,9 @@ class _Case:
                 rubric_id = f"{group}.{rubric_id}" if rubric_id in ids else rubric_id
                 ids.add(rubric_id)
                 kinds = [kind for kind in (rubric.get("type"), group) if kind in RUBRIC_TYPES]
+                stated = str(rubric.get("type") or "")
+                if not kinds and (hint := did_you_mean(stated.upper(), RUBRIC_TYPES)):
+                    self._warn((*where, "type"), f"judged as a rubric without a type{hint}")
                 yield (
                     where,
                     {

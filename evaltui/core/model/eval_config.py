@@ -33,6 +33,13 @@ _DEFINITION_KEYS = (
     *("return_raw_output", "parse_and_reduce_fn", "aggregate_summary_fn", "metric_resource_name"),
     "judge_model_step_configs",
 )
+# Keys by which a judge of Google's service finds its score elsewhere than in its own answer.
+_NOT_RUN = (
+    "result_parsing_function",
+    "parse_and_reduce_fn",
+    "judge_model_step_configs",
+    "metric_resource_name",
+)
 # Answers that Google's service asks a judge for where the config does not say how many.
 _SAMPLES = 4
 _MAX_SAMPLES = 32
@@ -121,7 +128,8 @@ def definitions_of(data: Any) -> Iterator[tuple[str, JsonPath, Json]]:
         for index, definition in indexed_objects(custom if isinstance(custom, list) else [])
         if isinstance(definition.get("name"), str)
     }
-    for name in dict.fromkeys(name for name in names or () if isinstance(name, str)):
+    listed = names if isinstance(names, list) else []
+    for name in dict.fromkeys(name for name in listed if isinstance(name, str)):
         if name in pool:
             index, definition = pool[name]
             yield name, (CUSTOM_METRICS, index), definition
@@ -199,6 +207,8 @@ def _wrong_kinds(data: Mapping[str, Any]) -> Iterator[Problem]:
             for index, item in enumerate(value):
                 if not isinstance(item, item_kind):
                     yield wrong_kind((key, index), item, item_kind)
+                elif isinstance(item, dict) and not isinstance(item.get("name"), str):
+                    yield wrong_kind((key, index, "name"), item.get("name"), str)
     own = data.get(OWN_KEY)
     if isinstance(own, dict) and METRICS_TO_RUN in own:
         yield Problem.error((OWN_KEY, METRICS_TO_RUN), f"unknown key; {METRICS_TO_RUN} is a key of the file")
@@ -210,6 +220,11 @@ def _ignored(data: Mapping[str, Any]) -> Iterator[Problem]:
     owners: list[tuple[JsonPath, Mapping[str, Any], tuple[str, ...]]] = [
         ((), data, (METRICS_TO_RUN, CUSTOM_METRICS, OWN_KEY)),
         *((path, definition, _DEFINITION_KEYS) for path, definition in definitions.items()),
+    ]
+    owners += [
+        ((*path, "metric_spec_parameters"), parameters, ("rubric_group_key",))
+        for path, definition in definitions.items()
+        if isinstance(parameters := definition.get("metric_spec_parameters"), dict)
     ]
     for path, owner, keys in owners:
         for finding in unknown_keys(owner, [(key,) for key in keys], path):
@@ -233,6 +248,12 @@ def _refusals(name: str, definition: Json) -> Iterator[tuple[JsonPath, str]]:
     managed = managed_metric(name)
     if "rubric_group_name" in definition:
         yield ("rubric_group_name",), "agents-cli does not support it; remove it"
+    for key in _OBJECTS:
+        if definition.get(key) is not None and not isinstance(definition[key], dict):
+            yield (key,), "must be an object"
+    for key in ("judge_model", "judge_model_system_instruction"):
+        if definition.get(key) is not None and not isinstance(definition[key], str):
+            yield (key,), "must be a text"
     if not _has_body(definition):
         if managed is None:
             bodies = "prompt_template, custom_function or custom_function_file"
@@ -247,9 +268,6 @@ def _refusals(name: str, definition: Json) -> Iterator[tuple[JsonPath, str]]:
     for key in ("prompt_template", "custom_function", "custom_function_file"):
         if key in definition and not (isinstance(definition[key], str) and definition[key].strip()):
             yield (key,), "must be a text that is not empty"
-    for key in _OBJECTS:
-        if not isinstance(definition.get(key) or {}, dict):
-            yield (key,), "must be an object"
     count = definition.get("judge_model_sampling_count")
     is_whole = isinstance(count, int) and not isinstance(count, bool)
     if count is not None and not (is_whole and 1 <= count <= _MAX_SAMPLES):
@@ -266,8 +284,8 @@ def _defined(definition: Json, code: Json, managed: ManagedMetric | None) -> Jso
     if "custom_function_file" in definition:
         name = definition["custom_function_file"]
         return {"file": name, "place": name, **code}
-    if "result_parsing_function" in definition:
-        why = "result_parsing_function is not run here. Have the judge return JSON with a score"
+    if elsewhere := next((key for key in _NOT_RUN if definition.get(key) is not None), None):
+        why = f"{elsewhere} is not run here. Have the judge return JSON with a score"
         return {"not_evaluated": why}
     judge = {"judge_model_options": _judge(definition)}
     if "prompt_template" in definition:

@@ -118,8 +118,8 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
     """An initial session as a case's session input; None for an empty one.
 
-    Unknown keys are ignored, but a likely misspelling is an error, because the agent would start in another
-    state.
+    Unknown keys are ignored with a warning, but a likely misspelling is an error, because the agent would
+    start in another state.
     """
     if data is None or data == {}:
         return None, []
@@ -129,8 +129,11 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
                 path, f"must be an object with app_name, user_id and state, is {value_in_words(data)}"
             )
         ]
-    typos = likely_typos(data, (("app_name",), ("user_id",), ("state",)), path)
-    problems = [INVALID_VALUE.at(*typo) for typo in typos]
+    fields = (("app_name",), ("user_id",), ("state",))
+    problems = [INVALID_VALUE.at(*typo) for typo in likely_typos(data, fields, path)]
+    typos = [problem.path for problem in problems]
+    others = (finding for finding in unknown_keys(data, fields, path) if finding[0] not in typos)
+    problems += [UNKNOWN_KEY.at(*finding) for finding in others]
     session = {
         "app_name": _get(data, "app_name", str, path, problems) or "",
         "user_id": _get(data, "user_id", str, path, problems) or "",

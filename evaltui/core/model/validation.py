@@ -23,6 +23,8 @@ from evaltui.core.model.eval_set import (
     InvocationEvent,
     InvocationEvents,
     SessionInput,
+    UserBehavior,
+    UserPersona,
     tool_calls,
 )
 from evaltui.core.model.json_values import camel, list_at, spelled_path, spelling_in
@@ -187,6 +189,9 @@ def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], 
         (EvalCase, case, ()),
         (SessionInput, *_child(case, (), "session_input")),
     ]
+    persona = _child(*_child(case, (), "conversation_scenario"), "user_persona")
+    objects.append((UserPersona, *persona))
+    objects += [(UserBehavior, *behavior) for behavior in _items(*_child(*persona, "behaviors"))]
     for turn, turn_path in _items(*_child(case, (), "conversation")):
         intermediate = _child(turn, turn_path, "intermediate_data")
         events = _items(*_child(*intermediate, "invocation_events"))

@@ -13,8 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotenv import dotenv_values
-
 from evaltui.agents.errors import AgentBrokenError
 from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.project.agent_files import (
@@ -26,9 +24,9 @@ from evaltui.project.agent_files import (
     was_written_since,
 )
 from evaltui.project.agent_source import agent_facts
-from evaltui.project.folders import agent_folder, env_file
+from evaltui.project.folders import agent_folder
 from evaltui.project.run_settings import SettingsError, run_settings
-from evaltui.project.settings import secrets_of
+from evaltui.project.settings import env_values, secrets_of
 from evaltui.runner.python_check import check_python
 from evaltui.runner.starting import HostSettings, WarmHosts
 from evaltui.runs.store import RunStore
@@ -65,8 +63,7 @@ def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:
     if name := next((name for name in _KEYS if os.environ.get(name)), ""):
         return name, "environment"
 
-    path = env_file(agent_dir)
-    own = dotenv_values(path) if path is not None else {}
+    own = env_values(agent_dir)
     return next((name for name in _KEYS if own.get(name)), ""), ".env"
 
 

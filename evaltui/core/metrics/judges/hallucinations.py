@@ -48,12 +48,12 @@ from evaltui.core.metrics.judges.verdicts import (
     undecided_turn,
 )
 from evaltui.core.metrics.metric import (
-    CriterionError,
     MetricInput,
     criterion_option,
     left_out_turns,
     not_evaluated,
     required_threshold,
+    typed_option,
     unpaired_reason,
     unscored_turn,
     verdict,
@@ -210,7 +210,7 @@ async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
     options = _options(inputs)
     template = prompt("hallucinations")
     without = left_out_turns(inputs)
-    every_text = _every_text(inputs.metric)
+    every_text = typed_option(inputs.metric, _EVERY_TEXT, False)
     steps = [step for step in steps_of(inputs, every_text=every_text) if step.turn not in without]
     schema = None if inputs.as_adk else SENTENCES
     questions = [
@@ -298,13 +298,6 @@ def judges_texts(metric: EvalMetric) -> bool:
         criterion_option(metric, _EVERY_TEXT)
         or (metric.criterion and metric.criterion.include_intermediate_responses_in_final)
     )
-
-
-def _every_text(metric: EvalMetric) -> bool:
-    value = criterion_option(metric, _EVERY_TEXT, False)
-    if value not in (True, False):
-        raise CriterionError(f"{_EVERY_TEXT} of {metric.metric_name} must be true or false")
-    return bool(value)
 
 
 def _text(template: Prompt, inputs: MetricInput, step: Step) -> str:

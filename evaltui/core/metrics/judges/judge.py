@@ -74,9 +74,10 @@ JudgedMetric = Callable[[MetricInput, Judge], Awaitable[MetricResult]]
 def judge_options(metric: EvalMetric) -> JudgeModelOptions:
     """The judge options of a criterion, with ADK's defaults. Raises CriterionError."""
     try:
-        return JudgeModelOptions.model_validate(criterion_option(metric, "judge_model_options") or {})
+        options = criterion_option(metric, "judge_model_options")
+        return JudgeModelOptions.model_validate({} if options is None else options)
     except ValidationError as error:
-        wrong = validation_text(error)
+        wrong = validation_text(error, "the options")
         raise CriterionError(f"judge_model_options of {metric.metric_name}: {wrong}") from None
 
 

@@ -57,7 +57,8 @@ def criterion_rubrics(metric: EvalMetric) -> list[Rubric]:
     """The rubrics of a metric's criterion. Raises CriterionError for malformed or contradictory ones, and
     for one without text."""
     try:
-        rubrics = _ADAPTER.validate_python(criterion_extra(metric).get("rubrics") or [])
+        stated = criterion_extra(metric).get("rubrics")
+        rubrics = _ADAPTER.validate_python([] if stated is None else stated)
     except ValidationError as error:
         wrong = validation_text(error, "the list")
         raise CriterionError(f"{metric.metric_name}: its rubrics cannot be read: {wrong}") from None

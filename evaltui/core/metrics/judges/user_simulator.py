@@ -31,11 +31,10 @@ from evaltui.core.metrics.judges.verdicts import (
     undecided_turn,
 )
 from evaltui.core.metrics.metric import (
-    CriterionError,
     MetricInput,
-    criterion_option,
     not_evaluated,
     required_threshold,
+    typed_option,
     verdict,
 )
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text, scored_text
@@ -86,7 +85,7 @@ async def per_turn_user_simulator_quality_v1(inputs: MetricInput, judge: Judge) 
         return not_evaluated(inputs.metric, "no turn to score")
     options = judge_options(inputs.metric)
     template = prompt("user_simulator")
-    stop = _stop_signal(inputs)
+    stop = typed_option(inputs.metric, "stop_signal", STOP_SIGNAL)
     messages = [full_text(turn.user_content) for turn in inputs.actual] + [stop]
     end = len(inputs.actual)
     texts = {
@@ -181,13 +180,6 @@ def read_as_adk(text: str) -> Vote:
     match = _LABEL_OF_ADK.search(text)
     label = match[1].strip("}").replace(",", "").strip().lower() if match else ""
     return Vote(_WORDS_OF_ADK[label], label=label) if label in _WORDS_OF_ADK else unreadable_vote(text)
-
-
-def _stop_signal(inputs: MetricInput) -> str:
-    signal = criterion_option(inputs.metric, "stop_signal", STOP_SIGNAL)
-    if not isinstance(signal, str) or not signal.strip():
-        raise CriterionError(f"stop_signal of {inputs.metric.metric_name} must be a string")
-    return signal
 
 
 def _history(inputs: MetricInput, turns: Sequence[Invocation]) -> str:
