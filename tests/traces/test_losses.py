@@ -48,10 +48,13 @@ def losses(spans):
     yield "times", [replace(one, start=0, end=0) for one in spans]
 
 
-def read(spans):
+def copies(spans):
+    return [replace(one, attributes=dict(one.attributes), events=[*map(copy, one.events)]) for one in spans]
+
+
+def read(*documents):
     """Conversations of spans, which stay as they are."""
-    copies = [replace(one, attributes=dict(one.attributes), events=[*map(copy, one.events)]) for one in spans]
-    return conversations_in([Recorded(copies)]).conversations
+    return conversations_in([Recorded(copies(spans)) for spans in documents]).conversations
 
 
 def facts(conversation):
