@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from evaltui.traces.layouts.operation import Json
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
 from evaltui.traces.trace_turn import TraceTurn
 from evaltui.traces.tree import operation_of, turns_of
-from evaltui.traces.writing.turn import EVENTS, FINAL_STATE, OWNER, REMARKS, SESSION
+from evaltui.traces.writing.turn import EVENTS, FINAL_STATE, LENGTH, OWNER, REMARKS, SESSION
 
 CASE_ATTRIBUTES = ("evaltui.eval.case.id", "agentevals.eval.case.id")
 """Attributes of a span, or of what made it, that name the case that a conversation is of."""
@@ -237,12 +237,30 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
             identity = log.trace_id, log.span_id, event.time, *texts
             logs.setdefault((*identity, 0 if event.time else equal[identity]), log)
             equal[identity] += 1
-    return list(spans.values()), list(logs.values()), warnings, twins
+    return _of_latest_sessions(spans.values()), list(logs.values()), warnings, twins
 
 
-def _says(span: OtelSpan) -> tuple[int, int, bool]:
-    """How much a span says."""
-    return len(span.attributes), len(span.events), span.status != ""
+def _of_latest_sessions(spans: Collection[OtelSpan]) -> list[OtelSpan]:
+    """The spans without those of turns that a session of google-adk no longer had when it was read later."""
+    roots = [span for span in spans if OWNER in span.attributes]
+    longest: dict[tuple[Any, ...], int] = {}
+    for root in roots:
+        longest[_owned(root)] = max(longest.get(_owned(root), 0), _length(root))
+    rewound = {root.trace_id for root in roots if _length(root) < longest[_owned(root)]}
+    return [span for span in spans if span.trace_id not in rewound]
+
+
+def _owned(root: OtelSpan) -> tuple[Any, ...]:
+    return tuple(root.attributes.get(name) for name in (OWNER, "gen_ai.conversation.id"))
+
+
+def _length(span: OtelSpan) -> int:
+    return int(span.attributes.get(LENGTH) or 0)
+
+
+def _says(span: OtelSpan) -> tuple[int, int, int, bool]:
+    """How much a span says, and how late its session was read."""
+    return _length(span), len(span.attributes), len(span.events), span.status != ""
 
 
 def _session(spans: Sequence[OtelSpan]) -> str:

@@ -69,6 +69,7 @@ _MAY_WAIT = (
 )
 # Google-adk's own tool, which ends a loop of agents.
 _EXIT = "exit_loop"
+_CALL_EVENTS = "tool_call", "tool_result"
 _NO_BEGINS: Mapping[str, int] = {}
 
 
@@ -82,6 +83,7 @@ class TurnEvents:
         self._untold: dict[str, str] = {}
         self._sent: dict[str, list[Json]] = {}
         self._is_answer_told = False
+        self._stopped_at_tool = False
 
     def events(self) -> list[Event]:
         turn = self._turn
@@ -328,6 +330,7 @@ class TurnEvents:
         self._is_answer_told = outputs is not None
         parts = [part for part in outputs[-1]["parts"] if part.get("text")] if outputs else []
         text = "\n".join(part["text"] for part in parts)
+        self._stopped_at_tool = any(_is_same_text(value, text) for value in _last_values(done))
         if not parts or (spoke and _is_same_text(_last_text(done), text)):
             return []
         if spoke and turn.operation and not turn.operation.is_run and turn.operation.inputs is None:
@@ -359,10 +362,13 @@ class TurnEvents:
         last = models[-1].operation if models else None
         if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
+        lacks_model = _lacks_model(turn) and not self._stopped_at_tool
+        if self._is_answer_told and lacks_model:
+            self._untold |= dict.fromkeys((CALLS, SOME_MODEL_CALLS, TEXTS), _ENDS_EARLY)
         if not self._is_answer_told and not is_failed and _ends_early(turn):
             self._untold.setdefault(ANSWERS, _ENDS_EARLY)
             self._untold.setdefault(SOME_MODEL_CALLS, _ENDS_EARLY)
-            if not turn.has_ended:
+            if lacks_model or not turn.has_ended:
                 self._untold.setdefault(CALLS, _ENDS_EARLY)
             elif _may_wait(turn):
                 self._untold.setdefault(CALLS, _MAY_WAIT)
@@ -410,6 +416,18 @@ def _ends_early(turn: TraceTurn) -> bool:
     )
 
 
+def _lacks_model(turn: TraceTurn) -> bool:
+    """Whether the last model asked for calls, without an error after it: another model may have been asked.
+
+    Of google-adk, the name of the last tool tells.
+    """
+    last = turn.models[-1] if turn.models else None
+    if last is None or last.operation.is_adk or makes_own_calls(last.operation):
+        return False
+    has_failed = any(span.end >= last.span.end for span in turn.failed)
+    return bool(calls_in(last.operation.outputs or ())) and not has_failed
+
+
 def _may_wait(turn: TraceTurn) -> bool:
     """Whether a turn of google-adk ends with a tool: its request to a person would have no span."""
     last = max(turn.works, key=lambda work: (work.span.start, work.span.end))
@@ -454,6 +472,21 @@ def _writable(event: Event) -> Event:
 def _is_same_text(response: str, text: str) -> bool:
     """Whether two texts are one answer: parts may be joined otherwise, and JSON be spelt otherwise."""
     return response.split() == text.split() or is_output(response, json_attribute(text))
+
+
+def _last_values(events: Sequence[Event]) -> Iterator[str]:
+    """The arguments and results of the calls that the last response of a model asked for, as texts."""
+    for event in reversed(events):
+        if event.data.get("nested"):
+            continue
+        if event.kind == "model_response":
+            return
+        for part in (event.content or {}).get("parts", ()) if event.kind in _CALL_EVENTS else ():
+            value = part.get("function_call", {}).get("args")
+            if "function_response" in part:
+                value = part["function_response"].get("response")
+                value = value["result"] if isinstance(value, dict) and [*value] == ["result"] else value
+            yield value if isinstance(value, str) else json.dumps(value)
 
 
 def _last_text(events: Sequence[Event]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, starmap
 from math import inf
 
 from evaltui.core.model.events import ANSWERS, CALLS, USER_MESSAGE
@@ -28,6 +28,10 @@ _RESUMED = (
 _MISSING_TURN = (
     "only requests of later turns show the turn: export its spans, too. Examples for the model belong in its "
     "instruction"
+)
+_MIXED = (
+    "several conversations have one id, or are in one trace without one: turns overlap, or a request leaves "
+    "one out. Record a gen_ai.conversation.id or session.id of its own for each"
 )
 _OTHERS = "a request tells of another agent, which has no spans in the turn: export all spans of the trace"
 _REPLACED = (
@@ -178,6 +182,7 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
                 turn.lost,
                 [span for span in turn.failed if span.span_id in inside],
                 unknown=dict(turn.unknown),
+                around=turn.span,
             )
         )
     last = pieces[-1]
@@ -228,11 +233,14 @@ def turns_of_conversation(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
     complete: list[TraceTurn] = []
     messages: list[str] = []
     inner: set[str] = set()
-    for turn in _joined(turns):
+    joined = _joined(turns)
+    is_mixed = any(starmap(_overlaps, pairwise(joined)))
+    for turn in joined:
         if _is_adk(turn) and _lacks_others(turn):
             turn.lost = turn.lost or _OTHERS
         _settle_resumed(turn, complete[-1] if complete else None)
         history = list(_history(turn))
+        is_mixed = is_mixed or _skips_turn(turn, history, complete)
         if turn.own_events is None or turn.own_events[0].turn != len(complete):
             for place, message in reversed(_missing_messages(history, messages, inner)):
                 complete.insert(place, _missing_turn(message, turn))
@@ -242,7 +250,45 @@ def turns_of_conversation(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
         complete.append(turn)
         messages.append(_plain(user_message(turn)))
         inner |= _inner_texts(turn)
+    for turn in complete if is_mixed else ():
+        turn.lost = turn.lost or _MIXED
+        turn.unknown[USER_MESSAGE] = _MIXED
     return complete
+
+
+def _overlaps(before: TraceTurn, turn: TraceTurn) -> bool:
+    """Whether a turn began before the one before it had ended, or in another trace, before its last model
+    had: what follows that may still have gone on.
+    """
+    first = min((work.span.start for work in turn.works), default=inf)
+    last = max((work.span.start for work in before.works), default=0)
+    if before.span.trace_id != turn.span.trace_id:
+        last = max((model.span.end for model in before.models), default=0)
+    elif before.around is None or before.around is not turn.around:
+        first, last = turn.start, before.end
+    return first < last
+
+
+def _skips_turn(turn: TraceTurn, history: Sequence[Json], complete: Sequence[TraceTurn]) -> bool:
+    """Whether the request of a turn has the message of an earlier one, and not that of one between both.
+
+    Those of turns that failed may be left out.
+    """
+    earlier = [_plain(message["parts"]) for message in history]
+    sent = [_plain([part]) for part in user_parts(_first_request(turn))]
+    messages = [
+        _plain(user_message(other))
+        for other in complete
+        if not (other.lost or other.failed or other.span.status == "error")
+    ]
+    after = next(
+        (number for number, message in enumerate(messages) if _is_in(message, earlier)), len(messages)
+    )
+    return any(message and not _is_in(message, sent) for message in messages[after:])
+
+
+def _is_in(message: str, repeated: Sequence[str]) -> bool:
+    return bool(message) and any(text and _is_like(text, message) for text in repeated)
 
 
 def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:

@@ -55,6 +55,8 @@ class TraceTurn:
     """Its events as evaltui wrote them, numbered as where they were written; None for spans of others."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Parts of which other turns show that the spans do not tell them, each with its remedy."""
+    around: OtelSpan | None = None
+    """The span around the turn and others; None for a turn with a span of its own."""
 
     @property
     def has_output(self) -> bool:

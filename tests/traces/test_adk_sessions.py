@@ -424,3 +424,33 @@ def test_scenarios_become_cases_of_a_simulated_user(tmp_path, monkeypatch, capsy
     assert "--case is for one conversation, there are 2" in capsys.readouterr().err
     assert call("score", path, "--sets", "new") == 2
     assert "no conversation of an agent in" in capsys.readouterr().err
+
+
+def stored_later(rng):
+    """A session as it is stored after each of its turns, of which some are rewound."""
+    events, state = [], {"city": "Oslo"}
+    for moment in range(1, rng.randrange(3, 8)):
+        name = f"i{moment}"
+        if len(events) > 2 and rng.random() < 0.4:
+            before = rng.choice([event["invocation_id"] for event in events if "content" in event])
+            actions = {"rewind_before_invocation_id": before, "state_delta": {}}
+            events.append({"author": "user", "invocation_id": f"r{moment}", "actions": actions})
+        state = state | {"last": moment}
+        for author, delta in (("user", {}), ("desk", {"last": moment})):
+            about = {"id": f"{name}-{author}", "invocation_id": name, "timestamp": moment}
+            content = {
+                "role": author,
+                "parts": [{"text": rng.choice(["Hi", "Thanks", f"{author} {moment}"])}],
+            }
+            events.append({**about, "author": author, "content": content, "actions": {"state_delta": delta}})
+        yield {"id": "s", "app_name": "desk", "user_id": "ada", "state": state, "events": list(events)}
+
+
+def test_a_session_that_was_stored_several_times_is_the_last_one(thorough):
+    rng = random.Random(None if thorough else 3)
+    for _ in range(200 if thorough else 20):
+        stored = list(stored_later(rng))
+        documents = [*rng.sample(stored, rng.randrange(len(stored))), stored[-1]]
+        rng.shuffle(documents)
+        alone, several = (conversations_in(map(read_session, some)) for some in (stored[-1:], documents))
+        assert several == alone

@@ -164,7 +164,7 @@ def test_an_answer_in_a_span_that_is_missing_is_unknown(score, lost):
     spans = [one for number, one in enumerate(genai()) if number not in lost]
     code, status, said = score(spans)
     assert (code, status) == (3, "NOT_EVALUATED")
-    assert said["tool_trajectory_avg_score"][0] == "PASSED"
+    assert said["tool_trajectory_avg_score"][0] == "NOT_EVALUATED"
     verdict, reason = said["response_match_score"]
     assert verdict == "NOT_EVALUATED"
     assert reason.startswith("the responses of turn 1 are unknown: the trace ends after a call of a tool")
@@ -279,13 +279,35 @@ def test_the_rest_of_a_turn_is_unknown_where_the_only_model_of_a_trace_calls_a_t
     assert said["response_match_score"][0] == "NOT_EVALUATED"
 
 
+@pytest.mark.parametrize(
+    ("response", "status"),
+    [
+        (None, "NOT_EVALUATED"),
+        (ANSWER, "NOT_EVALUATED"),
+        (json.dumps(RESULT), "PASSED"),
+        (json.dumps(ARGS), "PASSED"),
+    ],
+)
+@pytest.mark.parametrize("lost", [[3], [2, 3]], ids=["the last model", "all after the first model"])
+def test_calls_after_the_last_model_are_known_where_its_call_is_the_response(score, response, status, lost):
+    """An agent that stops at a tool responds with the result, or with the arguments as structured output."""
+    spans = [one for number, one in enumerate(genai()) if number not in lost]
+    if response is not None:
+        parts = [{"type": "text", "content": response}]
+        messages = json.dumps([{"role": "assistant", "parts": parts}])
+        spans[0].attributes = AGENT | {"gen_ai.output.messages": messages}
+    is_seen = response != json.dumps(RESULT) or 2 not in lost
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
+    assert score(spans, config=config)[1] == (status if is_seen else "NOT_EVALUATED")
+
+
 def test_calls_are_unknown_while_the_spans_around_them_are_missing(score):
     """A span is sent when it ends: the agent may go on, or its later spans are lost."""
     config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
-    assert score(genai()[:3], config=config)[1] == "PASSED"
     assert score(genai()[1:3], config=config)[1] == "NOT_EVALUATED"
     assert score(genai()[1:], config=config)[1] == "PASSED"
-    spans = genai()[:3]
+    spans = [genai()[0], genai()[2]]
+    assert score(spans, config=config)[1] == "PASSED"
     spans[0].end = 0
     assert score(spans, config=config)[1] == "NOT_EVALUATED"
 

@@ -1,6 +1,7 @@
 """A trace that has lost something tells what the whole trace tells, or that it is unknown."""
 
 import asyncio
+import json
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -21,6 +22,7 @@ from tests.traces.whole_traces import WHOLE
 
 pytestmark = pytest.mark.adk
 
+ROLES = ("user", "assistant", "tool", "system", "model")
 CONFIG = EvalConfig.model_validate(
     {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
 )
@@ -48,10 +50,48 @@ def losses(spans):
     yield "times", [replace(one, start=0, end=0) for one in spans]
 
 
-def read(spans):
+def other_types(name, value):
+    """Values that an attribute may have in place of one, as other writers have it."""
+    try:
+        data = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        data = None
+    if isinstance(data, dict | list | tuple):
+        yield from (data, json.dumps(data))
+        if name.endswith(".messages"):
+            yield from (json.dumps(json.dumps(data)), [json.dumps(one) for one in data])
+    elif data is not None:
+        yield from (str(value), [value])
+
+
+def other_roles(name, value):
+    """The value of an attribute with roles in capitals, and with roles that nobody knows."""
+    for role in ROLES if isinstance(value, str) else ():
+        for other in (role.upper(), f"x-{role}", 7):
+            if name.endswith(".role") and value == role:
+                yield other
+            elif f'"role": "{role}"' in value:
+                yield value.replace(f'"role": "{role}"', f'"role": {json.dumps(other)}')
+
+
+def rewritten(spans):
+    """Spans of which one has an attribute in another form."""
+    for number, one in enumerate(spans):
+        for name, value in one.attributes.items():
+            if name.startswith("evaltui."):
+                continue
+            for other in (*other_types(name, value), *other_roles(name, value)):
+                changed = replace(one, attributes={**one.attributes, name: other})
+                yield f"{name} of {one.name}: {other}", [*spans[:number], changed, *spans[number + 1 :]]
+
+
+def copies(spans):
+    return [replace(one, attributes=dict(one.attributes), events=[*map(copy, one.events)]) for one in spans]
+
+
+def read(*documents):
     """Conversations of spans, which stay as they are."""
-    copies = [replace(one, attributes=dict(one.attributes), events=[*map(copy, one.events)]) for one in spans]
-    return conversations_in([Recorded(copies)]).conversations
+    return conversations_in([Recorded(copies(spans)) for spans in documents]).conversations
 
 
 def facts(conversation):
@@ -153,6 +193,13 @@ def differences(source):
 @pytest.mark.parametrize("source", WHOLE)
 def test_what_is_left_of_a_trace_is_right_or_unknown(source):
     assert differences(source)[0] == []
+
+
+@pytest.mark.parametrize("source", WHOLE)
+def test_an_attribute_in_another_form_is_read_or_unknown(source):
+    whole = [turn for one in read(WHOLE[source]()) for turn in facts(one)]
+    for name, spans in rewritten(WHOLE[source]()):
+        assert faults([turn for one in read(spans) for turn in facts(one)], whole) == [], name
 
 
 def test_each_undecidable_loss_occurs():

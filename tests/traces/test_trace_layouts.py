@@ -390,7 +390,7 @@ def test_text_after_calls_that_a_provider_makes_is_the_response(text):
     (one,) = invocations_from_events(turn.events)
     assert scored_text(one, thoughts=False) == (text or "")
     assert (ANSWERS in turn.untold) is (text is None)
-    assert called(spans) == ["find"]
+    assert called(spans) == (["find"] if text else None)
 
 
 def test_what_a_model_client_alone_tells():
@@ -512,7 +512,11 @@ def called_by_logs(agent, model, time):
         choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}
         logs.append(LogRecord(model.trace_id, model.span_id, SpanEvent("gen_ai.choice", {}, time, choice)))
     documents = (logs, logs[1:], logs[:1])
-    sent = [Recorded([replace(agent), replace(model, events=[])]), *(Recorded([], one) for one in documents)]
+    last = span(3, 1, genai()[3].attributes, begin=160)
+    sent = [
+        Recorded([replace(agent), replace(model, events=[]), last]),
+        *(Recorded([], one) for one in documents),
+    ]
     (turn,) = conversations_in(sent).conversations[0].turns
     (one,) = invocations_from_events(turn.events)
     return [call.name for call in tool_calls(one.intermediate_data)]

@@ -36,7 +36,7 @@ from evaltui.core.model.model_errors import validate_model
 from evaltui.text.figures import counted, short_list
 from evaltui.text.values import visible
 from evaltui.traces.span import Recorded, UnreadableTraceError
-from evaltui.traces.writing.turn import OWNER, REMARKS, SESSION, Held, spans_of_turns
+from evaltui.traces.writing.turn import LENGTH, OWNER, REMARKS, SESSION, Held, spans_of_turns
 
 _EXPECTED = "expected is a session of google-adk 2.0 to 2.13. For one of a later version, update evaltui"
 _SCHEMA = "1"
@@ -122,7 +122,11 @@ def read_session(data: Json) -> Recorded:
         session.id,
         next((event.agent for event in events if event.agent), session.app_name),
         round(history.began * _SECOND),
-        {SESSION: json.dumps(about), OWNER: f"{session.app_name}/{session.user_id}"},
+        {
+            SESSION: json.dumps(about),
+            OWNER: f"{session.app_name}/{session.user_id}",
+            LENGTH: len(session.events),
+        },
         history.errors(),
         {key: value for key, value in session.state.items() if _is_stored(key)},
     )

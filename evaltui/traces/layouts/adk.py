@@ -106,7 +106,7 @@ def _answer(response: Json, content: Any) -> list[Json] | None:
     if isinstance(content, dict):
         recorded = content.get("parts")
         parts = [_with_attachment(part) for part in recorded] if isinstance(recorded, list) else []
-        return contents_of([{"role": "model", **content, "parts": parts}])
+        return contents_of([{"role": "model", **content, "parts": parts}], "model")
     # A response without content is one that said nothing; `{}` is none at all.
     return [] if response else None
 

@@ -17,6 +17,7 @@ from evaltui.traces.layouts.messages import (
     instruction_in,
     is_placeholder,
     is_unread,
+    messages_in_texts,
     messages_of,
     structured_output,
     with_output_text,
@@ -232,12 +233,13 @@ def _read_call(operation: Operation, attributes: Mapping[str, Any]) -> None:
 
 
 def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: OtelSpan) -> None:
-    operation.inputs = contents_of(attributes.get("gen_ai.input.messages"))
-    operation.outputs = contents_of(attributes.get("gen_ai.output.messages"), "assistant")
-    operation.is_unread = is_unread(attributes.get("gen_ai.output.messages"))
-    choices: Any = attributes.get("gen_ai.output.messages")
+    sent = messages_in_texts(attributes.get("gen_ai.input.messages"))
+    choices: Any = messages_in_texts(attributes.get("gen_ai.output.messages"))
+    operation.inputs = contents_of(sent)
+    operation.outputs = contents_of(choices, "assistant")
+    operation.is_unread = is_unread(choices)
     operation.instruction = instruction_in(attributes.get("gen_ai.system_instructions")) or instruction_in(
-        messages_of(attributes.get("gen_ai.input.messages"))
+        messages_of(sent)
     )
     if operation.inputs is None and operation.outputs is None and not _lacks_messages(span):
         inputs, outputs = _from_events(span.events or _listed_events(attributes))

@@ -28,7 +28,7 @@ _MODEL = frozenset(("assistant", "model", "ai", "AIMessage", "AIMessageChunk"))
 _TOOL = frozenset(("tool", "function", "ToolMessage"))
 _SYSTEM = frozenset(("system", "developer", "SystemMessage"))
 ROLES = _MODEL | _TOOL | _SYSTEM | {"user", "human", "HumanMessage", "HumanMessageChunk"}
-"""The names of authors of messages; in traces, any other author is taken for the user."""
+"""The names of authors of messages."""
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 _TEXT_KEYS = ("content", "text", "thinking", "reasoning")
 _THOUGHTS = frozenset(("reasoning", "thinking", "thought"))
@@ -160,6 +160,14 @@ def messages_of(value: Any, role: str = "user") -> list[Json] | None:
     return [message for message in messages if message]
 
 
+def messages_in_texts(value: Any) -> Any:
+    """A recorded list of messages, also where it, or each message, is JSON in a text once more."""
+    value = json_attribute(value)
+    value = json_attribute(value) if value is not ABSENT else value
+    items = [json_attribute(item) for item in value] if isinstance(value, list) else []
+    return items if items and all(isinstance(item, dict) for item in items) else value
+
+
 def _unrecorded(item: Any) -> Json | None:
     author = item.get("role") if isinstance(item, dict) else None
     return {"role": _role(author), "parts": []} if isinstance(author, str) else None
@@ -262,7 +270,12 @@ def _message(item: Any, role: str) -> Json | None:
         kind = item["id"][-1] if isinstance(item.get("id"), list) and item["id"] else item.get("role")
         return _message({"role": kind, **inner}, role)
     author = item.get("role") or (item.get("type") if "content" in item else None) or role
-    who = str(author)
+    who = str(author) if str(author) in ROLES else str(author).lower()
+    if who not in ROLES:
+        if role == "user" and "role" in item:
+            # The user may not have said it.
+            return {"role": role, "parts": []}
+        who = role
     if who in _TOOL:
         return {"role": "user", "parts": _responses(item)}
     content = item["parts"] if "parts" in item else item.get("contents", item.get("content"))

@@ -22,6 +22,8 @@ SESSION = "evaltui.session"
 """Attribute of the first span of a turn, JSON: app, user and state of the session before the first turn."""
 OWNER = "evaltui.session.owner"
 """Attribute of the first span of a turn: app and user, for each of which the ids of sessions are unique."""
+LENGTH = "evaltui.session.events"
+"""Attribute of the first span of a turn: number of events of its session, which only grows."""
 REMARKS = "remarks"
 """Key of the data of a user's message in EVENTS: sentences about the turn."""
 # As google-adk writes it: the data itself would be in every later request again.
@@ -117,7 +119,9 @@ class _Turn:
         self._turn = turn
         self._events = events
         owner = held.attributes.get(OWNER, "")
-        self._trace = _id(TRACE_ID, owner + held.conversation, turn.turn)
+        # The place of a turn of a session may be another one's once it was rewound.
+        names = [str(event.data.get("step")) for event in events[:1] if owner]
+        self._trace = _id(TRACE_ID, owner + held.conversation, turn.turn, *names)
 
     def spans(self, results: Sequence[Json]) -> list[OtelSpan]:
         root = self._root(results)
