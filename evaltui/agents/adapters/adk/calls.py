@@ -227,7 +227,8 @@ def _watched_tool(run: _Run) -> _Run:
         form = ToolForm(
             functools.partial(_outcome, actions),
             functools.partial(_recorded, context),
-            functools.partial(_state_of, actions),
+            # Asked each time: ADK then looks for values that were changed in place.
+            lambda: _state_of(context.actions),
             lambda changed, _: context.state.update(changed),
             has_own_state=True,
             is_recorded=not _is_part_of_agent(self),
@@ -283,6 +284,8 @@ def _sent(result: Any) -> Any:
 
 
 def _recorded(context: Any, recorded: ToolCall) -> Any:
+    # Of calls side by side, ADK merges the changes of each; the session has those of the last to end.
+    context.actions.state_delta.update(recorded.state)
     for name, value in recorded.actions.items():
         if name == _CONFIRMATION:
             request = ToolConfirmation.model_validate(value)
