@@ -38,6 +38,7 @@ from ..core.recordings.entry import (
     entry_from_json,
     entry_to_json,
     fingerprints_without,
+    finite,
     new_contents,
     request_of,
     shared_lines,
@@ -385,13 +386,8 @@ class CallRecorder:
         if isinstance(error, _MISTAKES):
             return
         try:
-            entry = replace(
-                entry,
-                responses=self._secrets.without(
-                    self._joined_masked(list(map(self._number_calls, responses)))
-                ),
-                error=self._error(error),
-            )
+            masked = self._secrets.without(self._joined_masked(list(map(self._number_calls, responses))))
+            entry = finite(replace(entry, responses=masked, error=self._error(error)))
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"an answer of model {entry.model}", unfit)
             return
@@ -483,7 +479,7 @@ class CallRecorder:
                 raise ValueError(outcome.unrecordable)
             done = {"result": outcome.result, "state": outcome.state, "actions": outcome.actions}
             done = self._plain(done) | {"removed": outcome.removed, "models": outcome.models}
-            entry = replace(call, error=self._error(outcome.error), ended=ended, **done)
+            entry = finite(replace(call, error=self._error(outcome.error), ended=ended, **done))
         except (TypeError, ValueError) as unfit:
             self.unrecordable(f"the result of {call.tool}", unfit)
             return

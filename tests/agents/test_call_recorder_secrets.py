@@ -107,3 +107,13 @@ def test_calls_of_tools_are_known_with_secrets_and_without():
     exchange = recorder("replay", [], environment, stubs=[of_case]).tool_call("find", {"id": "customer_id_7"})
     exchange.check()
     assert exchange.recorded.result == {"found": 1}
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("-inf")]])
+def test_a_number_that_a_replay_would_return_as_a_text_is_not_recorded(value):
+    told = []
+    recorder("record", told, {}).tool_call("ratio", {}).keep(ToolOutcome(result={"ratio": value}))
+    recorder("record", told, {}).model_call(JsonRequest("m", [])).keep([{"ratio": value}], None)
+    assert [line["note"].partition(" is ")[2] for line in told] == [
+        "not recorded: NaN and Infinity are no numbers of JSON"
+    ] * 2

@@ -166,6 +166,27 @@ def test_a_nested_key_that_is_no_field_is_refused_by_its_path(kind, path):
         Deps(kind, NOT_TAKEN[path])
 
 
+class Strict(BaseModel, extra="forbid"):
+    user: str = "Ada"
+
+
+@dataclass
+class WithMethod:
+    user: str = "Ada"
+
+    def messages(self) -> str:
+        return self.user
+
+
+@pytest.mark.parametrize("kind", [Desk, Model, Open, Strict, WithMethod, Plain, dict])
+def test_keys_that_the_agent_takes_elsewhere_need_no_field(kind):
+    deps = Deps(kind, {"user": "Bob", "messages": []}, "context", ["user", "messages"])
+    assert deps.state()["user"] == "Bob"
+    assert ("messages" in deps.state()) == (kind is dict)
+    assert callable(getattr(deps.value, "messages", len))
+    assert Deps(type(None), {"user": "Bob"}, "context", ["user"]).value is None
+
+
 def test_an_agent_without_any_takes_no_state():
     assert Deps(type(None), {}).state() == {}
     with pytest.raises(AgentLoadError, match="'age', but the agent has no deps for it"):

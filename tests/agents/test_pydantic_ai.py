@@ -197,3 +197,47 @@ def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
         3,
         True,
     ), printed
+
+
+SETTINGS = """
+from pydantic import BaseModel
+from pydantic_ai import Agent, ToolOutput
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+
+
+class Price(BaseModel):
+    euros: float
+
+
+def rules(messages, info):
+    return ModelResponse(parts=[ToolCallPart("final_result", {"euros": 1}, tool_call_id="f")])
+
+
+root_agent = Agent(
+    FunctionModel(rules, model_name="rules"),
+    output_type=[ToolOutput(Price)],
+    model_settings={"top_p": 0.1, "timeout": 5, "extra_headers": {"authorization": "b"}},
+)
+"""
+CHANGES = {
+    '"top_p": 0.1': ('"top_p": 0.9', "settings.top_p is 0.9, was 0.1"),
+    "(Price)]": ("(Price), str]", "text_allowed is new"),
+    "euros: float": ("euros: int", "declaration changed"),
+}
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+def test_a_replay_notices_what_the_answer_depends_on_and_no_more(tmp_path, capsys):
+    loop = Loop(tmp_path, SETTINGS, capsys)
+    loop.record("hi")
+    assert loop.run("--record", "record")[0] == 0
+    assert "authorization" not in (tmp_path / "bot" / "recordings" / "a.jsonl").read_text()
+    loop.edit('"timeout": 5, "extra_headers": {"authorization": "b"}', '"timeout": 6')
+    code, printed = loop.run("--record", "replay")
+    assert (code, "0 live model calls, 1 replayed" in printed) == (0, True), printed
+    for old, (new, reason) in CHANGES.items():
+        loop.edit(old, new)
+        code, printed = loop.run("--record", "replay")
+        assert (code, reason in " ".join(printed.split())) == (3, True), printed
+        loop.edit(new, old)

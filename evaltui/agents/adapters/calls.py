@@ -323,12 +323,9 @@ async def call_tool(
         reporter.stubbed[call_id] = {"stubbed": exchange.source}
         if exchange.recorded.models:
             reporter.stubbed[call_id]["stubbed_models"] = exchange.recorded.models
-        recorded = exchange.recorded
-        if recorder is None or form.has_own_state:
-            form.apply(recorded.state, recorded.removed)
-        else:
-            form.apply(*recorder.side_by_side.changes(recorded))
-        return _replayed_result(recorded, form)
+        if recorder is not None:
+            form.apply(*recorder.side_by_side.changes(exchange.recorded))
+        return _replayed_result(exchange.recorded, form)
     except asyncio.CancelledError as error:
         reporter.cancelled.append(error)
         raise

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import AliasChoices, BaseModel, RootModel, TypeAdapter
@@ -53,14 +53,19 @@ def _members(data: Json, value: Any, *, by_name: bool) -> dict[str, Any]:
     by_name = by_name or config.get("validate_by_name") or config.get("populate_by_name") or False
     members: dict[str, Any] = {}
     for name, field in fields.items():
-        alias = field.validation_alias or field.alias
-        choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []
-        # An AliasPath begins with the key.
-        keys = [choice if isinstance(choice, str) else str(choice.path[0]) for choice in choices]
-        keys += [name] if by_name or not keys else []
+        aliases = _aliases(field)
+        keys = [*aliases, name] if by_name or not aliases else aliases
         if key := next((key for key in keys if key in data), None):
             members[key] = getattr(value, name, None)
     return members
+
+
+def _aliases(field: Any) -> list[str]:
+    """The keys of data, besides its name, that a field of a model is validated from."""
+    alias = field.validation_alias or field.alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []
+    # An AliasPath begins with the key.
+    return [choice if isinstance(choice, str) else str(choice.path[0]) for choice in choices]
 
 
 def _takes_more(value: Any) -> bool:
@@ -87,11 +92,14 @@ class Deps:
 
     `value` is created from the initial state: a dict as it is, a dataclass or a pydantic model by its fields,
     another class without arguments, whose attributes are then set; None where `deps_type` is that of None.
-    Raises AgentLoadError where it cannot be created, or has no field for a key of the state.
+    Raises AgentLoadError where it cannot be created, or has no field for a key of the state that is not in
+    `optional`: those that the agent takes elsewhere, too.
     """
 
-    def __init__(self, deps_type: Any, state: Json, what: str = "deps") -> None:
-        self._what = what
+    def __init__(
+        self, deps_type: Any, state: Json, what: str = "deps", optional: Collection[str] = ()
+    ) -> None:
+        self._what, self._optional = what, optional
         self._kind: Any = typing.get_origin(deps_type) or deps_type
         self._hints = self._type_hints()
         self.value: Any = self._create(copy_state(state))
@@ -112,9 +120,9 @@ class Deps:
 
     def _create(self, state: Json) -> Any:
         if self._kind is type(None):
-            if state:
+            for key in (key for key in state if key not in self._optional):
                 raise AgentLoadError(
-                    f"the initial state has the key {next(iter(state))!r}, but the agent has no {self._what} "
+                    f"the initial state has the key {key!r}, but the agent has no {self._what} "
                     f"for it. Remove the key, or declare the type of its {self._what}"
                 )
             return None
@@ -122,15 +130,21 @@ class Deps:
             return state
         try:
             if hasattr(self._kind, "__pydantic_validator__"):
+                # Before pydantic 2.10, models have only the latter.
+                kind = self._kind
+                fields = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "model_fields", {})
+                keys = {key for name, field in fields.items() for key in (name, *_aliases(field))}
+                state = {key: state[key] for key in state if key in keys or key not in self._optional}
                 value = _validated(self._kind, state)
                 self._refuse(keys_not_taken(state, value))
                 return value
             read = {name: self._read(name, value) for name, value in state.items()}
             init = self._initial_fields()
             value = self._kind(**{name: value for name, value in read.items() if name in init})
-            self._refuse(key for key in state if not hasattr(value, key))
-            self._refuse(path for key in state for path in keys_not_taken(state[key], read[key], key))
-            for name in read.keys() - init:
+            attributes = [key for key in state if not inspect.isroutine(getattr(value, key, len))]
+            self._refuse(key for key in state if key not in attributes and key not in self._optional)
+            self._refuse(path for key in attributes for path in keys_not_taken(state[key], read[key], key))
+            for name in set(attributes) - init:
                 setattr(value, name, read[name])
             return value
         except (TypeError, ValueError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from ...core.model.events import Json, is_output, output_content
@@ -58,8 +59,16 @@ def answer_settings(settings: Mapping[str, Any]) -> Json:
     relevant = {
         name: value for name, value in settings.items() if value is not None and not name.endswith(_TRANSPORT)
     }
-    plain: Json = to_jsonable_python(relevant, fallback=lambda value: type(value).__name__)
+    plain: Json = to_jsonable_python(relevant, fallback=text_of)
     return plain
+
+
+def text_of(value: Any) -> Any:
+    """The stand-in for a value that JSON cannot hold, the same in every run: of a pydantic class its schema,
+    else a name."""
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        return value.model_json_schema()
+    return getattr(value, "__name__", f"<{type(value).__name__}>")
 
 
 def response_of(result: Any) -> Json:

@@ -15,7 +15,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from ...text.values import cut
 from ..model.events import Json
@@ -333,6 +333,7 @@ class Shared:
 
 
 Entry = ModelCall | ToolCall
+RecordedCall = TypeVar("RecordedCall", ModelCall, ToolCall)
 
 Line = Entry | Shared | Renaming
 """A line of a recording; a renaming tells that the requests before it had the old name."""
@@ -410,6 +411,15 @@ def _fits(value: Any, kind: Any) -> bool:
     return kind is Any or (
         isinstance(value, origin or kind) and not (kind is int and isinstance(value, bool))
     )
+
+
+def finite(entry: RecordedCall) -> RecordedCall:
+    """An entry as it is. Raises ValueError for NaN and Infinity, which would be read as texts."""
+    try:
+        json.dumps(entry_to_json(entry), allow_nan=False)
+    except ValueError:
+        raise ValueError("NaN and Infinity are no numbers of JSON") from None
+    return entry
 
 
 def line_text(line: Line) -> str:

@@ -311,14 +311,15 @@ async def test_state_that_a_tool_changes_in_place_is_changed_in_a_replay():
 
 
 class Lite(ScriptedLlm):
-    """Adds settings to each request, as ADK's LiteLlm does."""
+    """Adds settings to each request, as ADK's LiteLlm and Claude do."""
 
+    max_tokens: int = 8192
     _additional_args: dict = PrivateAttr(default_factory=dict)
 
 
 async def test_settings_that_a_model_adds_itself_are_part_of_the_request():
-    def agent(**settings):
-        model = Lite(answers={"anything": say("hi")})
+    def agent(limit=None, **settings):
+        model = Lite(answers={"anything": say("hi")}, **({"max_tokens": limit} if limit else {}))
         model._additional_args = settings
         return LlmAgent(name="desk", model=model)
 
@@ -328,3 +329,7 @@ async def test_settings_that_a_model_adds_itself_are_part_of_the_request():
     await talk(agent(reasoning_effort="low", max_tokens=5, api_key="b"), deck.recorder("replay"), "hello")
     with pytest.raises(NotRecordedError, match="reasoning_effort is"):
         await talk(agent(reasoning_effort="high", max_tokens=5), deck.recorder("replay"), "hello")
+    await talk(agent(100), deck.recorder("record"), "hello")
+    deck.keep()
+    with pytest.raises(NotRecordedError, match="max_tokens is 50, was 100"):
+        await talk(agent(50), deck.recorder("replay"), "hello")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,6 +119,10 @@ def user(text: str) -> Json:
     return {"role": "user", "parts": [{"text": text}]}
 
 
+def content(message: str | Json) -> Json:
+    return user(message) if isinstance(message, str) else message
+
+
 def _expected(message: str, calls: Sequence[tuple[str, Json]], text: str) -> Json:
     uses = [{"name": name, "args": args} for name, args in calls]
     said = {"role": "model", "parts": [{"text": text}]}
@@ -206,7 +210,7 @@ class Desk:
         try:
             talk.states.append(await self._conversation.open({"state": state}, past_of_turns(after)))
             for number, message in enumerate(messages, len(after)):
-                content = user(message) if isinstance(message, str) else message
+                sent = content(message)
                 talk.turns.append([])
                 arrived = asyncio.Event()
 
@@ -215,7 +219,7 @@ class Desk:
                     if event.kind == cancel_at:
                         arrived.set()
 
-                saying = asyncio.ensure_future(self._conversation.say(number, content, on_event))
+                saying = asyncio.ensure_future(self._conversation.say(number, sent, on_event))
                 if cancel_at and message is messages[-1]:
                     await asyncio.wait_for(arrived.wait(), SECONDS)
                     saying.cancel()
@@ -226,12 +230,15 @@ class Desk:
             talk.error = failed.error
         return talk
 
-    def run(self, *cases: Sequence[str], config: Json | None = None, **options: Any) -> Ran:
+    def run(self, *cases: Sequence[str | Json], config: Json | None = None, **options: Any) -> Ran:
         """Cases with these messages."""
         folder = self._home if self.url else self.agent
         path = folder / "cases.evalset.json"
         eval_cases = [
-            {"eval_id": f"case_{number}", "conversation": [{"user_content": user(one)} for one in messages]}
+            {
+                "eval_id": f"case_{number}",
+                "conversation": [{"user_content": content(one)} for one in messages],
+            }
             for number, messages in enumerate(cases)
         ]
         path.write_text(json.dumps({"eval_set_id": "cases", "eval_cases": eval_cases}))
@@ -271,15 +278,28 @@ class Desk:
         return report
 
     @contextmanager
-    def broken(self, function: str) -> Iterator[None]:
-        """A function of its script raises as long as this lasts."""
-        path = self.agent / "script.py"
-        text = path.read_text()
-        path.write_text(f"{text}\n\ndef {function}(*args):\n    raise RuntimeError('called')\n")
-        try:
+    def broken(self, *functions: str) -> Iterator[None]:
+        """Functions of its script raise as long as this lasts."""
+        raising = (f"\n\ndef {name}(*args):\n    raise RuntimeError('called')\n" for name in functions)
+        with _written(self.agent / "script.py", lambda text: text + "".join(raising)):
             yield
-        finally:
-            path.write_text(text)
+
+    @contextmanager
+    def edited(self, old: str, new: str) -> Iterator[None]:
+        """Its agent has another text as long as this lasts."""
+        with _written(self.agent / "agent.py", lambda text: text.replace(old, new)):
+            yield
+
+
+@contextmanager
+def _written(path: Path, change: Callable[[str], str]) -> Iterator[None]:
+    text = path.read_text()
+    path.write_text(change(text))
+    assert path.read_text() != text
+    try:
+        yield
+    finally:
+        path.write_text(text)
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,7 +42,7 @@ def can(request: pytest.FixtureRequest, desk: Desk) -> str:
 
 def test_every_question_is_in_the_table() -> None:
     asked = {name[5:] for name, value in globals().items() if name.startswith("test_") and callable(value)}
-    assert asked - {"every_question_is_in_the_table"} == set(QUESTIONS)
+    assert asked - {"every_question_is_in_the_table", "conversations"} == set(QUESTIONS)
 
 
 def test_known(desk: Desk, can: str) -> None:
@@ -309,6 +311,64 @@ def test_replay(desk: Desk, can: str) -> None:
         (case,) = desk.run(["out"], record="replay").cases
     assert case.error is not None
     assert (case.error.type, case.error.message) == ("OutError", "the model is out")
+
+
+def _conversations(seed: int, number: int) -> list[list[Any]]:
+    """Random messages of cases; what the desk makes of one is random, too."""
+    choices = random.Random(seed)
+    further: list[list[Any]] = [["remove a", _answering(choices.random() < 0.5)], ["fail"], ["hello"], [], []]
+    conversations: list[list[Any]] = []
+    for case in range(number):
+        turns: list[Any] = [f"plan {seed}-{case}-{turn}" for turn in range(choices.choice([1, 2, 2, 3]))]
+        at = choices.randrange(len(turns) + 1)
+        turns[at:at] = choices.choice(further)
+        # At first: google-adk tells the next agent results as Python has them, such as `Order(number=7)`.
+        conversations.append(["transfer", *turns] if choices.random() < 0.1 else turns)
+    return conversations
+
+
+def _happened(ran: Any) -> dict[str, Any]:
+    """By case: its status, its state and its conversation, in which results of calls side by side come in any
+    order. A turn that ended in an error is left out: which of the calls beside it came first is chance. So is
+    what a stubbed tool did inside."""
+    happened = {}
+    for number, case in enumerate(ran.cases):
+        ran.events = [
+            event
+            for event in ran.events
+            if event.turn is not None and event.kind != "error" and not event.data.get("nested")
+        ]
+        (repeat,) = case.repeats
+        # The ids of calls that wait stand in requests to confirm them.
+        turns = [
+            sorted(re.sub(r"'id': '[^']+'", "", repr(event)) for event in turn)
+            for turn in ran.talk(number).told()
+        ]
+        complete = turns[: len(turns) - (case.error is not None)]
+        happened[case.eval_id] = complete, repeat.final_state, repeat.status
+    return happened
+
+
+def test_conversations(desk: Desk, thorough: bool) -> None:
+    """A replay of the unchanged agent is the recorded conversation, without a model and a tool."""
+    if cell("adk" if desk.kind == "old_adk" else desk.kind, "replay") == NO:
+        return
+    seed = random.randrange(10**9) if thorough else 7
+    cases = [["hello"], *_conversations(seed, 60 if thorough else 8)]
+    recorded = desk.run(*cases, record="record", tools="record")
+    with desk.broken("answer", "made", "token", "tallied"):
+        replayed = desk.run(*cases, record="replay", tools="stub")
+    happened = _happened(recorded)
+    assert {name: case for name, case in _happened(replayed).items() if case != happened[name]} == {}, seed
+    assert all(event.data.get("replayed") for event in replayed.of("model_request"))
+    # No answer is known any more once the agent asks something else.
+    for old, new in CHANGES if thorough else ():
+        with desk.edited(old, new):
+            ran = desk.run(*cases, record="replay", tools="stub")
+        assert {case.error and case.error.type for case in ran.cases} == {"NotRecordedError"}, (seed, new)
+
+
+CHANGES = [("Be short.", "Be long."), ("Notes an item.", "Notes two."), ('"rules"', '"rules-2"')]
 
 
 def test_stubs(desk: Desk, can: str) -> None:

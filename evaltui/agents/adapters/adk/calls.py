@@ -40,7 +40,7 @@ from ..calls import (
     model_responses,
     wrap_methods,
 )
-from ..values import answer_settings
+from ..values import answer_settings, text_of
 from .events import step_of
 
 _Generate = Callable[..., AsyncIterator[LlmResponse]]
@@ -104,7 +104,7 @@ def _watched_model(generate: _Generate) -> _Generate:
         call = ModelCall(
             name,
             (request.config.labels or {}).get(_AGENT_LABEL, "") if request.config else "",
-            functools.partial(_request, name, request, getattr(self, _OF_LITELLM, None) or {}, streamed),
+            functools.partial(_request, name, request, _settings(self), streamed),
             (self, request),
         )
         # In one piece, as in a replay.
@@ -118,11 +118,18 @@ def _watched_model(generate: _Generate) -> _Generate:
 _OF_LITELLM = "_additional_args"
 
 
+def _settings(model: BaseLlm) -> Json:
+    """The settings that a model adds to each request."""
+    # A field of ADK's Claude.
+    bound = getattr(model, "max_tokens", None) if "max_tokens" in model.model_fields_set else None
+    return (getattr(model, _OF_LITELLM, None) or {}) | ({} if bound is None else {"max_tokens": bound})
+
+
 def _request(name: str, request: LlmRequest, settings: Json, streamed: bool) -> JsonRequest:
     """The request as JSON; `settings` are those that the model adds to it."""
     # The headers may contain keys.
     config: Json = request.config.model_dump(
-        mode="json", exclude_none=True, exclude=set(UNASKED_CONFIG), fallback=_text_of, warnings=False
+        mode="json", exclude_none=True, exclude=set(UNASKED_CONFIG), fallback=text_of, warnings=False
     )
     return JsonRequest(
         model=name,
@@ -135,14 +142,8 @@ def _request(name: str, request: LlmRequest, settings: Json, streamed: bool) -> 
 
 def _written(model: BaseModel) -> Json:
     """A genai model as JSON, also with values of users that JSON cannot hold."""
-    data: Json = model.model_dump(mode="json", exclude_none=True, fallback=_text_of, warnings=False)
+    data: Json = model.model_dump(mode="json", exclude_none=True, fallback=text_of, warnings=False)
     return data
-
-
-def _text_of(value: Any) -> Any:
-    if isinstance(value, type) and issubclass(value, BaseModel):
-        return value.model_json_schema()
-    return getattr(value, "__name__", f"<{type(value).__name__}>")
 
 
 def _declarations(tools: list[Any]) -> list[Any]:
@@ -157,9 +158,7 @@ def _declarations(tools: list[Any]) -> list[Any]:
 def _response_to_json(response: LlmResponse) -> Json:
     # Field by field: the outermost model decides how bytes are written, and only genai's models use base64.
     return {
-        name: _written(value)
-        if isinstance(value, BaseModel)
-        else to_jsonable_python(value, fallback=_text_of)
+        name: _written(value) if isinstance(value, BaseModel) else to_jsonable_python(value, fallback=text_of)
         for name, value in response
         if value is not None
     }
@@ -228,7 +227,8 @@ def _watched_tool(run: _Run) -> _Run:
         form = ToolForm(
             functools.partial(_outcome, actions),
             functools.partial(_recorded, context),
-            functools.partial(_state_of, actions),
+            # Asked each time: ADK then looks for values that were changed in place.
+            lambda: _state_of(context.actions),
             lambda changed, _: context.state.update(changed),
             has_own_state=True,
             is_recorded=not _is_part_of_agent(self),
@@ -284,6 +284,8 @@ def _sent(result: Any) -> Any:
 
 
 def _recorded(context: Any, recorded: ToolCall) -> Any:
+    # Of calls side by side, ADK merges the changes of each; the session has those of the last to end.
+    context.actions.state_delta.update(recorded.state)
     for name, value in recorded.actions.items():
         if name == _CONFIRMATION:
             request = ToolConfirmation.model_validate(value)

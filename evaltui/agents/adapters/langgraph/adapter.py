@@ -160,7 +160,10 @@ class LangGraphSession(AgentSession):
         kind = getattr(graph, "context_schema", None)
         input_keys = _input_keys(graph)
         self._other_state = {key: value for key, value in state.items() if key not in input_keys}
-        self._context = Deps(type(None) if kind is None else kind, self._other_state, "input or context")
+        # Of a past, the context has the initial state: only the graph's own state changes.
+        context_state = spec.state | self._other_state
+        kind = type(None) if kind is None else kind
+        self._context = Deps(kind, context_state, "input or context", input_keys)
         self._input = {key: value for key, value in state.items() if key in input_keys}
         _refuse_ignored_state(graph, self._input)
         self._input[MESSAGES] = [*(self._input.get(MESSAGES) or []), *messages_of(past)]

@@ -202,17 +202,17 @@ def _settings(model: Any, kwargs: Json) -> tuple[str, Json]:
 
 
 def _request(name: str, messages: Any, settings: Json, kwargs: Json) -> JsonRequest:
-    config = settings | {
+    named = {
         key: value
         for key, value in kwargs.items()
-        if value is not None and key not in ("tools", "run_manager") and not key.startswith("ls_")
+        if key not in ("tools", "run_manager") and not key.startswith("ls_")
     }
     return JsonRequest(
         model=name,
         instruction=instruction_of(messages),
         tools=[_declared(tool) for tool in kwargs.get("tools") or ()],
         contents=[content for message in messages if (content := content_of_message(message))],
-        config=to_jsonable_python(config, fallback=str),
+        config=settings | answer_settings(named),
     )
 
 

@@ -34,7 +34,7 @@ from ..calls import (
     wrap_methods,
 )
 from ..deps import Deps
-from ..values import declaration, response_of, result_of
+from ..values import answer_settings, declaration, response_of, result_of, text_of
 from .messages import (
     contents_of,
     described,
@@ -233,12 +233,17 @@ async def _ask(
 
 def _request(model: Any, messages: Any, settings: Any, parameters: Any) -> JsonRequest:
     tools = [*parameters.function_tools, *parameters.output_tools]
-    request_config = {"settings": dict(settings or {}), "output_mode": parameters.output_mode}
+    request_config = {
+        "settings": answer_settings(settings or {}),
+        "output_mode": parameters.output_mode,
+        # Without an output tool, a text is the only answer.
+        "text_allowed": bool(parameters.output_tools) and parameters.allow_text_output,
+    }
     # The name differs between versions, and the older one warns when it is read.
     name = "native_tools" if hasattr(parameters, "native_tools") else "builtin_tools"
     native = getattr(parameters, name, None)
     if parameters.output_object is not None:
-        request_config["output_schema"] = parameters.output_object.json_schema
+        request_config["output"] = parameters.output_object
     if native:
         request_config["native_tools"] = native
     return JsonRequest(
@@ -248,7 +253,7 @@ def _request(model: Any, messages: Any, settings: Any, parameters: Any) -> JsonR
         contents=contents_of(messages),
         config={
             key: value
-            for key, value in to_jsonable_python(request_config, fallback=str).items()
+            for key, value in to_jsonable_python(request_config, fallback=text_of).items()
             if value and value != "text"
         },
     )

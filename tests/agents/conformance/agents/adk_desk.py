@@ -50,6 +50,11 @@ def note(item: str, tool_context: ToolContext) -> str:
     return "noted"
 
 
+async def tally(item: str, tool_context: ToolContext) -> str:
+    """Tallies an item."""
+    return await script.tallied(tool_context.state, item)
+
+
 root_agent = LlmAgent(
     name="desk",
     model=Rules(),
@@ -60,6 +65,9 @@ root_agent = LlmAgent(
         note,
         script.fail,
         script.wait,
+        script.give,
+        script.roll,
+        tally,
         FunctionTool(script.remove, require_confirmation=True),
         AgentTool(LlmAgent(name="ask_other", description="Knows why.", model=Says(text="because"))),
     ],

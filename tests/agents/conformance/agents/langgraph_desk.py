@@ -68,6 +68,12 @@ def note(item: str, call_id: Annotated[str, InjectedToolCallId]) -> Command:
 
 
 @tool
+async def tally(item: str) -> str:
+    """Tallies an item, in no state: only a command could change it."""
+    return await script.tallied({}, item)
+
+
+@tool
 def ask_other(request: str) -> str:
     """Asks another agent."""
     return other.invoke({"messages": [HumanMessage(request)]})["messages"][-1].text
@@ -92,7 +98,9 @@ desk = create_agent(
     Rules(),
     [
         *map(tool, (script.price, script.meet, script.fail, script.wait, script.remove)),
+        *map(tool, (script.give, script.roll)),
         note,
+        tally,
         ask_other,
         to_writer,
     ],

@@ -38,5 +38,25 @@ def note(item: str, context: ToolContext) -> str:
     return "noted"
 
 
-tools = [script.price, script.meet, note, script.fail, script.wait]
+async def tally(item: str, context: ToolContext) -> str:
+    """Tallies an item."""
+    return await script.tallied(context.state, item)
+
+
+def ask_other(request: str) -> str:
+    """Asks nobody: an agent is no tool of this one."""
+    return "because"
+
+
+tools = [
+    ask_other,
+    script.give,
+    script.roll,
+    tally,
+    script.price,
+    script.meet,
+    note,
+    script.fail,
+    script.wait,
+]
 root_agent = Agent("desk", model=Rules(), instruction="Be short.", tools=tools)

@@ -82,6 +82,12 @@ def note(context: RunContextWrapper[dict], item: str) -> str:
     return "noted"
 
 
+@function_tool
+async def tally(context: RunContextWrapper[dict], item: str) -> str:
+    """Tallies an item."""
+    return await script.tallied(context.context, item)
+
+
 writer = Agent(name="writer", model=Says("written"))
 other = Agent(name="ask_other", model=Says("because"))
 root_agent = Agent(
@@ -94,6 +100,9 @@ root_agent = Agent(
         note,
         function_tool(script.fail, failure_error_function=None),
         function_tool(script.wait),
+        function_tool(script.give),
+        function_tool(script.roll),
+        tally,
         function_tool(script.remove, needs_approval=True),
         other.as_tool(tool_name="ask_other", tool_description="Knows why."),
     ],

@@ -1,6 +1,6 @@
 """The desk with Pydantic AI."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
@@ -22,6 +22,7 @@ USAGE = {
 class Deps:
     noted: str = ""
     known: int = 0
+    tallies: list[str] = field(default_factory=list)
 
 
 def rules(messages, info):
@@ -53,7 +54,7 @@ root_agent = Agent(
     instructions="Be short.",
     output_type=[str, DeferredToolRequests],
 )
-for function in (script.price, script.meet, script.fail, script.wait):
+for function in (script.price, script.meet, script.fail, script.wait, script.give, script.roll):
     root_agent.tool_plain(function)
 root_agent.tool_plain(requires_approval=True)(script.remove)
 
@@ -63,6 +64,12 @@ def note(ctx: RunContext[Deps], item: str) -> str:
     """Notes an item."""
     ctx.deps.noted = item
     return "noted"
+
+
+@root_agent.tool
+async def tally(ctx: RunContext[Deps], item: str) -> str:
+    """Tallies an item."""
+    return await script.tallied(vars(ctx.deps), item)
 
 
 @root_agent.tool_plain
