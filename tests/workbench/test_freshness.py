@@ -61,6 +61,7 @@ def session(**state):
 
 PICTURE = {"inline_data": {"mime_type": "image/png", "data": "aGk="}}
 SCENARIO = {"starting_prompt": "hi", "conversation_plan": "ask"}
+PRICED = "[tool.evaltui.prices]\nm = {input_mtok = 1, output_mtok = 2.5}"
 PRICES = {"gemini-2.5-pro": {"input_mtok": 1.0, "output_mtok": 2.0}}
 CONTEXT = {"set": "s", "case": "a", "turn": 0, "mode": "skip"}
 STUBBED = {"tool_uses": [CALL], "tool_responses": [ANSWER]}
@@ -651,12 +652,15 @@ async def test_the_page_of_an_opened_run_says_what_it_is_scored_by(folder, opene
         ('record = "record"', 'record = "auto"', ()),
         ('record = "record"', 'record = "replay"\ntools="live"', ()),
         ('record = "auto"', 'record = "replay"', ()),
+        ("", PRICED, ("prices",)),
+        (PRICED, PRICED, ()),
     ],
 )
 @pytest.mark.parametrize("between", [False, True])
-async def test_a_result_of_a_run_in_another_mode_is_stale(
+async def test_a_result_of_a_run_with_another_mode_or_price_is_stale(
     folder, opened, ran, now, reasons, between, monkeypatch
 ):
+    write(folder, CONFIG, config(METRICS | {"cost_usd": 1.0}))
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
     settings = folder / "pyproject.toml"
     settings.write_text(f"[tool.evaltui]\n{ran}\n")

@@ -264,6 +264,7 @@ class _RunReader:
             logged=ref,
             changed_files=self._changed_files,
             modes=self._modes,
+            prices=self.header.settings.prices if self._modes is not None else None,
             recorded=row.summary.recorded if self._modes is not None else "",
             of_traces=self.header.of_traces,
             **_run_fields(self.header, row, eval_set, stored, config),
