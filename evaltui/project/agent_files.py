@@ -40,10 +40,11 @@ _LARGE_IN_LOGS = 64_000_000
 _WRITTEN_BY_EVALTUI = re.compile(
     b"|".join(
         (
-            # Of a run, a matrix, a comparison, and traces.
+            # Of a run, a matrix, a comparison, traces, and gaps.
             rb'\{\s*"version": 1,\s*"(?:status|matrix)": "[^\n]*",\s*"agent": "[^\n]*",\s*"started": ',
             rb'\{\s*"version": 1,\s*"base": \{\s*"id": "[^\n]*",\s*"cases": \d+,\s*"passing": ',
             rb'\{\s*"version": 1,\s*"files": \[\s*\{\s*"path": "[^\n]*",\s*"formats": ',
+            rb'\{\s*"version": 1,\s*"runs": \{\s*"[^\n]*\.json": \[\s*"\d{8}T\d{6}\.',
             # Of an estimate, durations, and a run that was exported.
             rb'\{\s*"version": 1,\s*"estimate": \{\s*"cases": \d+,\s*"runs": \d+,\s*"unknown_cases": ',
             rb'\{\n  "[^\n]*\.(?:evalset|test)\.json": \{\n    "[^\n]*": \d+\.\d+,?\n',
