@@ -38,8 +38,8 @@ class Freshness(NamedTuple):
 
     state: State
     reasons: tuple[str, ...] = ()
-    """The changes since the run: files of the agent, `case`, `config`, `set`, `recording`, `prices`, or the
-    name of a mode; `traces` alone where the agent was not run."""
+    """The changes since the run: files of the agent, `case`, `config`, `set`, `recording`, `prices`,
+    `settings`, or the name of a mode; `traces` alone where the agent was not run."""
 
     @property
     def is_stale(self) -> bool:
@@ -79,10 +79,13 @@ def freshness(
     is_config = config is None or config.config is result.config
     is_set = eval_set_id == result.figures.eval_set_id
     is_same = is_case and is_config and is_set and not has_other_recording
-    is_same = is_same and not _different_mode(result, agent) and result.prices == agent.settings.prices
+    is_same = is_same and not (_different_mode(result, agent) or agent.settings_problem)
+    is_same = is_same and result.prices == agent.settings.prices
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return _OPENED if is_opened else FRESH
-    reasons = [*files_changed(result, agent), *broken]
+    # No run begins with settings that cannot be read.
+    settings = ["settings"] if agent.settings_problem else []
+    reasons = [*files_changed(result, agent), *settings, *broken]
     if case is not None and has_other_input(result, case, config, agent):
         reasons.append("case")
     if config is not None and _changes_the_run(result, case, config.config):
