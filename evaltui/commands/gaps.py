@@ -353,11 +353,14 @@ def gaps(options: argparse.Namespace) -> int:
         targets = parse_targets(options.report, ("console", "json"))
         _require_judges(options)
         cases = _cases(options)
+        changes = cases.changed_since(options.agent_dir)
         report = run_interruptible(_report(options, cases))
     except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
         return complain("gaps", error)
     for target in targets:
         write_text(_rendered(report, cases, target), target)
+    if changes:
+        _note(f"stale: {visible(changes)}")
     if not report.changes + report.not_judged:
         _note("every change is left to judges: --judges asks them" if report.to_judge else no_changes(report))
         return HAD_ERRORS

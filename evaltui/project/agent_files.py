@@ -40,10 +40,11 @@ _LARGE_IN_LOGS = 64_000_000
 _WRITTEN_BY_EVALTUI = re.compile(
     b"|".join(
         (
-            # Of a run, a matrix, a comparison, and traces.
+            # Of a run, a matrix, a comparison, traces, and gaps.
             rb'\{\s*"version": 1,\s*"(?:status|matrix)": "[^\n]*",\s*"agent": "[^\n]*",\s*"started": ',
             rb'\{\s*"version": 1,\s*"base": \{\s*"id": "[^\n]*",\s*"cases": \d+,\s*"passing": ',
             rb'\{\s*"version": 1,\s*"files": \[\s*\{\s*"path": "[^\n]*",\s*"formats": ',
+            rb'\{\s*"version": 1,\s*"runs": \{\s*"[^\n]*\.json": \[\s*"\d{8}T\d{6}\.',
             # Of an estimate, durations, and a run that was exported.
             rb'\{\s*"version": 1,\s*"estimate": \{\s*"cases": \d+,\s*"runs": \d+,\s*"unknown_cases": ',
             rb'\{\n  "[^\n]*\.(?:evalset|test)\.json": \{\n    "[^\n]*": \d+\.\d+,?\n',
@@ -179,17 +180,6 @@ def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
     )
 
 
-def different_files(first: Contents, other: Contents) -> tuple[str, ...]:
-    """The files that differ between two runs; files outside of the agent's folder count only where a run
-    opened them."""
-
-    def is_known(name: str) -> bool:
-        is_whole = not name.startswith("../") or Path(name).name == ENV_NAME
-        return is_whole or (name in first and name in other)
-
-    return tuple(filter(is_known, changed_files(first, other)))
-
-
 def _files(folder: Path) -> Iterator[Path]:
     paths = [here / name for here, names in _walked(folder) for name in sorted(names) if may_count(name)]
     yield from filter(_counts, sorted(paths, key=lambda path: path.suffix != ".py"))
@@ -238,9 +228,14 @@ def may_count(name: str) -> bool:
 def is_read_only(name: str, before: Contents, read: Collection[str], written: Collection[str]) -> bool:
     """Whether only somebody else than the agent changes a file during a run, which began with the files
     `before`, and of which its processes opened some for reading and some for writing."""
-    if is_source(name) or Path(name).name == ENV_NAME:
+    if is_of_user(name):
         return True
     return name in before and name not in written and (is_prompt(name) or name in read)
+
+
+def is_of_user(name: str) -> bool:
+    """Whether a file of this name is source or `.env`, which no agent writes itself."""
+    return is_source(name) or Path(name).name == ENV_NAME
 
 
 def is_source(name: str) -> bool:

@@ -17,7 +17,16 @@ from watchfiles import Change, awatch
 
 from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, may_count
-from evaltui.project.folders import agent_folder, env_file, is_entered, is_json, levels_above
+from evaltui.project.folders import (
+    RECORDING_SUFFIX,
+    RECORDINGS,
+    agent_folder,
+    env_file,
+    is_entered,
+    is_json,
+    levels_above,
+)
+from evaltui.project.run_settings import PROJECT_FILE
 from evaltui.project.workspace import set_files, set_folders
 
 # Milliseconds. The system is asked this often; what it tells without a pause is taken together so long.
@@ -42,6 +51,8 @@ class Changed:
     """Names as seen from the agent's folder."""
     sets: tuple[Path, ...]
     """The paths of eval sets and configs."""
+    others: tuple[Path, ...]
+    """The paths of recordings, and of files with settings of the project."""
     files: tuple[Path, ...]
     """The paths of all of them."""
     saved: float
@@ -60,6 +71,7 @@ class _Snapshot:
     also: Mapping[str, Path]
     """Code outside of the agent's folder, by name."""
     sets: Mapping[Path, str]
+    others: Mapping[Path, str]
     folders: _Folders
 
 
@@ -111,8 +123,15 @@ class WatchedFiles:
             self._code.contents(also.values()),
             also,
             self._sets.read((path, path) for path in files.values()),
+            self._sets.read((path, path) for path in self._others(files.values())),
             self._folders(),
         )
+
+    def _others(self, sets: Iterable[Path]) -> Iterator[Path]:
+        home = self._folder.resolve()
+        yield from (level / PROJECT_FILE for level in (home, *home.parents))
+        for folder in {path.parent / RECORDINGS for path in sets}:
+            yield from folder.rglob(f"*{RECORDING_SUFFIX}")
 
     def _folders(self) -> _Folders:
         """The folders to watch, without the folders below them."""
@@ -138,12 +157,15 @@ class WatchedFiles:
             if self.contents.get(name, now.code.get(name)) == now.code.get(name)
         }
         code = tuple(name for name in changed_files(last.code, now.code) if name not in first_seen)
-        paths = last.sets.keys() | now.sets.keys()
-        sets = tuple(sorted(path for path in paths if last.sets.get(path) != now.sets.get(path)))
-        if not code and not sets:
+        sets, others = _different(last.sets, now.sets), _different(last.others, now.others)
+        if not (code or sets or others):
             return None
-        files = (*(self._folder / name for name in code), *sets)
-        return Changed(code, sets, files, _last_written(files))
+        files = (*(self._folder / name for name in code), *sets, *others)
+        return Changed(code, sets, others, files, _last_written(files))
+
+
+def _different(last: Mapping[Path, str], now: Mapping[Path, str]) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in last.keys() | now.keys() if last.get(path) != now.get(path)))
 
 
 async def _notifications(folders: _Folders) -> AsyncGenerator[bool, None]:

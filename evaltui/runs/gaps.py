@@ -27,14 +27,17 @@ from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import Expected, reads_app_details
 from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agent_files import FilesNow
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Selection
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.history import find_run
+from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import CaseInRun, RunFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.sets import FileSets, SetSource
 from evaltui.runs.store import RunStore, is_adk_result
+from evaltui.text.figures import short_list
 
 NOT_DECLARED = "tools not declared: coverage has those that were called or expected"
 _ADK_FRAMEWORKS = ("adk", "adk_api")
@@ -87,6 +90,16 @@ class CasesInRuns:
     def runs(self) -> list[str]:
         """The names of the runs, each once."""
         return list(dict.fromkeys(item.run for item in self.in_runs))
+
+    def changed_since(self, agent_dir: Path) -> str:
+        """The files of the agent that changed since its runs, as a clause; "" for none. Raises what `RunFile`
+        raises."""
+        agent, now = AgentAddress(agent_dir), FilesNow(agent_dir)
+        files = {item.run: item.file for item in self.in_runs if item.file.header.files}
+        changed = {run: files_changed_since(file, agent, now) for run, file in files.items()}
+        return "; ".join(
+            f"{short_list(names)} changed after {run}" for run, names in changed.items() if names
+        )
 
 
 def last_runs(store: RunStore, agent: RunKind) -> Iterator[Path]:

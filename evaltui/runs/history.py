@@ -212,6 +212,7 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
     """The circumstances of a run from its header and the metadata of its agent."""
     return Circumstances(
         files=header.files,
+        own_data=header.own_data,
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),
         configs={eval_set.path: form for eval_set in header.sets if (form := eval_set.scored_by) is not None},

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from evaltui.core.compare.explain import summary
+from evaltui.core.compare.run_summary import different_files
 from evaltui.core.compare.totals import Totals
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
-from evaltui.project.agent_files import FilesNow, different_files
+from evaltui.project.agent_files import FilesNow
 from evaltui.runs.adk_results import adk_results, is_own, open_run_file
 from evaltui.runs.history import header_of, result_of
 from evaltui.runs.resuming import files_changed_since
@@ -53,6 +54,8 @@ class RunRow:
     kind: RunKind = ROOT_AGENT
     files: Mapping[str, str] = field(default_factory=dict)
     """The agent's files with fingerprints; empty where they are unknown."""
+    own_data: frozenset[str] = frozenset()
+    """Files that the agent wrote itself in the run."""
     changed: tuple[str, ...] | None = None
     """The agent's files that changed since the run, see `files_changed_since`; None where this is
     unknown."""
@@ -119,7 +122,8 @@ def failures(path: Path, most: int) -> tuple[FailedCase, ...]:
 
 def run_differences(before: RunRow, after: RunRow) -> tuple[str, ...]:
     """The differences between two runs besides the agent's responses, in short: files, `model`, `config`."""
-    changes = different_files(before.files, after.files) if before.files and after.files else ()
+    own_data = before.own_data | after.own_data
+    changes = different_files(before.files, after.files, own_data) if before.files and after.files else ()
     if before.model and after.model and before.model != after.model:
         changes = (*changes, "model")
     then, now = (
@@ -208,6 +212,7 @@ def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
         str(file.agent.get("model") or ""),
         header.kind,
         header.files,
+        header.own_data,
         None
         if files is None or not header.files
         else files_changed_since(file, AgentAddress(files.agent_dir), files=files),

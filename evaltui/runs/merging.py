@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evaltui.core.compare.repeats import RepeatRule, case_over_repeats
 from evaltui.core.compare.run_comparison import config_changes
-from evaltui.core.compare.run_summary import summarize
+from evaltui.core.compare.run_summary import different_files, summarize
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId, case_fingerprint, fingerprint
 from evaltui.core.model.confidence import Confidence
@@ -23,7 +23,7 @@ from evaltui.core.model.limits import Amount
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.documents.files import target_of
-from evaltui.project.agent_files import changed_files, different_files, is_source
+from evaltui.project.agent_files import changed_files, is_source
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
@@ -43,7 +43,9 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
         if before != now:
             yield f"{word} {_option_text(before)} → {_option_text(now)}"
     # Data an agent may change itself while it works.
-    yield from (f"{name} changed" for name in different_files(first.files, other.files) if is_source(name))
+    yield from (
+        f"{name} changed" for name in different_files(first.files, other.files, ()) if is_source(name)
+    )
     if first.shards and other.shards:
         # Each shard looks at all conversations, wherever the files are on its machine.
         for mine, theirs in ((first.trace_files, other.trace_files), (other.trace_files, first.trace_files)):
@@ -398,9 +400,9 @@ class _Merge:
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
         traces: dict[str, str] = {}
-        changed = {name for prints in files for name in different_files(files[0], prints)}
-        own = {name for header in headers for name in header.written}
-        names = {name for name in changed if not (is_source(name) or name in own)}
+        own = frozenset[str]().union(*(header.own_data for header in headers))
+        changed = {name for prints in files for name in different_files(files[0], prints, own)}
+        names = {name for name in changed if not is_source(name)}
         for name, digest in (trace for header in headers for trace in header.trace_files.items()):
             names |= {name} if traces.setdefault(name, digest) != digest else set()
         for path in {merged.path for merged in self.sets}:
@@ -480,7 +482,7 @@ def _expects(run: RunFile, case: CaseId) -> str:
 
 def _merged_files(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Fingerprints of files; "" for a file that differs between the runs."""
-    changed = {name for prints in files for name in different_files(files[0], prints)}
+    changed = {name for prints in files for name in different_files(files[0], prints, ())}
     return {name: "" if name in changed else text for prints in files for name, text in prints.items()}
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -371,13 +372,11 @@ def files_changed_during(header: RunHeader, files: Mapping[str, str]) -> list[st
     ]
 
 
-def files_changed_since(
-    file: RunFile, agent: AgentAddress, written: Collection[str] = (), files: FilesNow | None = None
-) -> tuple[str, ...]:
+def files_changed_since(file: RunFile, agent: AgentAddress, files: FilesNow | None = None) -> tuple[str, ...]:
     """The agent's files that changed since a run started; `files` are the current ones, if they were read.
 
-    Excluded are data written by its processes or by later runs (`written`), and data that the agent may have
-    changed during the run. For an agent behind a network, the files that scored it, by their times. Raises
+    Excluded are data written by its processes or by later runs, and data that the agent may have changed
+    during the run. For an agent behind a network, the files that scored it, by their times. Raises
     the errors of `RunFile`.
     """
     header, folder = file.header, agent_folder(agent.code)
@@ -392,13 +391,35 @@ def files_changed_since(
     def may_be_own(name: str) -> bool:
         if _is_read_only(name, header):
             return False
-        return name in header.written or name in written or not was_written_since(folder / name, end)
+        return (
+            name in header.written
+            or not was_written_since(folder / name, end)
+            or name in _written_later(file.path, header.kind)
+        )
 
     if files is None:
         changed = changed_files(header.files, files_of_agent(agent, header.files))
     else:
         changed = files.changed_since(header.files)
     return tuple(name for name in changed if not may_be_own(name))
+
+
+def _written_later(path: Path, kind: RunKind) -> frozenset[str]:
+    """The files that the same agent wrote in the later runs of a folder."""
+    # Ids begin with the time.
+    logs = [log for log in path.parent.glob(f"[0-9]*{path.suffix}") if log.name > path.name]
+    written = (_written_in(log, log.stat().st_mtime_ns) for log in logs)
+    return frozenset[str]().union(*(names for agent, names in written if agent == kind.agent))
+
+
+@lru_cache(1000)
+def _written_in(path: Path, at: int) -> tuple[RunKind | None, frozenset[str]]:
+    """The agent of a run, and the files that it wrote; `at` is the time of the run's file."""
+    try:
+        header = RunFile(path).header
+    except (OSError, ValueError):
+        return None, frozenset()
+    return header.kind.agent, frozenset(header.written)
 
 
 def _is_read_only(name: str, header: RunHeader) -> bool:

@@ -21,6 +21,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
+from evaltui.project.agent_files import is_of_user
 from evaltui.project.folders import agent_file
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.run_settings import RunSettings
@@ -154,6 +155,11 @@ class RunHeader:
     """Checks of the metrics' requirements before the run."""
     stopped: str = ""
     """Why the run was stopped early, such as its budget, as a sentence; "" where it was not."""
+
+    @cached_property
+    def own_data(self) -> frozenset[str]:
+        """Files that its processes wrote, none that only its user writes."""
+        return frozenset(name for name in self.written if not is_of_user(name))
 
     @property
     def of_traces(self) -> bool:

@@ -20,7 +20,7 @@ from evaltui.workbench.result.stored_results import ResultRef, StoredResult
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.metrics.preflight import MetricCheck
-    from evaltui.core.model.config import EvalConfig, PassIf
+    from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
     from evaltui.core.model.eval_set import EvalCase
     from evaltui.core.model.events import Event
     from evaltui.core.model.modes import Modes
@@ -196,6 +196,8 @@ class CaseOutcome:
     modes: Modes | None = None
     """The modes of models and tools in its run, without tools that the config names; None where they are
     unknown."""
+    prices: Mapping[str, OwnPrice] | None = None
+    """The prices of the project in its run; None where they are unknown."""
     recorded: str = ""
     """Fingerprints of the recordings of its repeats; "" for a run without recordings."""
     undecided: bool = False

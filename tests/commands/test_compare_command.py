@@ -1,11 +1,15 @@
 """`evaltui compare` of runs that were kept, and of result files of google-adk."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from command_line import call
+from eval_data import make_case, make_turn, write_eval_set
 
 from evaltui.core.model.variants import Change, Variant
+from evaltui.runs.listing import read_row, run_differences
+from evaltui.runs.store import RunStore
 from tests.stored_runs import selected, store_run, summary
 
 
@@ -48,6 +52,27 @@ def test_the_variants_of_two_runs_are_a_difference_between_them(agent, capsys):
         assert f"between them  variant {change} (env.TONE)\n" in capsys.readouterr().out
     assert call("compare", first, first) == 0
     assert "between them" not in capsys.readouterr().out
+
+
+def test_data_that_the_agent_writes_itself_is_no_difference_between_runs(write_agent, capsys):
+    agent = write_agent(
+        "from pathlib import Path\n\n\n"
+        "def root_agent(message, session):\n"
+        "    with (Path(__file__).parent / 'notes.txt').open('a') as notes:\n"
+        "        notes.write(message)\n"
+        "    return message\n"
+    )
+    write_eval_set(agent, "notes", make_case("a", make_turn("hi", "hi", [])))
+    for _ in range(3):
+        assert call("run", agent) == 0
+    (agent / "prompt.txt").write_text("Be short.")
+    assert call("run", agent) == 0
+    rows = [read_row(path) for path in RunStore(agent).files()]
+    assert [run_differences(*both) for both in pairwise(rows)] == [(), (), ("prompt.txt",)]
+    capsys.readouterr()
+    for base in "123":
+        assert call("compare", agent, base, "4") == 0
+        assert "between them  agent: prompt.txt (new)\n" in capsys.readouterr().out
 
 
 def test_a_result_file_of_google_adk(agent, capsys):

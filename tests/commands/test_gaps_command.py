@@ -335,6 +335,16 @@ def test_a_case_that_changed_since_is_not_counted(desk, capsys):
     assert skipped_in(gaps(desk)[1])["finds", None] == FAILS
 
 
+def test_a_change_of_the_agent_since_its_run_is_named(desk, capsys):
+    call("run", desk)
+    (desk / "data.txt").write_text("1")
+    gaps(desk)
+    assert "evaltui gaps: stale: data.txt changed after run 1\n" in capsys.readouterr().err
+    (desk / "data.txt").unlink()
+    gaps(desk)
+    assert "stale" not in capsys.readouterr().err
+
+
 def test_a_case_that_passes_since_its_expectation_changed_is_counted(desk, capsys):
     call("run", desk)
     path = desk / "orders.evalset.json"

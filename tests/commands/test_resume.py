@@ -132,7 +132,7 @@ def test_interrupt_resume_compare(agent, capsys):
         "case_11": "gone",
         "case_7": "expectation_changed",
     }
-    assert compared["changed"] == ["agent: memory.txt, prompt.txt"]
+    assert compared["changed"] == ["agent: prompt.txt"]
     assert (compared["base"]["passing"], compared["candidate"]["passing"]) == (19, 19)
     assert call("compare", agent, resumed.id, "last", "--fail-on-regression") == 1
     out = capsys.readouterr().out

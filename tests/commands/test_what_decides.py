@@ -341,12 +341,15 @@ def test_other_reports_in_the_agents_folder_are_no_part_of_it(desk):
     assert reopened(folder) == [(), ()]
 
 
-def test_durations_estimates_and_traces_in_the_agents_folder_are_no_part_of_it(desk):
+def test_durations_estimates_gaps_and_traces_in_the_agents_folder_are_no_part_of_it(desk):
     folder = desk()
     assert call("run", folder, "--store-durations", folder / "durations.json") == 0
     assert call("run", folder, "--estimate", "--report", f"json={folder / 'estimate.json'}") == 0
     assert call("export", folder, "--run", "last", "-o", folder / "traces.json") == 0
-    assert {"durations.json", "estimate.json", "traces.json"} <= {path.name for path in folder.iterdir()}
+    call("gaps", folder, "--report", f"json={folder / 'gaps.json'}")
+    assert {"durations.json", "estimate.json", "gaps.json", "traces.json"} <= {
+        path.name for path in folder.iterdir()
+    }
     assert reopened(folder) == [(), ()]
 
 
@@ -355,6 +358,7 @@ def test_durations_estimates_and_traces_in_the_agents_folder_are_no_part_of_it(d
     [
         ("kb.json", '{"version": 1, "files": [{"path": "WHERE"}]}'),
         ("routes.json", '{"version": 1, "agent": "WHERE", "started": true}'),
+        ("ways.json", '{"version": 1, "runs": {"WHERE.json": ["20261201"]}}'),
         ("cases.json", '{"version": 1, "cases": ["WHERE"]}'),
         ("limits.json", '{"WHERE.json": {"seconds": 1}}'),
         ("spans.json", '{"resourceSpans": [{"resource": "WHERE"}]}'),

@@ -61,6 +61,7 @@ def session(**state):
 
 PICTURE = {"inline_data": {"mime_type": "image/png", "data": "aGk="}}
 SCENARIO = {"starting_prompt": "hi", "conversation_plan": "ask"}
+PRICED = "[tool.evaltui.prices]\nm = {input_mtok = 1, output_mtok = 2.5}"
 PRICES = {"gemini-2.5-pro": {"input_mtok": 1.0, "output_mtok": 2.0}}
 CONTEXT = {"set": "s", "case": "a", "turn": 0, "mode": "skip"}
 STUBBED = {"tool_uses": [CALL], "tool_responses": [ANSWER]}
@@ -652,12 +653,15 @@ async def test_the_page_of_an_opened_run_says_what_it_is_scored_by(folder, opene
         ('record = "record"', 'record = "auto"', ()),
         ('record = "record"', 'record = "replay"\ntools="live"', ()),
         ('record = "auto"', 'record = "replay"', ()),
+        ("", PRICED, ("prices",)),
+        (PRICED, PRICED, ()),
     ],
 )
 @pytest.mark.parametrize("between", [False, True])
-async def test_a_result_of_a_run_in_another_mode_is_stale(
+async def test_a_result_of_a_run_with_another_mode_or_price_is_stale(
     folder, opened, ran, now, reasons, between, monkeypatch
 ):
+    write(folder, CONFIG, config(METRICS | {"cost_usd": 1.0}))
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
     settings = folder / "pyproject.toml"
     settings.write_text(f"[tool.evaltui]\n{ran}\n")
@@ -671,10 +675,45 @@ async def test_a_result_of_a_run_in_another_mode_is_stale(
         workbench = await opened(folder)
     else:
         await workbench.open()
-        workbench.agent.read_settings()
     found = workbench.outcomes.freshness(CaseId(SET, "a"))
     # The file is one of the agent's, too.
     assert tuple(one for one in found.reasons if one != "pyproject.toml") == reasons
+
+
+async def test_settings_of_the_project_that_change_are_followed(folder, opened, until):
+    """Those that no run would begin with make results stale, too."""
+    workbench, key = await opened(folder), CaseId(SET, "a")
+    workbench.following.start()
+    await until(lambda: workbench.following.version)
+    for text, reasons in (
+        ("[tool.evaltui]\ntools = 7\n", ("settings",)),
+        ('[tool.evaltui]\ntools = "stub"\n', ("tool mode",)),
+        ("[tool.evaltui]\n", ()),
+    ):
+        (folder.parent / "pyproject.toml").write_text(text)
+        await until(lambda reasons=reasons: workbench.outcomes.freshness(key).reasons == reasons)
+        assert ("stale" in page(workbench, *key)[0]) is bool(reasons)
+
+
+async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
+    write_agent, write_set, until
+):
+    agent = write_agent(
+        "import asyncio\nfrom pathlib import Path\n\nasync def root_agent(message, session):\n"
+        "    Path(__file__).with_name('notes.txt').write_text(message)\n"
+        "    await asyncio.sleep(0 if message == 'hi' else 60)\n    return message\n"
+    )
+    path = write_set(agent, a=("hi", "hi"), b=("wait", "wait"))
+    workbench = Workbench(agent)
+    await workbench.open()
+    workbench.runs.run_all()
+    await until(lambda: workbench.outcomes.status(CaseId(path.name, "a")) == "PASSED")
+    await until(lambda: (agent / "notes.txt").read_text() == "wait")
+    workbench.runs.cancel()
+    await workbench.runs.finished()
+    await workbench.open()
+    assert workbench.outcomes.freshness(CaseId(path.name, "a")).state == "fresh"
+    await workbench.close()
 
 
 async def test_a_case_of_the_same_id_elsewhere_is_not_the_one_that_was_run(folder, opened):

@@ -7,6 +7,8 @@ import waiting
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from fake_runs import FakeRuns
 
+from evaltui.text.lines import draw
+from evaltui.tui.gaps.page import note_line
 from evaltui.workbench.state import RepeatChoice
 from evaltui.workbench.workbench import Workbench
 
@@ -117,6 +119,25 @@ async def test_another_run_makes_a_search_stale(desk, bench):
     await search(bench)
     await run(bench)
     assert bench.gaps.stale == "another run has finished"
+
+
+@pytest.mark.parametrize("is_searched_then", [False, True])
+async def test_a_change_of_the_agent_makes_a_search_stale(desk, bench, is_searched_then):
+    await run(bench)
+    if not is_searched_then:
+        await search(bench)
+        assert bench.gaps.stale == bench.gaps.agent_changes == ""
+    code = (desk / "agent.py").read_text()
+    (desk / "agent.py").write_text(f"{code}# more\n")
+    await bench.open()
+    if not is_searched_then:
+        assert bench.gaps.stale == "agent.py changed"
+    await search(bench)
+    assert (bench.gaps.stale, bench.gaps.agent_changes) == ("", "agent.py changed after run 1")
+    assert draw(note_line(bench.gaps), color=False).strip() == "stale: agent.py changed after run 1"
+    (desk / "agent.py").write_text(code)
+    await search(bench)
+    assert not bench.gaps.agent_changes
 
 
 async def test_a_search_again_ends_the_one_before(desk, bench):

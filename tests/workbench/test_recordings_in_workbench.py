@@ -50,7 +50,7 @@ async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, wri
 
 
 async def test_a_result_is_stale_after_an_edit_of_the_recording_that_its_run_used(
-    write_agent, write_set, gemini
+    write_agent, write_set, gemini, until
 ):
     folder = write_agent(AGENT)
     path = write_set(folder, good=("hello", "hello"), other=("bye", "bye"))
@@ -82,10 +82,11 @@ async def test_a_result_is_stale_after_an_edit_of_the_recording_that_its_run_use
         (f"<<<<<<< HEAD\n{recorded}", {good, other}),
         (recorded, set()),
     )
+    workbench.following.start()
+    await until(lambda: workbench.following.version)
     for text, stale in edits:
         recording.write_text(text)
-        await workbench.open()
-        assert workbench.outcomes.stale() == stale
+        await until(lambda stale=stale: workbench.outcomes.stale() == stale)
         for case in stale:
             assert workbench.outcomes.freshness(case) == ("stale", ("recording",))
     recording.unlink()

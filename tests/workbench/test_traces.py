@@ -1,6 +1,7 @@
 """Events of cases: followed while they run, found again in the log, in bounds."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from stored_runs import add_case
@@ -185,6 +186,12 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     await until(lambda: traces.get(key, 0))
     assert told
     assert [event.content["parts"][0]["text"] for event in traces.get(key, 0).events] == [lived]
+    # Another run, which was not stored and has no result.
+    traces.started(key, RunRef(2), 0)
+    traces.happened(key, replace(event, content={"parts": [{"text": "other"}]}))
+    traces.done(key, is_logged=False)
+    assert [event.content["parts"][0]["text"] for event in traces.get(key, 0).events] == [lived]
+    assert [event.content["parts"][0]["text"] for event in traces.events_of(key)[0]] == [lived]
 
 
 async def test_results_are_kept_without_what_the_log_has(talker, until):

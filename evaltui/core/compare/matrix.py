@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import fsum
 from typing import Literal, TypeGuard
 
 from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.run_comparison import CaseChange, compare
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary, different_files
 from evaltui.core.compare.totals import Totals, totals_of
 from evaltui.core.compare.variant_verdict import VariantVerdict, verdict_on
 from evaltui.core.model.case_id import CaseId
@@ -106,12 +107,17 @@ class Matrix:
     @property
     def changed_files(self) -> tuple[str, ...]:
         """The agent's files that changed between the runs of variants with the same code."""
-        contents: dict[str, set[str]] = {}
-        for run in self.columns:
-            if not (run.variant and run.variant.has_other_code):
-                for name, content in run.circumstances.files.items():
-                    contents.setdefault(name, set()).add(content)
-        return tuple(sorted(name for name, versions in contents.items() if len(versions) > 1))
+        runs = [run.circumstances for run in self.columns if not (run.variant and run.variant.has_other_code)]
+        own_data = frozenset[str]().union(*(run.own_data for run in runs))
+        return tuple(
+            sorted(
+                {
+                    name
+                    for first, other in pairwise(runs)
+                    for name in different_files(first.files, other.files, own_data)
+                }
+            )
+        )
 
     def name(self, place: int) -> str:
         """The name of a variant, else the id of its run."""

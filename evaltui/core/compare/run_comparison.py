@@ -19,7 +19,7 @@ from evaltui.core.compare.evidence import (
     pair_cases,
     passes_less_often,
 )
-from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
+from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, different_files
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, NOT_REPORTED, keys_first
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
@@ -154,18 +154,8 @@ def _variant_changes(then: Variant | None, now: Variant | None) -> Iterator[str]
 
 def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
     if then.files and now.files:
-        changed = [
-            name
-            for name in {**then.files, **now.files}
-            if then.files.get(name) != now.files.get(name)
-            # Of those outside of the agent's folder, each run has only what it opened.
-            and (
-                not name.startswith("../")
-                or name.endswith("/.env")
-                or (name in then.files and name in now.files)
-            )
-        ]
-        words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in sorted(changed)]
+        changed = different_files(then.files, now.files, then.own_data | now.own_data)
+        words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in changed]
         more = [counted(len(words) - _MAX_DETAILS, "more file")] if len(words) > _MAX_DETAILS else []
         if words:
             yield f"agent: {', '.join([*words[:_MAX_DETAILS], *more])}"

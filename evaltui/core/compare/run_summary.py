@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -203,6 +203,24 @@ class Circumstances:
     adk_verdicts: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     """The options of agent and run, by label; "" for an unknown value."""
+    own_data: frozenset[str] = frozenset()
+    """Files that the agent wrote itself in the run."""
+
+
+def different_files(
+    first: Mapping[str, str], other: Mapping[str, str], own_data: Container[str]
+) -> tuple[str, ...]:
+    """The agent's files that differ between two runs, sorted, without data that it wrote itself in one.
+
+    Files outside of the agent's folder but `.env` count only where both runs opened them.
+    """
+
+    def counts(name: str) -> bool:
+        is_outside = name.startswith("../") and not name.endswith("/.env")
+        return name not in own_data and not (is_outside and (name not in first or name not in other))
+
+    names = sorted({**first, **other})
+    return tuple(name for name in names if first.get(name, "") != other.get(name, "") and counts(name))
 
 
 def options_of_run(

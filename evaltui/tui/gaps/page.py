@@ -86,9 +86,9 @@ def note_line(gaps: Gaps) -> Line:
     """The reason why there are no gaps, or why they are stale; empty without one."""
     if gaps.problem:
         return [("! ", "error"), (visible(gaps.problem), "error")]
-    if gaps.stale:
-        keys: Line = [(key_of("reload"), "bold accent"), ("  Search again", "muted")]
-        return [("stale: ", "warning"), (f"{visible(gaps.stale)}{_GAP}", "warning"), *keys]
+    if change := gaps.stale or gaps.agent_changes:
+        keys: Line = [(key_of("reload"), "bold accent"), ("  Search again", "muted")] if gaps.stale else []
+        return [("stale: ", "warning"), (f"{visible(change)}{_GAP}", "warning"), *keys]
     return []
 
 

@@ -186,16 +186,21 @@ class AgentState:
     def code_changed(self, names: Iterable[str]) -> None:
         """Counts a change of these files of the agent: results from before are stale."""
         self.code_version += 1
+        # `.env` may be one of them.
+        vars(self).pop("secrets", None)
         self._changes.append(tuple(names))
 
     async def compare_files(self, *, during_run: bool = False, after_run: bool = False) -> None:
-        """Counts a change of the files that differ from when they were compared last, and of its Python.
+        """Counts a change of the files that differ from when they were compared last, and of its Python, and
+        reads the settings again unless a run goes on.
 
         Of a run, the agent has written some itself, see `is_read_only`. `during_run`, files that it may write
         are left to the comparison `after_run`.
         """
 
         async with self._comparing:
+            if not during_run:
+                self.read_settings()
             before, now = self._contents, await asyncio.to_thread(self._contents_now)
             self._contents = now
             changed = () if before is None else changed_files(before, now)
@@ -278,12 +283,13 @@ class AgentState:
     def update_python(self) -> str:
         """Finds the current Python of the agent, since environments are created and removed; returns why it
         cannot run there and what to do, as a sentence, "" where it can."""
-        if self._find_python is not None and not self.address.url:
+        before = self.address
+        if self._find_python is not None and not before.url:
             self.address = replace(self.address, interpreter=self._find_python())
         problem = self.address.problem
         if problem:
             self.failed(ErrorInfo(NO_PYTHON, problem, kind=ErrorKind.CONFIG))
-        elif self.error is not None and self.error.type == NO_PYTHON:
+        elif self.error is not None and self.error.type == NO_PYTHON and before != self.address:
             self.error = None
         return problem
 

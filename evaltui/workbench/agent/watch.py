@@ -107,7 +107,7 @@ class Following:
         # They are compared by their contents: of a run, the agent may have written some itself.
         if change.sets:
             await self._reload()
-        elif change.code:
+        elif change.code or change.others:
             await self._agent.compare_files(during_run=self._agent.is_running())
         await self._read_results()
 

@@ -86,6 +86,8 @@ class Gaps:
         """Why there is no report, as a sentence with a remedy; "" for none."""
         self.stale = ""
         """The change after which the report is stale, as a clause; "" for none."""
+        self.agent_changes = ""
+        """The changes of the agent since its runs, as a clause; "" for none."""
         self._agent = agent
         self._sets = sets
         self._navigation = navigation
@@ -93,6 +95,7 @@ class Gaps:
         self._messages = messages
         self._versions: tuple[object, ...] = ()
         self._runs: object = None
+        self._code = 0
         self._searched: GapsOfRuns | None = None
         self._task: asyncio.Task[None] | None = None
         messages.subscribe(self._compare, FilesChanged, ResultsChanged, RunProgressed)
@@ -115,6 +118,7 @@ class Gaps:
             self.paths, self.report = (*paths,), None
         self.progress, self.seconds, self.problem, self.stale = Progress(), None, "", ""
         self._versions, self._runs = self._versions_now(), self._runs_now()
+        self.agent_changes, self._code = "", self._agent.code_version
         self._task = asyncio.create_task(self._search(self.progress))
         self._messages.publish(GapsFound())
 
@@ -156,9 +160,9 @@ class Gaps:
         cases = cases_in_runs(agent.address, agent.store, selections, sets=sets)
         if not cases.in_runs:
             return None
-        searched = GapsOfRuns(agent.dir, cases)
+        searched, changes = GapsOfRuns(agent.dir, cases), cases.changed_since(agent.dir)
         if not progress.cancelled:
-            self._searched = searched
+            self._searched, self.agent_changes = searched, changes
         progress.total = sum(len(item.plan.cases) for item in cases.in_runs)
         due = time.monotonic() + _FIRST_SECONDS
 
@@ -186,6 +190,8 @@ class Gaps:
             self.stale = f"{short_list(names)} or its config changed" if names else ""
         elif (runs := self._runs_now()) is not None and runs != self._runs:
             self.stale = "another run has finished"
+        if not self.stale and self._agent.code_version != self._code:
+            self.stale = f"{short_list(self._agent.files_changed_since(self._code))} changed"
         if self.stale and self.problem:
             self.search()
         elif self.stale:

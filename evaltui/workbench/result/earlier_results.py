@@ -151,7 +151,6 @@ def last_outcomes(
     count = sum(len({case.eval_id for case in eval_set.cases}) for eval_set in workspace.sets)
     done: set[CaseId] = set()
     kind = RunKind.of(agent.address)
-    written: frozenset[str] = frozenset()
     names = {run: name for name, run in store.names().items()}
     for of_traces, log in product((False, True), store.files()[: -MAX_RUNS - 1 : -1]):
         if len(done) == count:
@@ -163,8 +162,7 @@ def last_outcomes(
             if header.of_traces != of_traces or not header.is_of(kind):
                 continue
             title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
-            read = _RunReader(sets, workspace, agent, file, title, written)
-            written |= {*header.written}
+            read = _RunReader(sets, workspace, agent, file, title)
             selected = (read.find(case) for case, _ in header.selected())
             if any(case is not None and case not in done for case in selected):
                 outcomes = read.outcomes(done, shown)
@@ -194,8 +192,6 @@ class _RunReader:
     agent: AgentNow
     file: RunFile
     title: str
-    written: frozenset[str] = frozenset()
-    """The files that the agent wrote in later runs."""
 
     @property
     def header(self) -> RunHeader:
@@ -264,6 +260,7 @@ class _RunReader:
             logged=ref,
             changed_files=self._changed_files,
             modes=self._modes,
+            prices=self.header.settings.prices if self._modes is not None else None,
             recorded=row.summary.recorded if self._modes is not None else "",
             of_traces=self.header.of_traces,
             **_run_fields(self.header, row, eval_set, stored, config),
@@ -294,7 +291,7 @@ class _RunReader:
     def _changed_files(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
         agent = AgentAddress(self.agent.store.agent_dir)
-        files = files_changed_since(self.file, agent, self.written) if self._is_known else ()
+        files = files_changed_since(self.file, agent) if self._is_known else ()
         now, then = self.agent.python, self.header.interpreter
         return (*files, PYTHON) if now and then and not then.is_in_environment_of(now) else files
 

@@ -38,8 +38,8 @@ class Freshness(NamedTuple):
 
     state: State
     reasons: tuple[str, ...] = ()
-    """The changes since the run: files of the agent, `case`, `config`, `set`, `recording`, or the name of a
-    mode; `traces` alone where the agent was not run."""
+    """The changes since the run: files of the agent, `case`, `config`, `set`, `recording`, `prices`,
+    `settings`, or the name of a mode; `traces` alone where the agent was not run."""
 
     @property
     def is_stale(self) -> bool:
@@ -78,12 +78,14 @@ def freshness(
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
     is_set = eval_set_id == result.figures.eval_set_id
-    is_same = (
-        is_case and is_config and is_set and not has_other_recording and not _different_mode(result, agent)
-    )
+    is_same = is_case and is_config and is_set and not has_other_recording
+    is_same = is_same and not (_different_mode(result, agent) or agent.settings_problem)
+    is_same = is_same and result.prices == agent.settings.prices
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return _OPENED if is_opened else FRESH
-    reasons = [*files_changed(result, agent), *broken]
+    # No run begins with settings that cannot be read.
+    settings = ["settings"] if agent.settings_problem else []
+    reasons = [*files_changed(result, agent), *settings, *broken]
     if case is not None and has_other_input(result, case, config, agent):
         reasons.append("case")
     if config is not None and _changes_the_run(result, case, config.config):
@@ -91,6 +93,8 @@ def freshness(
     tools = (result.config if config is None else config.config).evaltui.tools
     if (mode := _different_mode(result, agent)) or (has_other_recording and _modes_now(agent, tools).uses):
         reasons.append(mode or "recording")
+    if result.prices is not None and _is_priced(result.config if config is None else config.config):
+        reasons += [] if result.prices == agent.settings.prices else ["prices"]
     is_then = is_opened and (result.unscored or not any(_scoring_changes(result)))
     if is_then or (not reasons and (result.unscored or not is_rescored)):
         reasons += _unscored_changes(result, case, config)
@@ -168,14 +172,18 @@ def _changes_the_run(result: CaseOutcome, case: StoredCase | None, config: EvalC
         return False
     is_simulated = case is not None and case.outline.turns is None
     simulators = before.user_simulator_config, config.user_simulator_config
-    is_priced = _COST in config.criteria or _COST in config.evaltui.criteria
     runs = config.evaltui.repeats.runs
     return (
         before.evaltui.tools != config.evaltui.tools
         or before.evaltui.repeats.runs != runs > result.figures.runs
         or (is_simulated and simulators[0] != simulators[1])
-        or (is_priced and before.evaltui.prices != config.evaltui.prices)
+        or (_is_priced(config) and before.evaltui.prices != config.evaltui.prices)
     )
+
+
+def _is_priced(config: EvalConfig) -> bool:
+    """Whether a config limits the cost of calls."""
+    return _COST in config.criteria or _COST in config.evaltui.criteria
 
 
 def _unscored_changes(

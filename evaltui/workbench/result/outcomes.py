@@ -185,11 +185,11 @@ class Outcomes:
     async def compare_files(self) -> None:
         """Checks which files of the agent and which recordings have changed; not during a run, which may
         write them itself."""
-        version = self._agent.code_version
+        before = self._agent.code_version, self._agent.settings
         if not self._is_running:
             await self._agent.compare_files()
             await self.compare_recordings()
-        if self._agent.code_version != version:
+        if (self._agent.code_version, self._agent.settings) != before:
             self._messages.publish(ResultsChanged())
 
     async def compare_recordings(self) -> None:
@@ -237,6 +237,7 @@ class Outcomes:
             self._sets.broken(path),
             agent.code_version,
             agent.settings,
+            agent.settings_problem,
             self.rescorings,
         )
         verdicts = self._verdicts.get(path)

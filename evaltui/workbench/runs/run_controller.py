@@ -264,6 +264,7 @@ class RunController:
             run.stage = stage
         except asyncio.CancelledError:
             # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
+            await self._agent.compare_files(after_run=True)
             has_all = run.selected and len(run.done) == len(run.selected)
             run.stage = Stage.FINISHED if has_all else Stage.CANCELLED
         except Exception as error:  # whatever it is, the workbench goes on and says so

@@ -18,7 +18,7 @@ from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.metrics.preflight import problems_text
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
 from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import CaseResult
@@ -207,6 +207,7 @@ class RunFollower:
         self._configs: dict[str, EvalConfig] = {}
         self._pass_if: PassIf | None = None
         self._modes: Modes | None = None
+        self._prices: Mapping[str, OwnPrice] = {}
         self._file: RunResults | None = None
         # The number of the last result in the file; None where none can be written.
         self._logged: int | None = None
@@ -270,6 +271,7 @@ class RunFollower:
         settings = selected.plan.settings
         self._pass_if = settings.pass_if
         self._modes = modes_of(settings.record, settings.tools, {})
+        self._prices = settings.prices
         self._run.checks = selected.plan.checks
         self._run.parallel = settings.parallel
         self._run.unready = problems_text(selected.plan.checks)
@@ -308,6 +310,7 @@ class RunFollower:
                 pass_if=self._pass_if,
                 logged=logged,
                 modes=self._modes,
+                prices=self._prices,
                 recorded=figures.recorded,
             ),
         )

@@ -101,19 +101,17 @@ class Traces:
             if len(self._unlogged) > _MAX_WITHOUT_LOG:
                 del self._unlogged[next(iter(self._unlogged))]
 
-    def keep(self, case: CaseId, run: RunRef, events: Mapping[int, Sequence[Event]]) -> None:
-        """Keeps the events of a case that is in no log, by repeat."""
-        self._unlogged[case] = run, {repeat: list(some) for repeat, some in events.items()}
-
     def run_over(self) -> None:
         """Forgets the running cases, which were cancelled; the events of their last whole run stay."""
         self._live.clear()
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Renames cases; the log still has the old ids."""
-        self._unlogged.update(
-            {new: self._unlogged.pop(old) for old, new in moved.items() if old in self._unlogged}
-        )
+        events = {new: self._unlogged.pop(old, None) for old, new in moved.items()}
+        for new in events:
+            # That of a deleted case of the same id.
+            self._unlogged.pop(new, None)
+        self._unlogged |= {new: stored for new, stored in events.items() if stored}
 
     def keep_only(self, cases: set[CaseId]) -> None:
         """Forgets deleted cases."""
@@ -140,11 +138,11 @@ class Traces:
         if live := self._live.get(case):
             events = live.events[live.repeat]
             return Trace(live.run, live.repeat, len(live.events), events, live.left_out, live=True)
-        if stored := self._unlogged.get(case):
-            run, repeats = stored
-            return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
         scored = self._outcome(case)
         if scored is None or scored.logged is None:
+            if stored := self._unlogged.get(case):
+                run, repeats = stored
+                return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
             return Trace(RunRef(), problem="No run log for this case")
         if self._read is None or self._read[0] != case or self._read[1] is not scored.logged:
             if scored.logged.file.is_short(scored.logged.number):
@@ -163,10 +161,11 @@ class Traces:
 
     def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
         """All events of an ended case, by repeat; None where it has no log."""
-        if stored := self._unlogged.get(case):
-            return stored[1]
         scored = self._outcome(case)
-        if scored is None or scored.logged is None or case in self._live:
+        if scored is None or scored.logged is None:
+            stored = self._unlogged.get(case)
+            return stored and stored[1]
+        if case in self._live:
             return None
         events = scored.logged.file.events(scored.logged.number)
         return None if isinstance(events, str) else events
