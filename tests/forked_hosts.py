@@ -99,7 +99,7 @@ class ForkedHosts:
             self._process = subprocess.Popen(
                 [
                     *(self._executable, "-P", "-u", TEMPLATE),
-                    *(bootstrap.__file__, str(theirs.fileno()), *self._libraries),
+                    *(Path(bootstrap.__file__).parent, str(theirs.fileno()), *self._libraries),
                 ],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),

@@ -1,9 +1,9 @@
 """A process that has imported what agents need, and becomes the guard of a host in a copy of itself.
 
-Started as `python -P -u host_template.py BOOTSTRAP FD LIBRARY…`, FD being the socket to `forked_hosts`, in a
-Python of an agent, which need not have evaltui. A request is the environment of a guard as JSON, with the
-descriptors of its working folder, standard input, output, error and channel; the answer is the number of the
-new process, with a descriptor that tells when it has ended.
+Started as `python -P -u host_template.py FOLDER FD LIBRARY…` in any Python of an agent, which need not have
+evaltui; FOLDER is `evaltui/agents`, FD the socket to `forked_hosts`. A request is the environment of a guard
+as JSON, with the descriptors of its working folder, standard input, output, error and channel; the answer is
+the number of the new process, with a descriptor that tells when it has ended.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -27,9 +28,9 @@ _LONGEST_REQUEST = 1 << 20
 _DESCRIPTORS = 5
 
 
-def _bootstrap(path: str) -> ModuleType:
+def _bootstrap(folder: str) -> ModuleType:
     """The first file of a host. Nothing of evaltui is imported under its public name, as in a host."""
-    spec = spec_from_file_location("bootstrap", path)
+    spec = spec_from_file_location("bootstrap", Path(folder) / "bootstrap.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
