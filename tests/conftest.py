@@ -15,7 +15,7 @@ from typing import Any
 import hypothesis
 import platformdirs
 import pytest
-from forked_hosts import ForkedHosts, can_fork
+from forked_hosts import ADK_LIBRARIES, ForkedHosts, can_fork
 from gemini_server import GeminiServer
 
 from evaltui.runner import host as host_module
@@ -171,7 +171,7 @@ def garbage_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def host_template() -> Iterator[ForkedHosts]:
-    hosts = ForkedHosts()
+    hosts = ForkedHosts(*ADK_LIBRARIES)
     yield hosts
     hosts.close()
 

@@ -1,4 +1,4 @@
-"""Hosts that are copies of one process in which google-genai and google-adk have been imported.
+"""Hosts that are copies of one process in which the libraries of their agents have been imported.
 
 Importing them is nearly all of what a host with a small agent costs. A copy is a process of its own, with its
 own guard, pipes, environment and working folder. What importing itself shows is not seen in it, nor what is
@@ -21,6 +21,57 @@ from typing import IO, Any
 from evaltui.agents import bootstrap
 
 TEMPLATE = Path(__file__).with_name("host_template.py")
+NAME = bootstrap.NAME
+_MODELS = (
+    "AutomaticFunctionCallingConfig",
+    "Candidate",
+    "Content",
+    "FunctionCall",
+    "FunctionDeclaration",
+    "FunctionResponse",
+    "GenerateContentConfig",
+    "GenerateContentResponse",
+    "GenerateContentResponseUsageMetadata",
+    "HttpOptions",
+    "HttpResponse",
+    "HttpRetryOptions",
+    "LiveConnectConfig",
+    "Tool",
+    "UserContent",
+    "_GenerateContentParameters",
+)
+HOST_LIBRARIES = (
+    f"{NAME}.events",
+    f"{NAME}.agents.guard",
+    f"{NAME}.agents.host",
+    f"{NAME}.agents.model_client",
+    f"{NAME}.agents.adapters.function",
+    f"{NAME}.agents.adapters.native",
+    f"{NAME}.agents.native.gemini",
+    f"{NAME}.agents.adapters.custom_metric",
+    # What google-genai and ADK themselves import in the first turn; its models are completed then, too.
+    "anyio._backends._asyncio",
+    "google.auth.aio.credentials",
+    "google.genai._automatic_function_calling_util",
+    "httpcore",
+    *(f"google.genai.types:{model}" for model in _MODELS),
+)
+# Where google-adk is not installed these are left out; hosts do without them, too.
+ADK_LIBRARIES = (
+    f"{NAME}.agents.adapters.adk.adapter",
+    "google.adk.agents.config_agent_utils",
+    "google.adk.agents.llm_agent",
+    "google.adk.agents._agent_router",
+    "google.adk.agents.remote_a2a_agent",
+    "google.adk.auth.auth_preprocessor",
+    "google.adk.flows.llm_flows.auto_flow",
+    "google.adk.models.google_llm",
+    "google.adk.tools.agent_tool",
+    "google.adk.tools.google_search_tool",
+    "google.adk.workflow._llm_agent_wrapper",
+    "google.adk.workflow._node_runner_utils",
+    "google.adk.workflow._workflow",
+)
 
 
 def can_fork() -> bool:
@@ -33,9 +84,11 @@ class ForkedHosts:
 
     PIPE = subprocess.PIPE
 
-    def __init__(self, *, adk: bool = True) -> None:
-        """`adk`: whether google-adk is imported; without it, a copy is made in half the time."""
-        self._options = () if adk else ("--without-adk",)
+    def __init__(self, *libraries: str, python: str = sys.executable) -> None:
+        """`libraries` are imported besides those of every host where they are installed. A copy of a process
+        without google-adk is made in half the time."""
+        self._executable = python
+        self._libraries = (*HOST_LIBRARIES, *libraries)
         self._control: socket.socket | None = None
         # Of the tests, not what one of them has set when it is the first that needs a host.
         self._python = _python()
@@ -44,7 +97,10 @@ class ForkedHosts:
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-u", str(TEMPLATE), str(theirs.fileno()), *self._options],
+                [
+                    *(self._executable, "-P", "-u", TEMPLATE),
+                    *(Path(bootstrap.__file__).parent, str(theirs.fileno()), *self._libraries),
+                ],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
@@ -77,7 +133,7 @@ class ForkedHosts:
         cwd: Path | None,
         start_new_session: bool,
     ) -> ForkedGuard:
-        assert command[:-1] == bootstrap.command(sys.executable, "guard")
+        assert command[:-1] == bootstrap.command(self._executable, "guard")
         assert (stdout, stderr, start_new_session) == (self.PIPE, self.PIPE, True)
         folder = os.open(cwd or ".", os.O_RDONLY)
         (said, says), (complained, complains) = os.pipe(), os.pipe()

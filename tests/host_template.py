@@ -1,9 +1,9 @@
 """A process that has imported what agents need, and becomes the guard of a host in a copy of itself.
 
-Started as `python -P -u host_template.py FD [--without-adk]`, FD being the socket to `forked_hosts`. A
-request is the environment of a guard as JSON, with the descriptors of its working folder, standard input,
-output, error and channel; the answer is the number of the new process, with a descriptor that tells when it
-has ended.
+Started as `python -P -u host_template.py FOLDER FD LIBRARY…` in any Python of an agent, which need not have
+evaltui; FOLDER is `evaltui/agents`, FD the socket to `forked_hosts`. A request is the environment of a guard
+as JSON, with the descriptors of its working folder, standard input, output, error and channel; the answer is
+the number of the new process, with a descriptor that tells when it has ended.
 """
 
 from __future__ import annotations
@@ -18,69 +18,27 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
-from evaltui.agents import bootstrap
-
-_MODELS = (
-    "AutomaticFunctionCallingConfig",
-    "Candidate",
-    "Content",
-    "FunctionCall",
-    "FunctionDeclaration",
-    "FunctionResponse",
-    "GenerateContentConfig",
-    "GenerateContentResponse",
-    "GenerateContentResponseUsageMetadata",
-    "HttpOptions",
-    "HttpResponse",
-    "HttpRetryOptions",
-    "LiveConnectConfig",
-    "Tool",
-    "UserContent",
-    "_GenerateContentParameters",
-)
-_LIBRARIES = (
-    f"{bootstrap.NAME}.events",
-    f"{bootstrap.NAME}.agents.guard",
-    f"{bootstrap.NAME}.agents.host",
-    f"{bootstrap.NAME}.agents.model_client",
-    f"{bootstrap.NAME}.agents.adapters.function",
-    f"{bootstrap.NAME}.agents.adapters.native",
-    f"{bootstrap.NAME}.agents.native.gemini",
-    f"{bootstrap.NAME}.agents.adapters.custom_metric",
-    # What google-genai and ADK themselves import in the first turn; its models are completed then, too.
-    "anyio._backends._asyncio",
-    "google.auth.aio.credentials",
-    "google.genai._automatic_function_calling_util",
-    "httpcore",
-    *(f"google.genai.types:{model}" for model in _MODELS),
-)
-# Where google-adk is not installed these are left out; hosts do without them, too.
-_LIBRARIES_OF_ADK = (
-    f"{bootstrap.NAME}.agents.adapters.adk.adapter",
-    "google.adk.agents.config_agent_utils",
-    "google.adk.agents.llm_agent",
-    "google.adk.agents._agent_router",
-    "google.adk.agents.remote_a2a_agent",
-    "google.adk.auth.auth_preprocessor",
-    "google.adk.flows.llm_flows.auto_flow",
-    "google.adk.models.google_llm",
-    "google.adk.tools.agent_tool",
-    "google.adk.tools.google_search_tool",
-    "google.adk.workflow._llm_agent_wrapper",
-    "google.adk.workflow._node_runner_utils",
-    "google.adk.workflow._workflow",
-)
 # Bytes: an environment.
 _LONGEST_REQUEST = 1 << 20
 _DESCRIPTORS = 5
 
 
-def serve(control: socket.socket, libraries: Sequence[str]) -> NoReturn:
-    # Nothing of evaltui may be there under its public name, as in a host.
-    for name in [one for one in sys.modules if one.partition(".")[0] == bootstrap.PUBLIC_NAME]:
-        del sys.modules[name]
+def _bootstrap(folder: str) -> ModuleType:
+    """The first file of a host. Nothing of evaltui is imported under its public name, as in a host."""
+    spec = spec_from_file_location("bootstrap", Path(folder) / "bootstrap.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def serve(bootstrap: ModuleType, control: socket.socket, libraries: Sequence[str]) -> NoReturn:
     bootstrap.make_known()
     preloading = importlib.import_module(f"{bootstrap.NAME}.agents.preloading")
     for library in libraries:
@@ -106,7 +64,7 @@ def serve(control: socket.socket, libraries: Sequence[str]) -> NoReturn:
                 signal.set_wakeup_fd(-1)
                 for descriptor in (control.detach(), ended, ends):
                     os.close(descriptor)
-                _become_guard(json.loads(request), *given)
+                _become_guard(bootstrap, json.loads(request), *given)
             process = os.pidfd_open(guard)
             socket.send_fds(control, [b"%d" % guard], [process])
             for descriptor in (process, *given):
@@ -123,7 +81,13 @@ def _forget_ended() -> None:
 
 
 def _become_guard(
-    environ: dict[str, str], folder: int, stdin: int, stdout: int, stderr: int, channel: int
+    bootstrap: ModuleType,
+    environ: dict[str, str],
+    folder: int,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+    channel: int,
 ) -> None:
     """Be as if started as `python -P -u bootstrap.py guard FD`."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -137,10 +101,9 @@ def _become_guard(
     for name in os.environ.keys() - environ.keys():
         del os.environ[name]
     os.environ.update(environ)
-    sys.argv = [bootstrap.__file__, str(channel)]
+    sys.argv = [str(bootstrap.__file__), str(channel)]
     importlib.import_module(f"{bootstrap.NAME}.agents.guard").main()
 
 
 if __name__ == "__main__":
-    with_adk = sys.argv[2:] != ["--without-adk"]
-    serve(socket.socket(fileno=int(sys.argv[1])), (*_LIBRARIES, *_LIBRARIES_OF_ADK * with_adk))
+    serve(_bootstrap(sys.argv[1]), socket.socket(fileno=int(sys.argv[2])), sys.argv[3:])

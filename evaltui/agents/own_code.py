@@ -41,4 +41,8 @@ def own_files(files: Iterable[str]) -> list[str]:
     # A check of each of a thousand files on disk takes its time.
     places = (EVALTUI, *LIBRARIES, *map(sysconfig.get_path, _LIBRARY_NAMES))
     libraries = tuple(f"{place}{os.sep}" for place in places)
-    return [file for file in files if not file.startswith(libraries) and is_own_code(file)]
+    return [
+        file
+        for file in files
+        if not file.startswith(libraries) and not _LIBRARY_FOLDERS.search(file) and is_own_code(file)
+    ]

@@ -48,22 +48,35 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
         hint = ". Give a path without -m" if "/" in name or name.endswith(".py") else ""
         raise ModuleNotThereError(f"{name!r} is not a dotted name such as my_app.agents.desk{hint}")
     parts = name.partition(":")[0].split(".")
-    roots = list(_roots(here))
-    executable = python or Path(sys.executable)
-    # Paths that this process has added since its start count, too.
-    search_path = map(Path, sys.path) if python is None else ()
-    installed = [*search_path, *_installed_roots(executable)]
-    path = _found_in(roots, parts) or _found_in(installed, parts)
-    if path is None and (starts or python is None):
-        path = _located_by_python(executable, parts)
-    if path is not None:
+    roots, installed = list(_roots(here)), _installed_for(python)
+    if (path := _located(parts, roots, installed, python, starts=starts)) is not None:
         return path
     searched = short_list([_shown(root, here) for root in roots], 4)
     module = ".".join(parts)
     hint = did_you_mean(module, _near([*roots, *installed], parts)) or did_you_mean(module, _agents(here))
     raise ModuleNotThereError(
-        f"no module {module}; searched in {searched}, and in the packages of {executable}{hint}"
+        f"no module {module}; searched in {searched}, and in the packages of {python or sys.executable}{hint}"
     )
+
+
+def _located(
+    parts: list[str],
+    roots: Sequence[Path],
+    installed: Sequence[Path],
+    python: Path | None,
+    *,
+    starts: bool,
+) -> Path | None:
+    path = _found_in(roots, parts) or _found_in(installed, parts)
+    if path is None and (starts or python is None):
+        path = _located_by_python(python or Path(sys.executable), parts)
+    return path
+
+
+def _installed_for(python: Path | None) -> list[Path]:
+    # Paths that this process has added since its start count, too.
+    search_path = map(Path, sys.path) if python is None else ()
+    return [*search_path, *_installed_roots(python or Path(sys.executable))]
 
 
 def module_spellings(name: str, folder: Path) -> Iterator[str]:
@@ -87,9 +100,10 @@ def function_module(name: str, agent_dir: Path, python: Path | None = None) -> P
     module, folder = name.partition(":")[0], agent_folder(agent_dir).resolve()
     if (file := module_near(module, folder)) is not None:
         return file
-    with suppress(ModuleNotThereError):
-        return _file_of(find_module(module, python, folder, starts=False))
-    return None
+    if not _DOTTED_NAME.fullmatch(module):
+        return None
+    path = _located(module.split("."), [*_roots(folder)], _installed_for(python), python, starts=False)
+    return None if path is None else _file_of(path)
 
 
 def module_near(module: str, folder: Path) -> Path | None:

@@ -154,6 +154,11 @@ def said(what: str) -> dict:
     return responds("", "adk_request_input", {"result": what})
 
 
+@pytest.fixture
+def own_hosts(fork_hosts_of):
+    fork_hosts_of("langgraph")
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return asyncio.run(talks(tmp_path_factory.mktemp("langgraph")))
@@ -231,7 +236,7 @@ STRUCTURED = """
 """
 
 
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 async def test_a_structured_response_that_equals_the_one_before_is_a_response(tmp_path):
     async with talker(tmp_path, STRUCTURED) as graph:
         talk = await graph.talk("first", "second", "pass on")
@@ -266,7 +271,7 @@ SEARCHING = """
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 async def test_calls_that_the_provider_of_a_model_makes_are_calls(tmp_path, provider):
     async with talker(tmp_path, SEARCHING) as graph:
         talk = await graph.talk(provider)
@@ -301,7 +306,7 @@ MODEL_STATE = """
 """
 
 
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 async def test_an_initial_state_that_the_model_of_a_graph_ignores_is_refused(tmp_path):
     async with talker(tmp_path, MODEL_STATE) as graph:
         taken = await graph.talk("hi", state={"paint": {"colour": "red"}})
@@ -315,7 +320,7 @@ async def test_an_initial_state_that_the_model_of_a_graph_ignores_is_refused(tmp
     ]
 
 
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
     """With a model that answers by rules."""
     rules = textwrap.dedent(SOURCE.partition("    class Streaming")[0])
@@ -364,7 +369,7 @@ root_agent = graph.add_edge(START, "model").add_edge("model", "guard").add_edge(
 
 
 @pytest.mark.parametrize("message", ["replace", "change", "in place"])
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 def test_a_message_that_a_node_changed_counts_as_it_was_changed(tmp_path, capsys, message):
     (turn,) = Loop(tmp_path, GUARDED, capsys).record(message)
     call, result = (event["content"]["parts"] for event in turn["intermediate_data"]["invocation_events"])
@@ -415,7 +420,7 @@ root_agent = create_agent(Rules(), [find])
 '''
 
 
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 def test_a_replay_knows_calls_that_were_refused_and_notices_other_settings_of_the_model(tmp_path, capsys):
     loop = Loop(tmp_path, SETTINGS, capsys)
     (turn,) = loop.record("hi")

@@ -55,6 +55,11 @@ async def talks(folder: Path) -> SimpleNamespace:
     return made
 
 
+@pytest.fixture
+def own_hosts(fork_hosts_of):
+    fork_hosts_of("openai")
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return asyncio.run(talks(tmp_path_factory.mktemp("openai_agents")))
@@ -216,7 +221,7 @@ def test_what_is_missing_is_asked_for(made):
     assert made.again.texts()[-1] == "order: id=7 state='shipped'"
 
 
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys, monkeypatch):
     """As it stands, with OpenAI's own client: what it asks is answered on this machine."""
     loop = Loop(tmp_path, example("OpenAI Agents SDK"), capsys)
@@ -265,7 +270,7 @@ root_agent = Agent(name="desk", model=Rules(), tools=tools)
 """
 
 
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 def test_a_replay_notices_another_place_to_search_and_no_other_credential(tmp_path, capsys):
     loop = Loop(tmp_path, SEARCHING, capsys)
     loop.record("hi")

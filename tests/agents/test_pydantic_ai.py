@@ -116,6 +116,11 @@ async def talks(folder: Path) -> SimpleNamespace:
     return made
 
 
+@pytest.fixture
+def own_hosts(fork_hosts_of):
+    fork_hosts_of("pydantic")
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return asyncio.run(talks(tmp_path_factory.mktemp("pydantic_ai")))
@@ -180,7 +185,7 @@ def test_a_part_that_the_agent_cannot_get_is_refused(made):
     )
 
 
-@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.usefixtures("own_hosts")
 def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
     """Its model is Pydantic AI's own for tests, which calls each tool once."""
     loop = Loop(tmp_path, example("Pydantic AI").replace("openai:gpt-5", "test"), capsys)

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from agentplatform._genai.types import EvaluationDataset
 
 from evaltui.core.model.eval_set import full_text
 from evaltui.project.eval_sets import load_eval_set
@@ -159,6 +158,9 @@ def test_each_response_of_a_case_is_scored_as_a_repeat(scaffold, capsys):
 
 
 def test_a_run_is_exported_as_results_that_score_alike(scaffold):
+    # Takes seconds, which every process of the tests would pay at the top.
+    from agentplatform._genai.types import EvaluationDataset
+
     words = ("--config", str(write(scaffold / "c.json", '{"criteria": {"response_match_score": 0.8}}')))
     code, cases = report("run", "app", "--runs", "2", *words)
     assert call("report", "app", "last", "--report", "csv=results.csv") == 0

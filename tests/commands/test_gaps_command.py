@@ -13,12 +13,10 @@ from typing import NamedTuple
 import pytest
 from command_line import call
 from eval_data import make_case, make_turn, new_rule, write_eval_set, write_test_config
-from rouge_score.rouge_scorer import RougeScorer
 
 from evaltui.runs.run_file import RunFile
 
 SAMPLES = Path(__file__).parents[2] / "sample_agents"
-ROUGE = RougeScorer(["rouge1"], use_stemmer=True)
 OTHER_TYPES = {int: str, float: str, str: lambda text: [text]}
 UNITS = {"°C": "°F", "degrees": "°F", "euros": "dollars"}
 WORDS = ("is", "are", "was", "were", "will", "has", "have", "had")
@@ -140,6 +138,10 @@ class Change(NamedTuple):
 
 def changes_of_sample(agent, run, recorded):
     """Every change of a sample, and whether EXACT calls, ROUGE-1 and the final state notice it."""
+    # Takes a second, which every process of the tests would pay at the top.
+    from rouge_score.rouge_scorer import RougeScorer
+
+    rouge = RougeScorer(["rouge1"], use_stemmer=True)
     marks = json.loads((agent / "test_config.json").read_text()).get("evaltui", {}).get("turns", [])
     skipped = {(mark["set"], mark["case"], mark["turn"]) for mark in marks if mark["mode"] == "skip"}
     sets = [json.loads(path.read_text()) for path in agent.glob("*.evalset.json")]
@@ -161,11 +163,11 @@ def changes_of_sample(agent, run, recorded):
                 yield Change(kind, *where, "", "", calls != calls_of(expected[place]))
             for kind, after in answer_changes(text, [*results_of(turn)]):
                 changed = [*pairs[:place], (pairs[place][0], after), *pairs[place + 1 :]]
-                scores = [ROUGE.score(want, said)["rouge1"].fmeasure for want, said in changed]
+                scores = [rouge.score(want, said)["rouge1"].fmeasure for want, said in changed]
                 yield Change(kind, *where, text, after, sum(scores) / len(scores) < 0.8)
             for after in texts_without(text, parts(turn, "function_response", "tool_responses")):
                 changed = [*pairs[:place], (pairs[place][0], after), *pairs[place + 1 :]]
-                scores = [ROUGE.score(want, said)["rouge1"].fmeasure for want, said in changed]
+                scores = [rouge.score(want, said)["rouge1"].fmeasure for want, said in changed]
                 yield Change("tool response dropped", *where, text, after, sum(scores) / len(scores) < 0.8)
             for before, after, transfers in agent_changes(turn, agents):
                 yield Change("another agent", *where, before, after, transfers and is_checked)

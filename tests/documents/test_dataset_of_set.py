@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agentplatform._genai._evals_data_converters import AdkEvalSetConverter
-from agentplatform._genai.types import EvaluationDataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -214,24 +213,33 @@ def mapped(case: Any) -> Json:
     }
 
 
+@pytest.fixture(scope="module")
+def google() -> SimpleNamespace:
+    """Takes seconds to import, which every process of the tests would pay at the top."""
+    from agentplatform._genai._evals_data_converters import AdkEvalSetConverter
+    from agentplatform._genai.types import EvaluationDataset
+
+    return SimpleNamespace(convert=AdkEvalSetConverter().convert, read=EvaluationDataset.model_validate_json)
+
+
 @settings(max_examples=100, deadline=None)
-@given(eval_sets())
-def test_googles_converter_maps_alike(eval_set):
+@given(eval_set=eval_sets())
+def test_googles_converter_maps_alike(google, eval_set):
     for case in eval_set.get("eval_cases") or eval_set["evalCases"]:
         # Ours stay rubrics of their turn, under the key of evaltui.
         if conversation := case.get("conversation"):
             conversation[-1].pop("rubrics", None)
-    theirs = AdkEvalSetConverter().convert(copy.deepcopy(eval_set)).eval_cases
-    ours = EvaluationDataset.model_validate_json(json.dumps(dataset_of(eval_set, "desk")[0])).eval_cases
+    theirs = google.convert(copy.deepcopy(eval_set)).eval_cases
+    ours = google.read(json.dumps(dataset_of(eval_set, "desk")[0])).eval_cases
     assert list(map(mapped, ours)) == list(map(mapped, theirs))
 
 
 @settings(max_examples=500, deadline=None)
-@given(eval_sets())
-def test_a_set_comes_back_but_for_what_is_listed(eval_set):
+@given(eval_set=eval_sets())
+def test_a_set_comes_back_but_for_what_is_listed(google, eval_set):
     dataset, problems = dataset_of(eval_set, "desk")
     cases = eval_set.get("eval_cases") or eval_set["evalCases"]
-    EvaluationDataset.model_validate_json(json.dumps(dataset))
+    google.read(json.dumps(dataset))
     back, wrong = from_dataset(json.loads(json.dumps(dataset)), "desk")
     assert not wrong
     back["eval_cases"] = [without_original(case) for case in back["eval_cases"]]

@@ -32,7 +32,7 @@ REWRITE = "EVALTUI_REWRITE_TRANSCRIPTS"
 @pytest.fixture(scope="module")
 def host_template() -> Iterator[ForkedHosts]:
     """Few agents of the transcripts need google-adk."""
-    hosts = ForkedHosts(adk=False)
+    hosts = ForkedHosts()
     yield hosts
     hosts.close()
 

@@ -6,7 +6,7 @@ are when it is drawn. With --thorough, and for tests that ask for `every_frame`,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from functools import wraps
 from typing import Any
 
@@ -14,6 +14,8 @@ import pytest
 from textual._compositor import Compositor
 from textual._context import visible_screen_stack
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 from textual.strip import Strip
 from waiting import PATIENCE
@@ -49,7 +51,24 @@ def frames_when_looked_at(request: pytest.FixtureRequest, thorough: bool) -> Ite
         patch.setattr(Compositor, "render_update", put_off)
         patch.setattr(Compositor, "render_strips", look)
         patch.setattr(Pilot, "press", then_drawn(Pilot.press))
-        patch.setattr(Pilot, "pause", then_drawn(Pilot.pause))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def style_sheets_parsed_once(thorough: bool) -> Iterator[None]:
+    """Each app has the same style sheets, and would parse them for itself."""
+    parse = Stylesheet._parse_rules
+    parsed: dict[Hashable, list[RuleSet]] = {}
+
+    def parsed_rules(sheet: Stylesheet, css: str, **named: Any) -> list[RuleSet]:
+        key = (css, *named.items(), *sheet._variables.items())
+        if key not in parsed:
+            parsed[key] = parse(sheet, css, **named)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not thorough:
+            patch.setattr(Stylesheet, "_parse_rules", parsed_rules)
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evaltui.core.trace.span_lines import (
@@ -50,25 +51,31 @@ class Columns:
     """The columns of the rows of a trace; all widths are in cells."""
 
     scale: Scale
-    left: int
-    """Width of the longest call with its arguments, model or agent."""
+    measured: Sequence[Span]
+    """The spans that the columns are made for."""
     tokens: int
     """Width of the column of tokens; 0 where they are unknown."""
 
     @classmethod
     def of(cls, tree: SpanTree) -> Columns:
         measured = tree.spans[:_MAX_MEASURED]
-        left = max(
-            (cells(_left_line(span, "", 0)) for span in measured if span.kind in TIMED_KINDS), default=0
-        )
         tokens = max((len(_tokens_text(span)) for span in measured), default=0)
-        return cls(Scale.of(tree.spans, tree.turns), left, max(tokens, len("tokens")) if tokens else 0)
+        return cls(Scale.of(tree.spans, tree.turns), measured, max(tokens, len("tokens")) if tokens else 0)
+
+    @cached_property
+    def left(self) -> int:
+        """Width of the longest call with its arguments, model or agent. Narrow rows do not need it, and it is
+        most of what a growing trace costs."""
+        timed = (span for span in self.measured if span.kind in TIMED_KINDS)
+        return max((cells(_left_line(span, "", 0)) for span in timed), default=0)
 
     def bar(self, width: int) -> int:
         """Width of the bars in rows of `width`: at most a third, and at most what the arguments leave; 0 for
         no bars."""
+        if width < MIN_WIDTH_WITH_BARS:
+            return 0
         room = width - _GUTTER_WIDTH - self.left - self.tokens - _DURATION_WIDTH - 3 * _GAP
-        return 0 if width < MIN_WIDTH_WITH_BARS or room < _MIN_BAR else min(width // 3, room)
+        return 0 if room < _MIN_BAR else min(width // 3, room)
 
 
 def axis_line(columns: Columns, width: int) -> Line:

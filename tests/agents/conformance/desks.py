@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from adk_server import AdkServer
-from environments import environment_python
+from hosts_of_agents import python_of
 
 from evaltui import CaseResult, EvalConfig, evaluate
 from evaltui.agents.errors import RequestFailedError
@@ -42,12 +42,6 @@ SOURCES = {
     "langgraph": "langgraph_desk",
     "api": "adk_desk",
     "a2a": "adk_desk",
-}
-PYTHONS = {
-    "old_adk": "EVALTUI_OLD_ADK_PYTHON",
-    "openai": "EVALTUI_FRAMEWORKS_PYTHON",
-    "pydantic": "EVALTUI_FRAMEWORKS_PYTHON",
-    "langgraph": "EVALTUI_FRAMEWORKS_PYTHON",
 }
 
 
@@ -154,13 +148,15 @@ class Desk:
         shutil.copy(AGENTS / f"{SOURCES[kind]}.py", self.agent / "agent.py")
         shutil.copy(AGENTS / "script.py", self.agent)
         (self.agent / "__init__.py").write_text("from . import agent\n")
-        self.python = environment_python(PYTHONS[kind]) if kind in PYTHONS else sys.executable
+        self.python = python_of(kind)
         self.url = self._served()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         home = self._home if self.url else self.agent
         address = AgentAddress(home, None, Interpreter(Path(self.python), "a test"), url=self.url)
         self._conversation = Conversation(HostSettings(address, SECONDS), lambda source, line: None)
+        # Runs may be in copies of a process; this host is one as users have it.
+        self.chat()
 
     def _served(self) -> str:
         if self.kind == "api":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from environments import IN_CI
 from kinds_of_agents import NO, QUESTIONS, YES, cell
 
 # One desk after the other: each has a host, some a server.
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fresh_hosts")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 CONFIRMATION = "adk_request_confirmation"
 USAGE = {
     "prompt_token_count": 100,
@@ -26,12 +26,18 @@ PACKAGES = {"adk": ("google.adk",), "api": ("google.adk", "fastapi"), "a2a": ("g
 
 
 @pytest.fixture(scope="module", params=SOURCES)
-def desk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk_of_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     for package in () if IN_CI else PACKAGES.get(request.param, ()):
         pytest.importorskip(package)
     made = Desk(request.param, tmp_path_factory.mktemp(request.param))
     yield made
     made.close()
+
+
+@pytest.fixture
+def desk(desk_of_kind: Desk, fork_hosts_of: Callable[[str], None]) -> Desk:
+    fork_hosts_of(desk_of_kind.kind)
+    return desk_of_kind
 
 
 @pytest.fixture
