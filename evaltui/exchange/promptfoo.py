@@ -414,8 +414,8 @@ def _well_formed(suite: _Suite, test: _Test) -> _Test:
     for name, kind in _KINDS.items():
         value = data.get(name)
         if not (value is None or isinstance(value, kind)):
-            wanted = "a list" if kind is list else "an object"
-            reason = f"must be {wanted}, is {value_in_words(value)}"
+            expected = "a list" if kind is list else "an object"
+            reason = f"must be {expected}, is {value_in_words(value)}"
             suite.leave_out(test.source, (*test.path, name), reason)
             del data[name]
     return replace(test, data=data)
