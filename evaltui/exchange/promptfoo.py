@@ -288,9 +288,11 @@ def _tests(suite: _Suite) -> Iterator[_Test]:
             continue
         tests = list(_listed(suite, scenario.get("tests"), str(suite.path), (*path, "tests")))
         configs = scenario.get("config")
-        for config in configs if isinstance(configs, list) else [{}]:
+        for index, config in enumerate(configs if isinstance(configs, list) else [{}]):
+            place = _Test(config, str(suite.path), (*path, "config", index))
+            default = _well_formed(suite, place).data
             for test in tests:
-                yield _Test(_merged(config, test.data), test.source, test.path)
+                yield _Test(_merged(default, test.data), test.source, test.path)
 
 
 def _listed(suite: _Suite, tests: Any, source: str, path: JsonPath) -> Iterator[_Test]:
@@ -302,7 +304,7 @@ def _listed(suite: _Suite, tests: Any, source: str, path: JsonPath) -> Iterator[
         if isinstance(item, str):
             yield from _of_file(suite, item, where)
         elif isinstance(item, dict):
-            yield _Test(item, source, where)
+            yield from _checked(suite, _Test(item, source, where))
         else:
             suite.leave_out(source, where, f"a test must be an object, is {value_in_words(item)}")
 
@@ -316,7 +318,8 @@ def _of_file(suite: _Suite, name: str, path: JsonPath) -> Iterator[_Test]:
         read = read_rows(file)
         suite.not_taken += read.not_taken
         for row in read.rows:
-            yield _Test(_test_of_cells(row.values) if row.is_csv else row.values, row.source, ())
+            members = _test_of_cells(row.values) if row.is_csv else row.values
+            yield from _checked(suite, _Test(members, row.source, ()))
     elif (text := _text(suite, name, path)) is not None:
         data = _json_of(file, text)
         if isinstance(data, Problem):
@@ -370,12 +373,10 @@ def _expanded(suite: _Suite, tests: Iterator[_Test]) -> Iterator[_Test]:
     default = suite.data.get("defaultTest")
     if isinstance(default, str):
         suite.leave_out(str(suite.path), ("defaultTest",), "a file; write the default test into the config")
-    default = default if isinstance(default, dict) else {}
+    else:
+        default = _well_formed(suite, _Test(default or {}, str(suite.path), ("defaultTest",))).data
     for test in tests:
         data = _merged(default, test.data)
-        if isinstance(data["vars"], str):
-            suite.leave_out(test.source, (*test.path, "vars"), "variables of a file")
-            continue
         variables = {name: _of_variable(suite, test, name, value) for name, value in data["vars"].items()}
         is_expanded = not (data.get("options") or {}).get("disableVarExpansion")
         lists = [
@@ -393,6 +394,33 @@ def _expanded(suite: _Suite, tests: Iterator[_Test]) -> Iterator[_Test]:
             yield _Test({**data, "vars": own}, test.source, test.path)
 
 
+_KINDS = {"vars": dict, "options": dict, "metadata": dict, "assert": list}
+
+
+def _checked(suite: _Suite, test: _Test) -> Iterator[_Test]:
+    """A test as `_well_formed`; none where its variables are in a file."""
+    if isinstance(test.data.get("vars"), str):
+        suite.leave_out(test.source, (*test.path, "vars"), "variables of a file")
+    else:
+        yield _well_formed(suite, test)
+
+
+def _well_formed(suite: _Suite, test: _Test) -> _Test:
+    """A test without members of another type, which are reported."""
+    if not isinstance(test.data, dict):
+        suite.leave_out(test.source, test.path, f"must be an object, is {value_in_words(test.data)}")
+        return replace(test, data={})
+    data = dict(test.data)
+    for name, kind in _KINDS.items():
+        value = data.get(name)
+        if not (value is None or isinstance(value, kind)):
+            expected = "a list" if kind is list else "an object"
+            reason = f"must be {expected}, is {value_in_words(value)}"
+            suite.leave_out(test.source, (*test.path, name), reason)
+            del data[name]
+    return replace(test, data=data)
+
+
 def _of_variable(suite: _Suite, test: _Test, name: str, value: Any) -> Any:
     if not isinstance(value, str) or not value.startswith(FILE):
         return value
@@ -405,8 +433,7 @@ def _merged(default: Any, test: Json) -> Json:
     default = default if isinstance(default, dict) else {}
     merged = {**default, **test}
     for name in ("vars", "options", "metadata"):
-        inner = test.get(name)
-        merged[name] = inner if isinstance(inner, str) else {**(default.get(name) or {}), **(inner or {})}
+        merged[name] = {**(default.get(name) or {}), **(test.get(name) or {})}
     merged["default_assert"] = [*default.get("default_assert", ()), *(default.get("assert") or ())]
     merged["assert"] = test.get("assert") or []
     return merged

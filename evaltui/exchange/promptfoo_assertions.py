@@ -418,6 +418,8 @@ def _flat(path: JsonPath, assertion: Any, report: Report) -> Iterator[tuple[Json
         for name in assertion.keys() - {"type", "assert"}:
             report((*path, name), _NO_COUNTERPART)
         inner = assertion.get("assert")
+        if not isinstance(inner, list):
+            report(path, "a set of assertions without a list of them")
         for number, item in enumerate(inner if isinstance(inner, list) else []):
             yield from _flat((*path, "assert", number), item, report)
     else:

@@ -11,8 +11,9 @@ from typing import Any
 from evaltui.core.conversation.drafting import propose_eval_id
 from evaltui.core.model.datasets import calls_of, turn_of
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.json_values import indexed_objects, list_at
 from evaltui.core.model.model_errors import validate_model
-from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.problems import JsonPath, likely_typos
 from evaltui.core.model.tags import tag_problem, typed_tags
 from evaltui.exchange.imported import (
     ImportedCase,
@@ -32,6 +33,16 @@ from evaltui.traces.layouts.operation import responses_in, texts
 
 _ARCHIVED = {"status": "ARCHIVED"}
 _ANY_ARGS = {"arg": "*", "match": "ignore"}
+# How the formats of messages say who speaks.
+_OF_ROLES = {"role", "type", "kind", "author", "kwargs", "data"}
+_OF_A_MESSAGE = [
+    ("role",),
+    ("content",),
+    ("parts",),
+    ("tool_calls", "toolCalls"),
+    ("tool_call_id", "toolCallId"),
+]
+_OF_A_PART = [("type",), ("text",), ("name",), ("input",), ("content",), ("tool_use_id",)]
 _OF_MESSAGES = {"role", "content", "parts", "tool_calls", "messages", "kwargs", "data"}
 
 
@@ -259,10 +270,15 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
         items = items[0]
     items = items if isinstance(items, list) else [] if items is None else [items]
     contents = []
+    has_roles = any(isinstance(item, dict) and item.keys() & _OF_ROLES for item in items)
     for number, item in enumerate(items):
         author = item.get("role") if isinstance(item, dict) else None
-        if isinstance(author, str) and author not in ROLES:
-            report((number, "role"), f"{author!r} is no known role{did_you_mean(author, ROLES)}")
+        if author is not None and author not in ROLES:
+            hint = did_you_mean(author, ROLES) if isinstance(author, str) else ""
+            report((number, "role"), f"{author!r} is no known role{hint}")
+            continue
+        if has_roles and isinstance(item, dict) and not item.keys() & _OF_ROLES:
+            report((number,), "a message without a role among others with one")
             continue
         read = without_attachments(messages_of([_without_unread_calls(item)], role))
         if not read:
@@ -272,8 +288,11 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
         if content["role"] == "system":
             report((number,), "a system message: the agent has its own instruction")
             continue
-        for path, reason in _unread_calls(item):
+        for path, reason in (*_unread_calls(item), *_misspelt(item)):
             report((number, *path), reason)
+        stated = item.get("content") if isinstance(item, dict) else None
+        if not content["parts"] and stated not in (None, "", [], {}) and not isinstance(stated, list):
+            report((number, "content"), f"not one that can be read: {value_in_words(stated)}")
         for part in _unread_parts(item, role):
             report((number, "content", part), "not a text, call or result that a case can hold")
         parts = [part for part in content["parts"] if not part.get("thought")]
@@ -319,6 +338,8 @@ def _unread_calls(item: Any) -> Iterator[tuple[JsonPath, str]]:
     if not isinstance(item, dict):
         return
     listed = item.get("tool_calls")
+    if listed and not isinstance(listed, list):
+        yield ("tool_calls",), f"must be a list, is {value_in_words(listed)}"
     for number, call in enumerate(listed if isinstance(listed, list) else ()):
         path = "tool_calls", number
         if not (calls := _read_call(call)):
@@ -328,6 +349,17 @@ def _unread_calls(item: Any) -> Iterator[tuple[JsonPath, str]]:
     for name in ("refusal", "invalid_tool_calls"):
         if item.get(name):
             yield (name,), "not expected"
+
+
+def _misspelt(item: Any) -> Iterator[tuple[JsonPath, str]]:
+    """Keys of a message and of its parts that resemble those that are read."""
+    if not isinstance(item, dict):
+        return
+    typos = [*likely_typos(item, _OF_A_MESSAGE)]
+    for key in ("content", "parts"):
+        for number, part in indexed_objects(list_at(item, (key,))):
+            typos += likely_typos(part, _OF_A_PART, (key, number))
+    yield from ((path, reason) for path, reason, *_ in typos)
 
 
 def _unread_parts(item: Any, role: str) -> Iterator[int]:

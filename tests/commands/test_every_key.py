@@ -131,6 +131,7 @@ def write(write_agent):
     return written
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_key_is_silent_in_run_or_lint(form, write, thorough, capsys):
     file, data, others = FORMATS[form]

@@ -282,6 +282,18 @@ NOT_TAKEN = {
         {"assert": [{"type": "llm-rubric", "value": "Polite", "threshold": 0.5}]},
         [f"{AT}.assert[0].threshold: not taken: a rubric is fulfilled or not"],
     ),
+    "members of another type": (
+        {"options": "x", "metadata": [1], "assert": 5},
+        [
+            f'{AT}.options: not taken: must be an object, is the string "x"',
+            f"{AT}.metadata: not taken: must be an object, is a list",
+            f"{AT}.assert: not taken: must be a list, is the number 5",
+        ],
+    ),
+    "a set without assertions": (
+        {"assert": [{"type": "assert-set", "assert": "contains"}]},
+        [f"{AT}.assert[0]: not taken: a set of assertions without a list of them"],
+    ),
     "unknown variable": (
         {"assert": [{"type": "equals", "value": "{{ answer }}"}]},
         [f"{AT}.assert[0]: not taken: has '{{{{ answer }}}}', which is no variable of the test"],

@@ -259,6 +259,22 @@ NOT_TAKEN = {
         {"messages": [CHAT[0], {"role": "asistant", "content": SENT}]},
         ["r.jsonl:1: messages[1].role: not taken: 'asistant' is no known role. Did you mean assistant?"],
     ),
+    "no role": (
+        {"messages": [CHAT[0], {"rle": "assistant", "content": SENT}]},
+        ["r.jsonl:1: messages[1]: not taken: a message without a role among others with one"],
+    ),
+    "misspelt keys": (
+        {"messages": [CHAT[0], {"role": "assistant", "content": SENT, "tol_calls": [{"function": {}}]}]},
+        ["r.jsonl:1: messages[1].tol_calls: not taken: unknown key. Did you mean tool_calls?"],
+    ),
+    "calls of another type": (
+        {"messages": [CHAT[0], {"role": "assistant", "content": SENT, "tool_calls": {"name": "find"}}]},
+        ["r.jsonl:1: messages[1].tool_calls: not taken: must be a list, is an object"],
+    ),
+    "content of another type": (
+        {"messages": [CHAT[0], {"role": "assistant", "content": 5}]},
+        ["r.jsonl:1: messages[1].content: not taken: not one that can be read: the number 5"],
+    ),
     "first response": (
         {"messages": [CHAT[0], CHAT[3], CHAT[3]]},
         ["r.jsonl:1: messages: not taken: turn 1 has several responses; the last one is expected"],
