@@ -193,6 +193,13 @@ def test_an_agent_without_any_takes_no_state():
         Deps(type(None), {"age": 3})
 
 
+@pytest.mark.parametrize("kind", [Desk, Model, Outer])
+def test_a_key_whose_value_is_of_another_type_is_named(kind):
+    key = "q" if kind is Outer else "user"
+    with pytest.raises(AgentLoadError, match=rf"cannot be made from the session state(.|\n)*\b{key}\b"):
+        Deps(kind, {key: 7})
+
+
 def test_what_is_missing_is_named():
     with pytest.raises(AgentLoadError, match=r"deps of type Desk .*'user'"):
         Deps(Desk, {})

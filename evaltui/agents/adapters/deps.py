@@ -173,6 +173,8 @@ class Deps:
             return _validated(self._hints.get(name, Any), value)
         except PydanticUserError:
             return value
+        except ValueError as error:
+            raise ValueError(f"the key {name!r} has {error}") from error
 
     def state(self) -> Json:
         """The values that JSON can hold."""
