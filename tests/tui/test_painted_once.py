@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fake_runs import FakeRuns, as_expected, says
-from pilots import screen_lines, turn, until, until_ran, write_cases
+from pilots import screen_lines, turn, until, write_cases
 from rich.cells import cell_len
 from textual._compositor import LayoutUpdate
 from textual.app import App
@@ -40,12 +40,6 @@ def parrot(write_agent):
 async def started(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
     await until(pilot, lambda: any("case_05" in line for line in screen_lines(app)))
-
-
-async def ran_all(app, pilot):
-    await started(app, pilot)
-    app.workbench.runs.run_all()
-    await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
 
 
 _SEQUENCE = re.compile(r"\x1b\[(?:(\d+);(\d+)H|[0-?]*[ -/]*[@-~])|(.)", re.DOTALL)

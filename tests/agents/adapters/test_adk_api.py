@@ -20,11 +20,10 @@ from talking import talk
 
 from evaltui import EvalConfig, Status, load_eval_set
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
-from evaltui.agents.adapters.base import AgentLoadError, Reporter, SessionSpec, recording
+from evaltui.agents.adapters.base import AgentLoadError, SessionSpec
 from evaltui.agents.adapters.remote.adk_api import AdkApiAdapter
 from evaltui.agents.adapters.remote.requests import RemoteError, UnreachableError
 from evaltui.core.conversation.replay import past_of_turns
-from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import full_text, tool_calls
 from evaltui.project.agent_address import AgentAddress
 from evaltui.runner.execution import run_plan
@@ -110,20 +109,6 @@ def travel_desk(monkeypatch):
     return AdkAdapter(import_module("travel_desk.agent").root_agent)
 
 
-TRIP = [
-    "I am Ada from Oslo",
-    "Find me a flight to Paris on 2026-09-01",
-    "What can I do in Paris?",
-    "Please book it, 2 seats",
-    "Thanks",
-]
-
-
-def without_what_is_inside(said):
-    """Without what happens in an agent that is a tool, of which the server tells nothing."""
-    return [[event for event in turn if not event["data"].get("nested")] for turn in said]
-
-
 async def test_what_is_known_of_the_agent(adapter_of, travel_desk):
     adapter = await adapter_of("travel_desk")
     there, here = await adapter.open(), await travel_desk.open()
@@ -136,43 +121,6 @@ async def test_what_is_known_of_the_agent(adapter_of, travel_desk):
     assert (there.model, there.framework) == ("", "adk_api")
     # Of a workflow a server tells nothing.
     assert (await (await adapter_of("booking")).open()).tools == ()
-
-
-async def talk_with_requests(adapter, messages):
-    """What was said, of messages and of responses to the last call of a name."""
-    waiting, turns = WaitingCalls(), []
-    reporter = Reporter(lambda event: (turns[-1].append(event), waiting.on_event(event)))
-    session = await adapter.new_session(SessionSpec(), reporter)
-    try:
-        for number, message in enumerate(messages):
-            turns.append([])
-            reporter.turn = number
-            if "parts" not in message:
-                ((name, given),) = message.items()
-                message = response(name, given)
-            content = waiting.resolved(message, number)
-            reporter.event("user", content)
-            with recording(reporter):
-                await session.send(content)
-    finally:
-        state = await session.state()
-        await session.close()
-    return [
-        [_comparable(event) for event in turn if not event.kind.startswith("model_")] for turn in turns
-    ], state
-
-
-def _comparable(event):
-    framework = event.data.get("framework") or {}
-    return event.kind, _without_ids(event.content), event.agent, sorted(framework), event.data.get("final")
-
-
-def _without_ids(content):
-    if isinstance(content, dict):
-        return {
-            key: _without_ids(value) for key, value in content.items() if key not in ("id", "interruptId")
-        }
-    return [_without_ids(one) for one in content] if isinstance(content, list) else content
 
 
 async def test_a_past_in_which_a_tool_takes_long(adapter_of):

@@ -62,12 +62,6 @@ def double(n: int) -> int:
     return 2 * n
 
 
-DOUBLE = (
-    Rule(user=r"double (\d+)", call=lambda s: ("double", {"n": int(s[1])})),
-    Rule(after_tool="double", reply=lambda s: f"It is {s.results[-1]['result']}."),
-)
-
-
 async def test_a_gemini_agent_is_opened_and_closed_without_credentials(monkeypatch):
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
