@@ -127,6 +127,9 @@ async def run_variants(
         await _run_all(run_one, runs)
     if runs.left:
         runs.codes.append(INTERRUPTED)
+    for why in dict.fromkeys(runs.refused.values()):
+        names = [name for name, other in runs.refused.items() if other == why]
+        complain("run", why if len(names) == len(variants) else f"variant {short_list(names)}: {why}")
     if not runs.finished:
         return runs.code
     report = _report(matrix, runs, started, time.monotonic() - began, shared)
@@ -168,7 +171,7 @@ async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
         except (UsageError, SelectionError) as error:
             # Such as a gate without effect. It says nothing of the others.
             runs.refused[variant.name] = str(error)
-            finished, code = None, complain("run", f"variant {variant.name}: {error}")
+            finished, code = None, WRONG_USE
         del runs.left[0]
         if finished:
             runs.finished.append(finished)

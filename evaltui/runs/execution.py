@@ -14,15 +14,14 @@ from typing import Any, Protocol
 
 from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.run_summary import summarize
-from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.case_id import CaseId, fingerprint
-from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
+from evaltui.core.model.config import DEFAULT_CRITERIA
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
-from evaltui.project.agent_files import function_digest, is_source, prints_of
+from evaltui.project.agent_files import is_source
 from evaltui.project.folders import agent_file, app_name, case_path
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
@@ -47,7 +46,7 @@ from evaltui.runner.starting import StartedHost, require_variant
 from evaltui.runs.adk_document import adk_result
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import prune, result_of
-from evaltui.runs.resuming import Resumption, files_changed_during, with_opened_files
+from evaltui.runs.resuming import Resumption, files_changed_during, functions_now, with_opened_files
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter, SecretPieces, begin_run, to_json_text
@@ -326,21 +325,6 @@ def _print_of(case: StoredCase, secrets: Secrets) -> str:
     except ValueError:
         # No run has selected a case that is invalid.
         return fingerprint(masked)
-
-
-def functions_now(configs: Iterable[EvalConfig], agent_dir: Path, python: Path | None) -> dict[str, str]:
-    """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
-    functions, where it is found. `python` is the agent's, None for evaltui's."""
-    digests = {}
-    for config in configs:
-        for function in functions_of(config):
-            name = ":".join(function.rpartition(".")[::2])
-            digests[function] = function_digest(name, agent_dir, python)
-        for definition in config.evaltui.metrics_to_run.values():
-            # Code in the config is a part of that.
-            if definition.is_function and not definition.source:
-                digests[definition.place] = prints_of(agent_dir, [definition.file]).get(definition.file, "")
-    return {function: digest for function, digest in digests.items() if digest}
 
 
 def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:

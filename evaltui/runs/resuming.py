@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -13,7 +13,9 @@ from evaltui.agents.protocol import FilesOpened
 from evaltui.core.compare.repeats import FixedRuns
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.metrics.normal_config import normal_config
+from evaltui.core.metrics.requirements import functions_of
 from evaltui.core.model.case_id import CaseId, case_fingerprint
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import RepeatResult, Status
@@ -23,6 +25,7 @@ from evaltui.project.agent_files import (
     UNKNOWN,
     FilesNow,
     changed_files,
+    function_digest,
     is_prompt,
     is_read_only,
     prints_of,
@@ -138,6 +141,7 @@ def read_resumption(
         raise CompleteError("Nothing to resume: the shard has no case")
     if not opened:
         raise ResumeError("the run has no selected cases", differs=True)
+    _refuse_other_functions(agent, header, opened)
     file = RunFile(path)
     finished, spent = finished_repeats(file, kinds, of_traces=of_traces)
     results: dict[CaseId, Mapping[int, RepeatResult]] = {}
@@ -174,6 +178,28 @@ def read_resumption(
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
     return Resumption(path, header, _selected_ids(header, opened), results, more_of, spent, known_spent)
+
+
+def _refuse_other_functions(agent: AgentAddress, header: RunHeader, opened: Sequence[SetPlan]) -> None:
+    """Raises ResumeError where the code of a metric, judge or simulated user has changed."""
+    now = functions_now((plan.config for plan in opened), agent.folder, agent.interpreter.executable)
+    changed = [name for name, digest in header.functions.items() if now.get(name, digest) != digest]
+    _refuse_changed({"functions": changed})
+
+
+def functions_now(configs: Iterable[EvalConfig], agent_dir: Path, python: Path | None) -> dict[str, str]:
+    """Fingerprints of the code of the user's metrics, judges and simulated users, by the paths of their
+    functions, where it is found. `python` is the agent's, None for evaltui's."""
+    digests = {}
+    for config in configs:
+        for function in functions_of(config):
+            name = ":".join(function.rpartition(".")[::2])
+            digests[function] = function_digest(name, agent_dir, python)
+        for definition in config.evaltui.metrics_to_run.values():
+            # Code in the config is a part of that.
+            if definition.is_function and not definition.source:
+                digests[definition.place] = prints_of(agent_dir, [definition.file]).get(definition.file, "")
+    return {function: digest for function, digest in digests.items() if digest}
 
 
 def _replay_recordings(agent: AgentAddress, header: RunHeader, plan: SetPlan) -> Recordings | None:

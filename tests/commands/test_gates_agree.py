@@ -263,8 +263,9 @@ def root_agent(message, session):
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 @given(pairs())
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_pytest_and_its_workers_have_the_gate_of_a_run(tmp_path_factory, pair):
     folder = tmp_path_factory.mktemp("project") / "desk"
     folder.mkdir()

@@ -208,7 +208,12 @@ def ambiguous(desk):
     write_set(desk, {**QUESTIONS, 5: "Question 1"})
 
 
+def judged_otherwise(desk):
+    (desk / "judging.py").write_text(JUDGE.replace('"valid"', '"invalid"'))
+
+
 REFUSALS = {
+    judged_otherwise: "cannot be resumed: functions changed: judging.judge. Run all cases instead",
     changed: "cannot be resumed: traces/3.json changed. Run all cases instead",
     deleted: "cannot be resumed: traces/3.json not found in .. Run all cases instead",
     ambiguous: "case_1 of run {} had other conversations",
@@ -224,7 +229,8 @@ def test_other_conversations_than_before_are_refused(desk, capsys):
     asked(desk)
     for change, why in REFUSALS.items():
         before = {
-            file: file.read_bytes() for file in [*(desk / "traces").iterdir(), desk / "desk.evalset.json"]
+            file: file.read_bytes()
+            for file in [*desk.glob("traces/*"), desk / "desk.evalset.json", desk / "judging.py"]
         }
         change(desk)
         assert call("score", "--resume", "last") == 2
