@@ -31,7 +31,7 @@ from evaltui.runner.plan import Noted, OnUpdate, RunPlan, Update
 from evaltui.runner.run_recordings import open_recordings
 from evaltui.runner.starting import HostSettings, StartedHost, started_loading
 from evaltui.runs.adk_document import gcs_manager, is_gcs, save_results
-from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
+from evaltui.runs.execution import LoggedRun, changes_during, logged_files
 from evaltui.runs.given import (
     ConfigArgument,
     EvalSetsArgument,
@@ -418,7 +418,10 @@ async def run_planned(
             # One that was stopped can be resumed as one that was interrupted.
             log.end(None if result.stopped else result.status)
         header = RunHeader(files=files) if log is None else log.header
-        for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, header))):
+        changed, notes = await asyncio.to_thread(changes_during, plan, header)
+        if log is not None:
+            log.files_changed(changed)
+        for note in notes:
             publish(Noted(note))
             _warn(note)
     finally:

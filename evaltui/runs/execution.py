@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -21,7 +21,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
-from evaltui.project.agent_files import is_source
+from evaltui.project.agent_files import UNKNOWN, function_digest, is_source, prints_of
 from evaltui.project.folders import agent_file, app_name, case_path
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
@@ -66,15 +66,18 @@ def logged_files(plan: RunPlan, also: Iterable[str] = ()) -> dict[str, str]:
     return {} if is_unknown else files_of_agent(plan.agent, also)
 
 
-def notes_on_changes(plan: RunPlan, header: RunHeader) -> Iterator[str]:
-    """Sentences about files that changed since a run read them, except the agent's files, which are in its
-    header."""
+def changes_during(plan: RunPlan, header: RunHeader) -> tuple[list[str], list[str]]:
+    """The agent's files that changed during a run, and sentences about all files that did."""
+    changed = files_changed_during(header, logged_files(plan, header.files))
+    return changed, list(_notes_on_changes(plan, header, changed))
+
+
+def _notes_on_changes(plan: RunPlan, header: RunHeader, changed_of_agent: Sequence[str]) -> Iterator[str]:
     read = {path: before for eval_set in plan.sets for path, before in eval_set.files.items()}
     changed = [path for path, before in read.items() if fingerprint_of(path) != before]
     if changed:
         names = short_list([case_path(plan.agent_dir, path) for path in changed])
         yield f"{names} changed during the run. Verdicts are of the files before the agent started"
-    changed_of_agent = files_changed_during(header, logged_files(plan, header.files))
     if code := [name for name in changed_of_agent if is_source(name) or name not in header.written]:
         yield f"{short_list(code)} changed during the run. Some cases may have run on the earlier version"
     if prompts := [name for name in changed_of_agent if name not in code]:
@@ -226,6 +229,12 @@ class LoggedRun:
             case RunStopped(reason):
                 writer.stop(reason)
         self._note_problem()
+
+    def files_changed(self, names: Sequence[str]) -> None:
+        """Notes that it is unknown which cases had which content of these files."""
+        if names:
+            unknown = dict.fromkeys(names, UNKNOWN)
+            self._set_header(replace(self.header, files={**self.header.files, **unknown}))
 
     def _set_header(self, header: RunHeader) -> None:
         self.header = header
@@ -497,7 +506,9 @@ class _Execution:
 
     async def _finish(self, log: LoggedRun) -> None:
         """Adds notes and writes ADK's result files after the last case."""
-        for note in await asyncio.to_thread(lambda: list(notes_on_changes(self._selected.plan, log.header))):
+        changed, notes = await asyncio.to_thread(changes_during, self._selected.plan, log.header)
+        log.files_changed(changed)
+        for note in notes:
             self._note(note)
         if log.path is not None:
             in_use = self._selected.request.logs_in_use()

@@ -177,7 +177,8 @@ class CaseOutcome:
     calls: ModelCalls = NO_CALLS
     """The model calls of that run."""
     code: int = 0
-    """The version of the agent's code in the run."""
+    """The version of the agent's code in the run; of an earlier session, when `changed_files` were read. -1
+    where it is unknown."""
     chosen: int | None = None
     """The repeat that the user has chosen; None for the deciding one."""
     pass_if: PassIf | None = None
@@ -190,7 +191,7 @@ class CaseOutcome:
     unscored: bool = False
     """Whether the result is that of the log, not yet scored by `stored` and `config`."""
     changed_files: tuple[str, ...] = ()
-    """The files of the agent that were changed between that run and the start of the workbench."""
+    """The files of the agent that had changed since a run of an earlier session when it was read."""
     logged: StoredResult | None = None
     """The original result in the run file; None for a run without a file."""
     modes: Modes | None = None

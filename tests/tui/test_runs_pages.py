@@ -251,6 +251,9 @@ def test_what_changed_between_two_runs():
     other = (replace(SETS[0], config={"criteria": {}}), replace(SETS[1], config=None))
     assert run_differences(replace(LAST, sets=other), LAST) == ("config",)
     assert run_differences(replace(BASE, files={}), LAST) == ()
+    # The agent wrote it itself in one of them.
+    noted = replace(LAST, files={**LAST.files, "notes.txt": "1"}, own_data=frozenset({"notes.txt"}))
+    assert run_differences(BASE, noted) == ("agent.py",)
 
 
 @pytest.mark.parametrize(

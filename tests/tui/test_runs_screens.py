@@ -3,6 +3,7 @@
 import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 from stored_runs import interrupt
+from textual import events
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
@@ -115,6 +116,13 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await pilot.press("H")
         await until(pilot, shows(app, "2 runs", RunsScreen))
         await until(pilot, lambda: screen_text(app).count("33%") + screen_text(app).count("67%") >= 2)
+        if size == WIDE:
+            rewrite(coin, '"goodbye"', '"good morning"')
+            app.post_message(events.AppFocus())
+            await until(pilot, shows(app, "agent.py changed after this run", RunsScreen))
+            rewrite(coin, '"good morning"', '"goodbye"')
+            app.post_message(events.AppFocus())
+            await until(pilot, lambda: "changed after this run" not in screen_text(app))
         # The older one is named, and held against the newer one.
         await pilot.press("down", "f2")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))

@@ -10,7 +10,7 @@ from test_freshness import CONFIG, SET, case, config, message, open_workbench, p
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.edits import Put
-from evaltui.runs.history import open_run
+from evaltui.runs.run_file import RunFile
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
 
@@ -26,6 +26,8 @@ SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in
 
 class Sitting:
     """A workbench on a folder whose agent says the same word to everybody who says one."""
+
+    steps = STEPS
 
     def __init__(self, folder, seed, monkeypatch):
         self.folder, self._rng, self._patch = folder, random.Random(seed), monkeypatch
@@ -52,9 +54,13 @@ class Sitting:
         self.bench.editing.do_edits("edit", {eval_set.path: [Put(place, fields)]})
 
     async def step(self):
-        bench, rng = self.bench, self._rng
-        what = rng.choice(STEPS)
+        what = self._rng.choice(self.steps)
         self.log.append(what)
+        await self.do(what)
+        await self.bench.outcomes.rescored([])
+
+    async def do(self, what):
+        bench, rng = self.bench, self._rng
         match what:
             case "expect":
                 self.edit_case("final_response")
@@ -89,10 +95,7 @@ class Sitting:
                 self.rename()
             case "move":
                 key = rng.choice(self.cases())
-                bench.navigation.select(Selection(*key))
-                set_editing.copy(bench.editing, cut=True)
-                bench.navigation.select(Selection(OTHER if key.path == SET else SET))
-                set_editing.paste(bench.editing)
+                self.copy(key, OTHER if key.path == SET else SET, cut=True)
             case "outside":
                 await bench.editing.save_all()
                 path = self.folder / SET
@@ -104,9 +107,14 @@ class Sitting:
             case "mode":
                 text = "" if rng.random() < 0.5 else '[tool.evaltui]\ntools = "stub"\n'
                 (self.folder / "pyproject.toml").write_text(text)
-                bench.agent.read_settings()
                 await bench.open()
-        await bench.outcomes.rescored([])
+
+    def copy(self, key, path, *, cut=False):
+        bench = self.bench
+        bench.navigation.select(Selection(*key))
+        set_editing.copy(bench.editing, cut=cut)
+        bench.navigation.select(Selection(path))
+        set_editing.paste(bench.editing)
 
     def rename(self):
         key, new = self._rng.choice(self.cases()), f"n{len(self.log)}"
@@ -133,7 +141,7 @@ class Sitting:
     def check(self):
         bench, outcomes = self.bench, self.bench.outcomes
         past = outcomes.previous_run
-        then = open_run(past.path).summary.results if past else {}
+        then = {row.id: row.summary for row in RunFile(past.path).cases} if past else {}
         shown = {}
         for key in self.cases():
             scored, now = outcomes.get(key), outcomes.freshness(key)

@@ -1,5 +1,7 @@
 """Runs of the workbench with recordings."""
 
+from functools import partial
+
 import pytest
 from gemini_server import GeminiServer, says
 
@@ -89,6 +91,12 @@ async def test_a_result_is_stale_after_an_edit_of_the_recording_that_its_run_use
         await until(lambda stale=stale: workbench.outcomes.stale() == stale)
         for case in stale:
             assert workbench.outcomes.freshness(case) == ("stale", ("recording",))
+    rename = partial(workbench.editing.do, "rename", path, lambda eval_set: eval_set.rename_case(0, "new"))
+    new = CaseId(path.name, "new")
+    rename(moved={good: new})
+    assert workbench.outcomes.freshness(new) == ("stale", ("recording",))
+    workbench.editing.undo()
+    assert not workbench.outcomes.stale()
     recording.unlink()
     await workbench.close()
     workbench = await opened()

@@ -78,9 +78,14 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         # What is as high as its room is written once that is known.
         self.call_after_refresh(self.draw_around)
 
+    @property
+    def _state(self) -> object:
+        """A value that changes with the stored runs and with the agent's files."""
+        return self.workbench.runs_now, self.workbench.agent.code_version
+
     def _read_again(self) -> None:
         """Updates the times, the progress of runs, and the list."""
-        if self.workbench.runs_now != self._loaded_for:
+        if self._state != self._loaded_for:
             self.action_reload()
         else:
             self._runs.read_again()
@@ -175,7 +180,7 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self.dismiss(None)
 
     def action_reload(self) -> None:
-        self._loaded_for = self.workbench.runs_now
+        self._loaded_for = self._state
         start_work(self, self._runs.load, group="load")
 
     @on(CursorLines.Opened)

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from evaltui.project.agent_files import (
     UNKNOWN,
     AgentFiles,
     changed_files,
+    is_of_user,
     is_read_only,
     used_files,
     was_written_since,
@@ -110,7 +110,8 @@ class AgentState:
         self.followed = False
         """Whether every change of its files is heard of."""
         self._options = options
-        self._changes: list[tuple[str, ...]] = []
+        # The files that changed from each version of the code to the next, with their contents before.
+        self._changes: list[Contents] = []
         self._comparing = asyncio.Lock()
         self._files: AgentFiles | None = None
         self._contents: Contents | None = None
@@ -184,11 +185,15 @@ class AgentState:
         self._messages.publish(AgentChanged())
 
     def code_changed(self, names: Iterable[str]) -> None:
-        """Counts a change of these files of the agent: results from before are stale."""
+        """Counts a change of these files of the agent: results from before are stale while any of them
+        differs."""
+        self._count_change(dict.fromkeys(names, UNKNOWN))
+
+    def _count_change(self, before: Contents) -> None:
         self.code_version += 1
         # `.env` may be one of them.
         vars(self).pop("secrets", None)
-        self._changes.append(tuple(names))
+        self._changes.append(before)
 
     async def compare_files(self, *, during_run: bool = False, after_run: bool = False) -> None:
         """Counts a change of the files that differ from when they were compared last, and of its Python, and
@@ -212,7 +217,9 @@ class AgentState:
                     seen = {name: now[name] for name in now.keys() - others}
                     self._contents = seen | {name: before[name] for name in before.keys() & others}
             if changed:
-                self.code_changed(changed)
+                # Which cases of a run had which content is unknown.
+                earlier = {} if during_run or after_run else {**dict.fromkeys(changed, ""), **(before or {})}
+                self._count_change({name: earlier.get(name, UNKNOWN) for name in changed})
 
     def opened(self, files: FilesOpened, since: float) -> None:
         """Notes the files that a run has opened, which began at a moment in seconds since the epoch: from now
@@ -254,9 +261,10 @@ class AgentState:
         contents = self._contents or {}
         return {name: contents[name] for name in self.read_files if name in contents}
 
-    def restored(self, names: Iterable[str]) -> None:
-        """Notes the names of the files that runs of earlier sessions have read. Where they have changed, the
-        results of these runs are stale already."""
+    def restored(self, names: Iterable[str], written: Iterable[str]) -> None:
+        """Notes the names of the files that other runs have read, and of those that they have written. Where
+        they have changed, the results of these runs are stale already."""
+        self._written |= {*written}
         folder = agent_folder(self.dir)
         outside = (name for name in names if name.startswith("../") and name not in self._read)
         new = {name: (folder / name).resolve() for name in outside}
@@ -277,8 +285,18 @@ class AgentState:
         return {**contents, PYTHON: str(self.address.interpreter.path)}
 
     def files_changed_since(self, version: int) -> tuple[str, ...]:
-        """Names of the files that have changed since a version of the code."""
-        return tuple(dict.fromkeys(chain.from_iterable(self._changes[max(0, version) :])))
+        """Names of the files that differ from a version of the code, or may do so, without data that the
+        agent writes itself."""
+        before: dict[str, str] = {}
+        for changed in self._changes[max(0, version) :]:
+            before = {**changed, **before}
+        now = self._contents or {}
+        return tuple(
+            name
+            for name, text in before.items()
+            if (UNKNOWN in (text, now.get(name)) or text != now.get(name, ""))
+            and (is_of_user(name) or name not in self._written)
+        )
 
     def update_python(self) -> str:
         """Finds the current Python of the agent, since environments are created and removed; returns why it

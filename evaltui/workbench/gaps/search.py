@@ -190,8 +190,8 @@ class Gaps:
             self.stale = f"{short_list(names)} or its config changed" if names else ""
         elif (runs := self._runs_now()) is not None and runs != self._runs:
             self.stale = "another run has finished"
-        if not self.stale and self._agent.code_version != self._code:
-            self.stale = f"{short_list(self._agent.files_changed_since(self._code))} changed"
+        if not self.stale and (changed := self._agent.files_changed_since(self._code)):
+            self.stale = f"{short_list(changed)} changed"
         if self.stale and self.problem:
             self.search()
         elif self.stale:

@@ -143,9 +143,8 @@ def last_outcomes(
 ) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
     """The last result of each case, in batches, those of the newest run first.
 
-    Results of an agent that was changed since have version -1, those of another agent are left out. Changes
-    of an agent behind a network are unknown. Results of scored traces are used for cases that have no other.
-    Unreadable parts of a log are skipped.
+    Results of another agent are left out. Changes of an agent behind a network are unknown. Results of scored
+    traces are used for cases that have no other. Unreadable parts of a log are skipped.
     """
     store = agent.store
     count = sum(len({case.eval_id for case in eval_set.cases}) for eval_set in workspace.sets)
@@ -171,16 +170,16 @@ def last_outcomes(
         done.update(shown)
 
 
-def names_read(logs: Iterable[Path]) -> set[str]:
+def names_used(logs: Iterable[Path]) -> tuple[set[str], set[str]]:
     """The names of the files that the agent of these runs has read and not written, also outside of its
-    folder."""
+    folder, and of those that it has written."""
     read, written = set[str](), set[str]()
     for log in logs:
         with suppress(OSError, ValueError):
             header = RunFile(log).header
             read |= {*header.read}
             written |= {*header.written}
-    return read - written
+    return read - written, written
 
 
 @dataclass(frozen=True)
@@ -297,9 +296,9 @@ class _RunReader:
 
     @cached_property
     def _version(self) -> int:
-        """The version of the agent's code in the run."""
-        is_same = self._is_known and not self._changed_files
-        return self.agent.code if is_same and self.header.url == self.agent.address.url else -1
+        """The version of the agent's code that `_changed_files` are compared with; -1 for another agent."""
+        is_same = self._is_known and self.header.url == self.agent.address.url
+        return self.agent.code if is_same else -1
 
     @property
     def _is_known(self) -> bool:

@@ -59,28 +59,29 @@ def freshness(
     case: StoredCase | None,
     config: SameConfig | None,
     agent: AgentState,
+    eval_set: EvalSetFile | None,
     *,
-    eval_set_id: str,
+    changed_recordings: Mapping[RecordingOf, bool],
     broken: Collection[str] = (),
     is_rescored: bool = False,
     is_opened: bool = False,
-    has_other_recording: bool = False,
 ) -> Freshness:
     """The freshness of a result.
 
-    `case`, `config` and `eval_set_id` are the current ones; the first two are None before they are read, and
-    where they are `broken`. `is_rescored` tells whether the result is about to be scored again: it may not be
-    scored by the current case yet. `has_other_recording` tells whether a recording of its run has changed
-    since. `is_opened` tells whether the result is that of an opened earlier run.
+    `case`, `config` and `eval_set` are the current ones; they are None before they are read, and where they
+    are `broken`. `is_rescored` tells whether the result is about to be scored again: it may not be scored by
+    the current case yet. `changed_recordings` is the last comparison of recordings. `is_opened` tells whether
+    the result is that of an opened earlier run.
     """
     if result.of_traces and not is_opened:
         return Freshness(State.STALE, (TRACES_REASON,))
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
-    is_set = eval_set_id == result.figures.eval_set_id
+    is_set = eval_set is None or eval_set.eval_set_id == result.figures.eval_set_id
+    has_other_recording = _has_other_recording(result, case, eval_set, changed_recordings)
     is_same = is_case and is_config and is_set and not has_other_recording
     is_same = is_same and not (_different_mode(result, agent) or agent.settings_problem)
-    is_same = is_same and result.prices == agent.settings.prices
+    is_same = is_same and result.prices == agent.settings.prices and not result.changed_files
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return _OPENED if is_opened else FRESH
     # No run begins with settings that cannot be read.
@@ -112,9 +113,9 @@ def _is_of_its_run(result: CaseOutcome) -> bool:
 
 def files_changed(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
     """The files of the agent that changed since the run."""
-    if result.code != agent.code_version:
+    if result.code != agent.code_version or result.changed_files:
         files = dict.fromkeys([*result.changed_files, *agent.files_changed_since(result.code)])
-        yield from files or ("agent",)
+        yield from files or (["agent"] if result.code < 0 else [])
 
 
 def has_other_input(
@@ -211,10 +212,29 @@ def _scoring_changes(result: CaseOutcome) -> Iterator[str]:
         yield "config"
 
 
+RecordingOf = tuple[CaseId, str, str]
+"""A case, the id of its set, and the fingerprints of its recordings in a run."""
+
+
+def _has_other_recording(
+    result: CaseOutcome,
+    case: StoredCase | None,
+    eval_set: EvalSetFile | None,
+    changed: Mapping[RecordingOf, bool],
+) -> bool:
+    """Whether the recording of a result's run has changed since, as compared last."""
+    if not result.recorded or eval_set is None or case is None:
+        return False
+    set_id, then = eval_set.eval_set_id, (result.logged or result.ref).figures
+    # Recordings are by the ids of set and case: those of a renamed one have not been compared yet.
+    is_renamed = (set_id, case.eval_id) != (then.eval_set_id, then.eval_id)
+    return changed.get((CaseId(eval_set.case_path, case.eval_id), set_id, result.recorded), is_renamed)
+
+
 def changed_recordings(
     results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
-) -> dict[CaseId, str]:
-    """In a thread: the recording fingerprints of the cases whose recordings have changed since their run."""
+) -> dict[RecordingOf, bool]:
+    """In a thread: whether the recordings of the cases have changed since their run."""
 
     recordings: dict[str, Recordings | None] = {}
     for path, eval_set in sets.items():
@@ -224,13 +244,10 @@ def changed_recordings(
             except EvalSetError:
                 # No run replays it as it is, such as with conflict markers of git.
                 recordings[path] = None
-    return {
-        case: scored.recorded
-        for case, scored in results
-        if case.path in recordings
-        and (
-            (file := recordings[case.path]) is None
-            or scored.recorded
-            != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
-        )
-    }
+    changed: dict[RecordingOf, bool] = {}
+    for case, scored in results:
+        if (eval_set := sets.get(case.path)) is not None:
+            file, runs = recordings[case.path], range(scored.figures.runs)
+            now = None if file is None else " ".join(file.fingerprint(case.eval_id, run) for run in runs)
+            changed[case, eval_set.eval_set_id, scored.recorded] = scored.recorded != now
+    return changed

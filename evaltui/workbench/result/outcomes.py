@@ -66,8 +66,8 @@ class Outcomes:
         self.newly_failing: set[CaseId] = set()
         """Cases that fail in their last run and did not before, until they have been shown."""
         self._before: dict[CaseId, EarlierResult] = {}
-        # What the runs of cases have used, where it is recorded otherwise by now.
-        self._changed_recordings: Mapping[CaseId, str] = {}
+        # Whether what the run of a result used is recorded otherwise by now.
+        self._changed_recordings: Mapping[tuple[CaseId, str, str], bool] = {}
         self._verdicts: dict[str, Verdicts] = {}
         self._stale = frozenset[CaseId]()
         # By set, with what they are of.
@@ -175,11 +175,11 @@ class Outcomes:
             self._draft.draft if is_draft else self._sets.case_now(case),
             self._sets.config_scoring(case.path),
             self._agent,
-            eval_set_id=eval_set.eval_set_id if eval_set else scored.figures.eval_set_id,
+            eval_set,
+            changed_recordings=self._changed_recordings,
             broken=self._sets.broken(case.path),
             is_rescored=self._draft.is_waiting if is_draft else self.is_rescored(case),
             is_opened=self.previous_run is not None,
-            has_other_recording=self._changed_recordings.get(case) == scored.recorded,
         )
 
     async def compare_files(self) -> None:
@@ -495,7 +495,7 @@ class Outcomes:
 
     async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
-        from evaltui.workbench.result.earlier_results import last_outcomes, names_read
+        from evaltui.workbench.result.earlier_results import last_outcomes, names_used
 
         await asyncio.to_thread(self._sets.read_configs)
         if (workspace := self._sets.workspace) is None:
@@ -507,7 +507,7 @@ class Outcomes:
             unscored |= {case.path for case, scored in outcomes if scored.unscored}
             if new := files_of(outcomes) - logs:
                 # Before a result is shown as current: what changes from then on is noticed.
-                self._agent.restored(await asyncio.to_thread(names_read, new))
+                self._agent.restored(*await asyncio.to_thread(names_used, new))
             logs |= new
             results, _ = self._latest or (self.results, self.traces)
             results.put_all(
