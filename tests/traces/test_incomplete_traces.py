@@ -87,7 +87,7 @@ def score(tmp_path, monkeypatch):
             config = {"criteria": criteria, "evaltui": {"criteria": own}}
         if config is not None:
             (tmp_path / "test_config.json").write_text(json.dumps(config))
-        (tmp_path / "trace.json").write_text(json.dumps([_otlp(one) for one in spans]))
+        (tmp_path / "trace.json").write_text(json.dumps([as_otlp(one) for one in spans]))
         code = call("score", "trace.json", "--sets", "s.evalset.json", "--report", "json=r.json")
         (case,) = json.loads((tmp_path / "r.json").read_text())["cases"]
         said = {
@@ -100,7 +100,7 @@ def score(tmp_path, monkeypatch):
     return score
 
 
-def _otlp(one):
+def as_otlp(one):
     return {
         "traceId": one.trace_id,
         "spanId": one.span_id,

@@ -136,7 +136,7 @@ def tempo_1(told):
     return json.dumps({"batches": [group]}).encode()
 
 
-def _in_base64(document):
+def in_base64(document):
     import base64
 
     def changed(item):
@@ -155,7 +155,7 @@ def _in_base64(document):
 
 
 def tempo_2(told):
-    return json.dumps({"trace": _in_base64(otlp_spans(told))}).encode()
+    return json.dumps({"trace": in_base64(otlp_spans(told))}).encode()
 
 
 def jaeger(told):
@@ -230,11 +230,11 @@ def dev_server(told):
 
 
 def protobuf(told):
-    return ParseDict(_in_base64(otlp_spans(told)), ExportTraceServiceRequest()).SerializeToString()
+    return ParseDict(in_base64(otlp_spans(told)), ExportTraceServiceRequest()).SerializeToString()
 
 
 def protobuf_logs(told):
-    return ParseDict(_in_base64(otlp_logs(told)), ExportLogsServiceRequest()).SerializeToString()
+    return ParseDict(in_base64(otlp_logs(told)), ExportLogsServiceRequest()).SerializeToString()
 
 
 def protobuf_behind_lengths(told):

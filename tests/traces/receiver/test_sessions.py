@@ -1,5 +1,7 @@
 """When a conversation is complete."""
 
+import random
+
 import pytest
 
 from evaltui.runs.sessions import QUIET, QUIET_UNROOTED, completed_sessions
@@ -132,3 +134,56 @@ def test_a_session_whose_spans_turn_out_to_be_of_another_one_is_none_any_more(tm
         assert sorted(sessions) == sorted([(first, True, "its spans are of session a"), ("a", False, "")])
         add(spool, [1], "a", 500.0)
         assert complete(spool, 600.0) == [("a", 2)]
+
+
+def requests(spans, rng):
+    """Requests in both encodings that send all spans, in any order and some of them twice."""
+    from google.protobuf.json_format import ParseDict
+
+    from tests.traces.test_incomplete_traces import as_otlp
+    from tests.traces.written_traces import ExportTraceServiceRequest, attributes_of, in_base64
+
+    sent = [*spans, *rng.sample(spans, len(spans) // 2)]
+    rng.shuffle(sent)
+    while sent:
+        batch = [sent.pop() for _ in range(min(rng.randrange(1, 5), len(sent)))]
+        groups = [
+            {
+                "resource": {"attributes": attributes_of(one.resource)},
+                "scopeSpans": [{"scope": {"name": one.scope}, "spans": [as_otlp(one)]}],
+            }
+            for one in batch
+        ]
+        document = {"resourceSpans": groups}
+        if rng.random() < 0.5:
+            yield read_request(body(document), "traces", "json")
+        else:
+            message = ParseDict(in_base64(document), ExportTraceServiceRequest())
+            yield read_request(message.SerializeToString(), "traces", "protobuf")
+
+
+def test_what_was_received_in_any_batches_is_what_was_sent(tmp_path, thorough):
+    pytest.importorskip("google.adk")
+    from tests.traces.test_losses import facts, read
+    from tests.traces.whole_traces import WHOLE
+
+    rng = random.Random(None if thorough else 8)
+    for number, source in enumerate(rng.sample([*WHOLE], len(WHOLE) if thorough else 10)):
+        spans_of = WHOLE[source]
+        if any(event.body for one in spans_of() for event in one.events):
+            # These are log records.
+            continue
+        (sent,) = read(spans_of())
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        completed = []
+        with open_spool(folder) as spool:
+            for moment, request in enumerate(requests(spans_of(), rng), start=100):
+                spool.add(request.parts, moment)
+                if rng.random() < 0.2:
+                    # Some of it may have been taken for all.
+                    completed += completed_sessions(spool, moment, ending=True)
+            completed += completed_sessions(spool, 1e9)
+        received = [one.conversation for one in completed if one.conversation][-1:]
+        received += conversations_in(read_file(folder / SPOOL)).conversations
+        assert [(one.id, [*facts(one)]) for one in received] == [(sent.id, [*facts(sent)])] * 2, source
