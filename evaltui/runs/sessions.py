@@ -23,7 +23,8 @@ from evaltui.project.folders import agent_folder
 from evaltui.project.packages import require_extra
 from evaltui.project.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
-from evaltui.runs.execution import RunSelected, RunUpdate, functions_now, run
+from evaltui.runs.execution import RunSelected, RunUpdate, run
+from evaltui.runs.resuming import functions_now
 from evaltui.runs.scoring import TracesToScore, messages_of
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
