@@ -119,10 +119,10 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         if size == WIDE:
             rewrite(coin, '"goodbye"', '"good morning"')
             app.post_message(events.AppFocus())
-            await until(pilot, shows(app, "agent.py changed after this run", RunsScreen))
+            await until(pilot, shows(app, "agent.py changed after this", RunsScreen))
             rewrite(coin, '"good morning"', '"goodbye"')
             app.post_message(events.AppFocus())
-            await until(pilot, lambda: "changed after this run" not in screen_text(app))
+            await until(pilot, lambda: "changed after this" not in screen_text(app))
         # The older one is named, and held against the newer one.
         await pilot.press("down", "f2")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
