@@ -21,7 +21,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
-from evaltui.project.agent_files import UNKNOWN, function_digest, is_source, prints_of
+from evaltui.project.agent_files import UNKNOWN, is_source
 from evaltui.project.folders import agent_file, app_name, case_path
 from evaltui.project.packages import own_version
 from evaltui.project.settings import secrets_of
