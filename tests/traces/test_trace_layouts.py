@@ -378,6 +378,17 @@ def test_calls_and_results_beside_messages_are_not_what_the_user_said():
     assert [event.content["parts"][0]["function_response"]["response"] for event in responses] == [RESULT]
 
 
+def test_definitions_of_tools_among_messages_are_no_results():
+    """Langfuse's handler for LangChain lists them so."""
+    spans = langfuse()
+    function = {"name": "weather", "description": "", "parameters": {"type": "object", "properties": {}}}
+    definition = {"role": "tool", "content": {"type": "function", "function": function}}
+    for span in (spans[1], spans[3]):
+        messages = json.loads(span.attributes["langfuse.observation.input"])
+        span.attributes["langfuse.observation.input"] = json.dumps([*messages, definition])
+    assert conversation(spans) == conversation(langfuse())
+
+
 @pytest.mark.parametrize("text", [ANSWER, None])
 def test_text_after_calls_that_a_provider_makes_is_the_response(text):
     """Without its response, a call waits for its agent."""
