@@ -44,6 +44,10 @@ def may_hold_thoughts(operation: Operation) -> bool:
 
 
 _TRANSFERS = "transfer_to_"
+RENAMED = (
+    "a call that a model asks for has no span, and a span of a tool with another name may be of it: give the "
+    "span the name of the tool"
+)
 
 
 @dataclass(slots=True)
@@ -108,12 +112,29 @@ class TurnCalls:
             for call in calls_by_model[id(model)]
         )
         """Whether a model was asked again after a call without a span, of which nobody tells the result."""
+        self.may_be_renamed = self._may_be_renamed(tools, models)
+        """Whether a span of a tool that no model asks for may be of a call that has no span."""
         for model in models:
             named = iter(calls_by_model[id(model)])
             self._parts[id(model)] = [
                 {"function_call": next(named).as_json()} if "function_call" in part else part
                 for part in self._parts[id(model)]
             ]
+
+    def _may_be_renamed(self, tools: Sequence[Work], models: Sequence[Work]) -> bool:
+        unasked = [tool for tool in tools if id(tool) in self._of and not self._of[id(tool)].is_announced]
+        hidden = [
+            (asking, answering)
+            for answering in models
+            for call in self.answered_by(answering)
+            for asking in models
+            if call in self._calls_by_model[id(asking)] and not call.is_transfer
+        ]
+        return any(
+            asking.span.end <= tool.span.start and tool.span.end <= answering.span.start
+            for tool in unasked
+            for asking, answering in hidden
+        )
 
     def in_order(self, works: Sequence[Work]) -> list[Work]:
         """The works as they began, but no call of a tool before the answer that asks for it."""

@@ -28,7 +28,7 @@ from evaltui.core.model.events import (
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import finite_json, valid_json
-from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
+from evaltui.traces.calls import RENAMED, TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
@@ -140,6 +140,8 @@ class TurnEvents:
             self._untold |= dict.fromkeys((SOME_MODEL_CALLS, TEXTS), _HIDDEN_MODELS)
         if calls.has_results_of_others:
             self._untold |= dict.fromkeys((CALLS, SOME_MODEL_CALLS, TEXTS), _HIDDEN_CALLS)
+        if calls.may_be_renamed:
+            self._untold.setdefault(CALLS, RENAMED)
         if calls.lacks_results:
             self._untold.setdefault(RESULTS, _remedy(self._turn))
 

@@ -389,6 +389,20 @@ def test_definitions_of_tools_among_messages_are_no_results():
     assert conversation(spans) == conversation(langfuse())
 
 
+@pytest.mark.parametrize("layout", [genai, openinference, langfuse], ids=lambda one: one.__name__)
+def test_a_span_of_a_tool_under_another_name_may_be_the_call_without_a_span(layout):
+    """A loop of one's own may have one function for all tools."""
+    spans = layout()
+    tool = spans[2]
+    tool.name = "run_tool"
+    names = {"gen_ai.tool.name": "run_tool", "tool.name": "run_tool"}
+    tool.attributes |= {name: value for name, value in names.items() if name in tool.attributes}
+    for name in ("gen_ai.tool.call.id", "tool_call.id"):
+        tool.attributes.pop(name, None)
+    (turn,) = conversation(spans).turns
+    assert "give the span the name of the tool" in turn.untold[CALLS]
+
+
 @pytest.mark.parametrize("text", [ANSWER, None])
 def test_text_after_calls_that_a_provider_makes_is_the_response(text):
     """Without its response, a call waits for its agent."""
