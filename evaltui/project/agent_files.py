@@ -293,7 +293,7 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
     to its folder."""
     folder = agent_folder(agent_dir)
     contents = AgentFiles(agent_dir, large=_LARGE_IN_LOGS).contents(folder / name for name in also)
-    return {name: _print_of(folder / name, content) for name, content in contents.items()}
+    return {name: print_of(folder / name, content) for name, content in contents.items()}
 
 
 def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> str:
@@ -340,12 +340,13 @@ def prints_of(agent_dir: Path, names: Iterable[str]) -> dict[str, str]:
     """Fingerprints of files by their names, as from `files_of`; unreadable files are left out."""
     folder = agent_folder(agent_dir)
     contents = FileReader[str](_LARGE_IN_LOGS).read((name, folder / name) for name in names)
-    return {name: _print_of(folder / name, content) for name, content in contents.items()}
+    return {name: print_of(folder / name, content) for name, content in contents.items()}
 
 
-def _print_of(path: Path, content: str) -> str:
+def print_of(path: Path, content: str) -> str:
+    """The fingerprint of a file in the log of a run, by its present content; "" for no file."""
     if not path.name.startswith(ENV_NAME):
-        return fingerprint(content)
+        return fingerprint(content) if content else ""
     try:
         return _slow_print(path.read_bytes())
     except OSError:

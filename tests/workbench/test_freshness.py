@@ -229,6 +229,8 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(folder, opened, c
     elif name in (SET, CONFIG) and expected != "none":
         # Of what it was changed from between two starts, a run has only fingerprints.
         assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
+    elif name not in (SET, CONFIG):
+        assert await stand(workbench) == "fresh"
 
 
 OLD_TURN = {"query": "hi", "expected_tool_use": [], "reference": "hi"}
@@ -734,6 +736,16 @@ async def test_a_folder_elsewhere_that_the_agent_lists_counts(write_agent, write
         assert again.outcomes.freshness(key).reasons == reasons
         await again.close()
     await workbench.close()
+
+
+async def test_a_run_of_all_sets_has_those_that_others_have_added(folder, opened, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    workbench = await opened(folder)
+    (folder / "t.evalset.json").write_text(json.dumps({"eval_set_id": "t", "eval_cases": [case("new")]}))
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert {case.path for case, _ in workbench.outcomes.results.all()} == {SET, "t.evalset.json"}
+    assert not workbench.outcomes.counts()["not run"]
 
 
 async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
