@@ -745,7 +745,7 @@ async def test_a_run_of_all_sets_has_those_that_others_have_added(folder, opened
     workbench.runs.run_all()
     await workbench.runs.finished()
     assert {case.path for case, _ in workbench.outcomes.results.all()} == {SET, "t.evalset.json"}
-    assert not workbench.outcomes.counts()["not run"]
+    assert not workbench.outcomes.counts()["NOT_RUN"]
 
 
 async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
