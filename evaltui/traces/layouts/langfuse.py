@@ -53,7 +53,7 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
         operation.result = as_result(output_value)
     elif kind == "model":
         operation.name = str(attributes.get(f"{_PREFIX}model.name") or "")
-        messages = _without_definitions(input_value)
+        messages = _without_declarations(input_value)
         operation.inputs = contents_of(messages)
         operation.output_value = output_value
         operation.outputs = None if may_be_text(output_value) else contents_of(output_value, "assistant")
@@ -68,18 +68,18 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
     return operation
 
 
-def _without_definitions(value: Any) -> Any:
-    """The messages of a request, without the definitions of tools that Langfuse's handler for LangChain adds
-    to them as messages of tools."""
-    messages = json_attribute(value)
-    if not isinstance(messages, list):
+def _without_declarations(value: Any) -> Any:
+    """The messages of a request without the declarations of tools, which Langfuse's handler for LangChain
+    appends as messages of tools."""
+    parsed = json_attribute(value)
+    if not isinstance(parsed, list):
         return value
-    return [message for message in messages if not _is_definition(message)]
+    return [message for message in parsed if not _is_declaration(message)]
 
 
-def _is_definition(message: Any) -> bool:
+def _is_declaration(message: Any) -> bool:
     match message:
-        case {"role": "tool", "content": {"type": "function", "function": dict()}}:
+        case {"role": "tool", "content": {"type": "function", "function": {"name": str()}}}:
             return "tool_call_id" not in message
     return False
 
