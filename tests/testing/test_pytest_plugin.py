@@ -323,6 +323,20 @@ def test_a_wrong_marker_is_an_error_of_one_line(pytester, project):
     assert not any(one.startswith("E  ") for one in result.outlines)
 
 
+def test_a_case_is_true_where_it_passed(pytester, project):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.evaltui("shop")
+        def test_case(evaltui_case):
+            assert evaltui_case
+        """
+    )
+    result = pytester.runpytest_inprocess("-rA")
+    assert statuses(result) == {"test_case[good one]": "PASSED", "test_case[late]": "FAILED"}
+
+
 def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
     pytester.makepyfile(
         """
