@@ -165,7 +165,12 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    test = metafunc.definition
     if "evaltui_case" not in metafunc.fixturenames:
+        if any(marker.name == "evaltui" and (marker.args or marker.kwargs) for marker in test.own_markers):
+            raise pytest.Collector.CollectError(
+                f"{test.nodeid}: has no parameter evaltui_case, so no case of its marker evaltui would run"
+            )
         return
     from evaltui.testing.fixture import cases_of_marker
 
@@ -175,7 +180,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             id=to_test.id.eval_id,
             marks=[marker for tag in to_test.tags if (marker := marker_of(metafunc.config, tag)) is not None],
         )
-        for to_test in cases_of_marker(metafunc.definition, runs_of(metafunc.config))
+        for to_test in cases_of_marker(test, runs_of(metafunc.config))
     ]
     metafunc.parametrize("evaltui_case", cases, indirect=True)
 

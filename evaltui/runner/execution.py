@@ -83,7 +83,8 @@ async def run_plan(
 
     await follow_plan(plan, collect, first=first, recordings=recordings)
     cases = tuple(
-        results.get(case) or CaseResult.not_run(case, label, repeats[case]) for case, label in plan.selected()
+        results[case] if case in results else CaseResult.not_run(case, label, repeats[case])
+        for case, label in plan.selected()
     )
     return RunResult(
         cases,

@@ -71,6 +71,8 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
     try:
         if marker is None:
             raise UsageError("evaltui_case needs a marker: @pytest.mark.evaltui(agent=DIR, sets=[…])")
+        if (count := [own.name for own in test.own_markers].count("evaltui")) > 1:
+            raise UsageError(f"has {count} markers evaltui, of which only one counts. Write a test for each")
         agent, config, *sets = _arguments(*marker.args, **marker.kwargs)
         agent_dir = folder / agent
         scored_by = folder / config if config else None

@@ -323,6 +323,68 @@ def test_a_wrong_marker_is_an_error_of_one_line(pytester, project):
     assert not any(one.startswith("E  ") for one in result.outlines)
 
 
+MARKED = """
+import pytest
+
+{above}
+@pytest.mark.evaltui{arguments}
+def test_case({fixture}):
+    pass
+"""
+MARKED_FOR_NOTHING = {
+    "has no parameter evaltui_case": {"above": "", "arguments": '("shop")', "fixture": ""},
+    "has 2 markers evaltui": {
+        "above": '@pytest.mark.evaltui("mall")',
+        "arguments": '("shop")',
+        "fixture": "evaltui_case",
+    },
+}
+
+
+@pytest.mark.parametrize("text", MARKED_FOR_NOTHING)
+def test_a_marker_whose_cases_would_not_run_is_an_error(pytester, project, text):
+    pytester.makepyfile(MARKED.format(**MARKED_FOR_NOTHING[text]))
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*::test_case: *{text}*"])
+
+
+def test_a_marker_may_name_tests_and_stand_on_a_class(pytester, project):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.evaltui
+        def test_run(evaltui):
+            assert evaltui.run_sync("shop", "basics:good one")
+
+        @pytest.mark.evaltui("mall")
+        class TestShop:
+            @pytest.mark.evaltui("shop", "basics:good one")
+            def test_case(self, evaltui_case):
+                assert evaltui_case
+
+            def test_other(self):
+                pass
+        """
+    )
+    pytester.runpytest_inprocess().assert_outcomes(passed=3)
+
+
+def test_a_case_is_true_where_it_passed(pytester, project):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.evaltui("shop")
+        def test_case(evaltui_case):
+            assert evaltui_case
+        """
+    )
+    result = pytester.runpytest_inprocess("-rA")
+    assert statuses(result) == {"test_case[good one]": "PASSED", "test_case[late]": "FAILED"}
+
+
 def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
     pytester.makepyfile(
         """

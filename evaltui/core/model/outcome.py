@@ -568,6 +568,10 @@ class CaseResult:
         """Whether it passed, a flaky case by its policy."""
         return self.verdict is Status.PASSED
 
+    def __bool__(self) -> bool:
+        """Whether it passed, so that `assert evaltui_case` works."""
+        return self.passed
+
     @property
     def verdict(self) -> Status:
         """The status; for a flaky case PASSED or FAILED by its policy."""
@@ -577,8 +581,7 @@ class CaseResult:
     def is_undecided(self) -> bool:
         """Whether a sequential test could not decide by its evaluated runs."""
         is_open = self.decision is not None and self.decision.answer == "undecided"
-        judged = any(repeat.status in (Status.PASSED, Status.FAILED) for repeat in self.repeats)
-        return is_open and judged
+        return is_open and any(repeat.status in (Status.PASSED, Status.FAILED) for repeat in self.repeats)
 
     def metric(self, name: str) -> MetricResult:
         """The result of a metric. Raises KeyError for a metric that was not used."""

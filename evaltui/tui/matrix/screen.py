@@ -437,7 +437,8 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     @property
     def _result(self) -> CaseResult | None:
         """The result of the current case in the current variant, else in the base, as far as it was read."""
-        return next((cell.result for cell in reversed(self._both[1]) if cell and cell.result), None)
+        results = (cell.result for cell in reversed(self._both[1]) if cell is not None)
+        return next((result for result in results if result is not None), None)
 
     def action_step_repeat(self, step: int) -> None:
         if (result := self._result) is not None:
