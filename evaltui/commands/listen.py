@@ -154,7 +154,7 @@ def session_lines(session: ScoredSession, width: int) -> Iterator[Line]:
     name = visible(cut(session.id, _MAX_ID))
     line: Line = [glyph(session.status), (f" {name}  ", "")]
     line.append((session.case_in_words, "" if session.case else "warning"))
-    line.append((f"  {session.why}", "" if session.result else "muted"))
+    line.append((f"  {session.why}", "" if session.result is not None else "muted"))
     yield cut_line(line, width)
     for pattern in session.new_patterns:
         yield from wrap([("    new trajectory  ", "warning"), (pattern_in_words(pattern), "")], width)
@@ -170,9 +170,9 @@ def session_json(session: ScoredSession) -> dict[str, Any]:
         "messages": list(session.messages),
         "case": {"path": session.case.path, "eval_id": session.case.eval_id} if session.case else None,
         "paired": session.is_paired,
-        "status": result.status.value if result else None,
-        "summary": summary(result) if result else None,
-        "metrics": [_metric(part) for part in result.metrics] if result else [],
+        "status": result.status.value if result is not None else None,
+        "summary": summary(result) if result is not None else None,
+        "metrics": [_metric(part) for part in result.metrics] if result is not None else [],
         "problem": session.problem or None,
         "new_trajectories": [list(part) for part in session.new_patterns],
         "log": str(session.log) if session.log else None,

@@ -150,7 +150,7 @@ class ScoredSession:
     @property
     def status(self) -> Status:
         """The status of its result; NOT_EVALUATED without one."""
-        return self.result.status if self.result else Status.NOT_EVALUATED
+        return self.result.status if self.result is not None else Status.NOT_EVALUATED
 
     @property
     def case_in_words(self) -> str:

@@ -63,7 +63,10 @@ def session_line(
     if outdated_by:
         line[0] = (GLYPHS[session.status], "muted")
         line.append((f"stale: {outdated_by}  ", "warning"))
-    return [*line, (secrets.mask_text(session.why), "" if session.result and not outdated_by else "muted")]
+    return [
+        *line,
+        (secrets.mask_text(session.why), "" if session.result is not None and not outdated_by else "muted"),
+    ]
 
 
 def trajectory_line(trajectory: NewTrajectory) -> Line:
