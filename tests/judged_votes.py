@@ -38,6 +38,7 @@ FORMS = {
     "hallucinations": '{"sentences": [{"sentence": 1, "reason": "so", "supporting": null, '
     '"contradicting": null, "label": VALUE}]}',
     "per_turn": '{"criteria": [], "reason": "so", "is_valid": VALUE}',
+    TEMPLATE: '{"reason": "so", "score": VALUE}',
     "": '{"for": [], "against": [], "reason": "so", "score": VALUE}',
 }
 WORDS = {

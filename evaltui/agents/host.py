@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import partial
 from importlib.util import source_from_cache
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
@@ -35,7 +36,7 @@ from .errors import describe_error
 from .loading import load_agent, make_adapter
 from .model_client import ask
 from .model_gate import ModelGate, gating
-from .own_code import own_files, own_modules
+from .own_code import is_own_code, own_files, own_modules
 from .preloading import Environment, Preloaded, PreloadStep
 from .protocol import Lines, Message, decode_message, encode, encode_event, places_of
 from .variants import AppliedChanges, apply_environment, sets_environment
@@ -43,10 +44,13 @@ from .variants import AppliedChanges, apply_environment, sets_environment
 _Stamp = tuple[int, ...]
 
 _CHANGES = {"os.rename", "os.remove", "os.truncate"}
+_LISTINGS = {"os.listdir", "os.scandir"}
+_STANDARD_LIBRARY = f"{Path(os.__file__).parent}{os.sep}"
 
 
 class OpenedFiles:
-    """The user's own files that Python code has opened in this process since this object was created."""
+    """The user's own files that Python code has opened in this process since this object was created, and
+    the folders that the user's own code has listed."""
 
     def __init__(self) -> None:
         self._read: set[str] = set()
@@ -63,18 +67,26 @@ class OpenedFiles:
             if access != os.O_WRONLY:
                 self._add(self._read, args[0])
             if access != os.O_RDONLY:
-                self._add(self._written, args[0])
+                self._add_written(args[0])
+        elif event in _LISTINGS:
+            if _is_called_by_own_code():
+                self._add(self._read, "." if args[0] is None else args[0])
         elif event == "sqlite3.connect":
             if path := _absolute(_database(args[0])):
                 self._read.add(path)
                 self._databases.setdefault(path, _stamp(path))
         elif event in _CHANGES:
             for path in args[:2]:
-                self._add(self._written, path)
+                self._add_written(path)
 
     def _add(self, paths: set[str], path: object) -> None:
         if absolute := _absolute(path):
             paths.add(absolute)
+
+    def _add_written(self, path: object) -> None:
+        """Adds a file that is written, created or removed, and its folder, whose listing may differ then."""
+        if absolute := _absolute(path):
+            self._written |= {absolute, os.path.dirname(absolute)}  # noqa: PTH120
 
     def new_paths(self) -> Message:
         """The paths that were not returned before, by `read` and `written`; a kind without new paths is left
@@ -89,6 +101,19 @@ class OpenedFiles:
             if new and (own := sorted({os.path.normpath(_source(path)) for path in own_files(new)})):
                 result[use] = own
         return result
+
+
+def _is_called_by_own_code() -> bool:
+    """Whether the user's own code lists a folder, itself or by the standard library, and no import does."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "importlib" in name:
+            return False
+        if not name.startswith(("<frozen ", _STANDARD_LIBRARY)) or "/site-packages/" in name:
+            return is_own_code(name)
+        frame = frame.f_back
+    return False
 
 
 def _absolute(path: object) -> str:

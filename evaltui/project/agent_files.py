@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
@@ -73,7 +73,7 @@ class FileReader(Generic[_Name]):
         self._cache: dict[_Name, tuple[Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
-        """Digests of the files by name, equal for equal content.
+        """Digests of the files by name, equal for equal content, and of folders for equal names in them.
 
         Files that cannot be read, that are not regular, and that evaltui wrote are left out.
         """
@@ -81,12 +81,13 @@ class FileReader(Generic[_Name]):
         for name, path in files:
             try:
                 stat = path.stat()
-                if not S_ISREG(stat.st_mode):
+                is_folder = S_ISDIR(stat.st_mode)
+                if not (is_folder or S_ISREG(stat.st_mode)):
                     continue
                 stamp = stamp_in(stat)
                 stamp_before, content = self._cache.get(name, (None, ""))
                 if stamp_before != stamp:
-                    content = _digest(path, stamp, self._large)
+                    content = _listing(path) if is_folder else _digest(path, stamp, self._large)
             except OSError:
                 # It is being replaced, or nobody may read it.
                 continue
@@ -101,6 +102,11 @@ def _digest(path: Path, stamp: Stamp, large: int) -> str:
         if _WRITTEN_BY_EVALTUI.match(head):
             return ""
         return f"{stamp}" if stamp[2] > large else hashlib.sha256(head + file.read()).hexdigest()
+
+
+def _listing(folder: Path) -> str:
+    names = sorted(filter(may_count, os.listdir(folder)))  # noqa: PTH208
+    return hashlib.sha256("\0".join(names).encode(errors="surrogateescape")).hexdigest()
 
 
 # What each file holds, by its path in the agent's folder; "" where there was none when it was opened.
@@ -250,9 +256,10 @@ def is_prompt(name: str) -> bool:
 
 
 def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
-    """The opened files that an agent's behaviour may depend on, by their names as seen from its folder.
+    """The opened files, and listed folders, that an agent's behaviour may depend on, by their names as seen
+    from its folder.
 
-    These are files in its project, and modules anywhere."""
+    These are files in its project, modules anywhere, and folders elsewhere in its project."""
     folder = agent_folder(agent_dir).resolve()
     parent = folder if folder.parent == Path.home() else folder.parent
     root = project_root(folder) or parent
@@ -262,7 +269,10 @@ def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
         is_inside = place.is_relative_to(root)
         parts = place.relative_to(root).parts if is_inside else ()
         is_of_project = is_inside and _OF_TOOLS.isdisjoint(parts)
-        if may_count(place.name) and (is_of_project or (not is_inside and place.suffix == ".py")):
+        # Of its own folder, all files count.
+        is_own_folder = place.is_relative_to(folder) and place.is_dir()
+        counts = may_count(place.name) and not is_own_folder
+        if counts and (is_of_project or (not is_inside and place.suffix == ".py")):
             files[Path(os.path.relpath(place, folder)).as_posix()] = place
     return files
 
@@ -283,7 +293,7 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
     to its folder."""
     folder = agent_folder(agent_dir)
     contents = AgentFiles(agent_dir, large=_LARGE_IN_LOGS).contents(folder / name for name in also)
-    return {name: _print_of(folder / name, content) for name, content in contents.items()}
+    return {name: print_of(folder / name, content) for name, content in contents.items()}
 
 
 def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> str:
@@ -330,12 +340,13 @@ def prints_of(agent_dir: Path, names: Iterable[str]) -> dict[str, str]:
     """Fingerprints of files by their names, as from `files_of`; unreadable files are left out."""
     folder = agent_folder(agent_dir)
     contents = FileReader[str](_LARGE_IN_LOGS).read((name, folder / name) for name in names)
-    return {name: _print_of(folder / name, content) for name, content in contents.items()}
+    return {name: print_of(folder / name, content) for name, content in contents.items()}
 
 
-def _print_of(path: Path, content: str) -> str:
+def print_of(path: Path, content: str) -> str:
+    """The fingerprint of a file in the log of a run, by its present content; "" for no file."""
     if not path.name.startswith(ENV_NAME):
-        return fingerprint(content)
+        return fingerprint(content) if content else ""
     try:
         return _slow_print(path.read_bytes())
     except OSError:

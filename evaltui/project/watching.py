@@ -139,13 +139,14 @@ class WatchedFiles:
         beside = (Path(path).parent for path in self._paths if Path(path).is_file())
         # The nearest `.env` may be above the agent's folder.
         env = env_file(self._folder)
-        above = (path.parent for path in (*self.modules, *self._code.imported, *filter(None, [env])))
+        read = (path if path.is_dir() else path.parent for path in self.modules)
+        above = (path.parent for path in (*self._code.imported, *filter(None, [env])))
         folders: set[tuple[Path, int]] = set()
         for tree in trees:
             folders |= {identity for path in folders_of(tree) if (identity := _identified(path))}
             if len(folders) > _MAX_FOLDERS:
                 break
-        single = (*levels_above(self._folder), *beside, *above)
+        single = (*levels_above(self._folder), *beside, *read, *above)
         return frozenset(folders | {identity for path in single if (identity := _identified(path))})
 
     def _difference(self, last: _Snapshot, now: _Snapshot) -> Changed | None:

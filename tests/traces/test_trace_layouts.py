@@ -217,13 +217,20 @@ def openinference():
     return tree(agent, model, tool)
 
 
+DECLARATION = {
+    "role": "tool",
+    "content": {"type": "function", "function": {"name": "look_up", "parameters": {}}},
+}
+
+
 def langfuse():
     def model(second):
         inputs, output = openai_messages(second)
         return {
             "langfuse.observation.type": "generation",
             "langfuse.observation.model.name": "m",
-            "langfuse.observation.input": json.dumps(inputs),
+            # Its handler for LangChain appends the declarations of tools.
+            "langfuse.observation.input": json.dumps([*inputs, DECLARATION]),
             "langfuse.observation.output": json.dumps(output),
             "langfuse.observation.usage_details": json.dumps({"input": 30, "output": 7}),
         }

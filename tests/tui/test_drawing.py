@@ -82,6 +82,8 @@ async def test_a_message_draws_the_panes_that_show_it(drawn, shown, message, pan
     # Trace and Runs are closed until there is something in them.
     await pilot.press("R")
     await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+    # Its end publishes more.
+    await app.workbench.runs.finished()
     await settled(pilot, drawn)
     app.workbench.messages.publish(message)
     await pilot.pause(0.1)

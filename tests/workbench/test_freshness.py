@@ -229,6 +229,8 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(folder, opened, c
     elif name in (SET, CONFIG) and expected != "none":
         # Of what it was changed from between two starts, a run has only fingerprints.
         assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
+    elif name not in (SET, CONFIG):
+        assert await stand(workbench) == "fresh"
 
 
 OLD_TURN = {"query": "hi", "expected_tool_use": [], "reference": "hi"}
@@ -693,6 +695,57 @@ async def test_settings_of_the_project_that_change_are_followed(folder, opened, 
         (folder.parent / "pyproject.toml").write_text(text)
         await until(lambda reasons=reasons: workbench.outcomes.freshness(key).reasons == reasons)
         assert ("stale" in page(workbench, *key)[0]) is bool(reasons)
+
+
+LISTINGS = {
+    "glob": "FOLDER.glob('*.md')",
+    "walk": "os.walk(FOLDER)",
+    "listdir": "os.listdir(FOLDER)",
+    "relative": "os.scandir(os.path.relpath(FOLDER))",
+}
+
+
+@pytest.mark.parametrize("listing", LISTINGS.values(), ids=LISTINGS)
+async def test_a_folder_elsewhere_that_the_agent_lists_counts(write_agent, write_set, listing):
+    agent = write_agent(
+        "import os\nfrom pathlib import Path\n\nFOLDER = Path(__file__).parents[1] / 'knowledge'\n\n"
+        f"def root_agent(message, session):\n    list({listing})\n"
+        "    (FOLDER.parent / 'kept').mkdir(exist_ok=True)\n"
+        "    os.listdir(FOLDER.parent / 'kept')\n"
+        "    (FOLDER.parent / 'kept' / f'{len(message)}.txt').write_text(message)\n    return message\n"
+    )
+    (agent.parent / "pyproject.toml").write_text('[project]\nname = "desk"\n')
+    folder = agent.parent / "knowledge"
+    folder.mkdir()
+    (folder / "refunds.md").write_text("30 days")
+    key = CaseId(write_set(agent, a=("hi", "hi")).name, "a")
+    workbench = Workbench(agent)
+    await workbench.open()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    await workbench.open()
+    assert workbench.outcomes.freshness(key).state == "fresh"
+    new = folder / "returns.md"
+    for change, reasons in ((lambda: new.write_text("14 days"), ("../knowledge",)), (new.unlink, ())):
+        change()
+        await workbench.open()
+        assert workbench.outcomes.freshness(key).reasons == reasons
+        again = Workbench(agent)
+        await again.open()
+        await again.outcomes.restore()
+        assert again.outcomes.freshness(key).reasons == reasons
+        await again.close()
+    await workbench.close()
+
+
+async def test_a_run_of_all_sets_has_those_that_others_have_added(folder, opened, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    workbench = await opened(folder)
+    (folder / "t.evalset.json").write_text(json.dumps({"eval_set_id": "t", "eval_cases": [case("new")]}))
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert {case.path for case, _ in workbench.outcomes.results.all()} == {SET, "t.evalset.json"}
+    assert not workbench.outcomes.counts()["NOT_RUN"]
 
 
 async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(

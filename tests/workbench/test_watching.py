@@ -202,17 +202,18 @@ async def test_where_saves_came_in_a_row_the_next_ones_are_waited_for_and_the_la
             quiet_before.setattr(watch, "_QUIET_AFTER_SEVERAL", 60.0)
             prompt.write_text("unfinished")
             await until(lambda: workbench.agent.code_version > version)
-        await saved_in_a_row(workbench, prompt, until)
+        # Another text than before, or its result would be valid again.
+        await saved_in_a_row(workbench, prompt, until, "Old")
         assert [run.stage for run in runs[1:]] == [Stage.FINISHED]
         assert len(started) == 1
 
 
-async def saved_in_a_row(workbench, prompt, until):
+async def saved_in_a_row(workbench, prompt, until, last="old"):
     for number in range(4):
         version = workbench.agent.code_version
         prompt.write_text(f"unfinished {number}")
         await until(lambda version=version: workbench.agent.code_version > version)
-    prompt.write_text("old")
+    prompt.write_text(last)
     await until(lambda: done(workbench, "prompt.txt") and statuses(workbench) == {"one": "PASSED"})
 
 

@@ -107,17 +107,14 @@ class Matrix:
     @property
     def changed_files(self) -> tuple[str, ...]:
         """The agent's files that changed between the runs of variants with the same code."""
-        runs = [run.circumstances for run in self.columns if not (run.variant and run.variant.has_other_code)]
-        own_data = frozenset[str]().union(*(run.own_data for run in runs))
-        return tuple(
-            sorted(
-                {
-                    name
-                    for first, other in pairwise(runs)
-                    for name in different_files(first.files, other.files, own_data)
-                }
-            )
-        )
+        files = [
+            run.circumstances.files
+            for run in self.columns
+            if not (run.variant and run.variant.has_other_code)
+        ]
+        # Data that the agent wrote itself counts: a variant may have read what an earlier one left.
+        pairs = (different_files(first, other, own_data=()) for first, other in pairwise(files))
+        return tuple(sorted({name for names in pairs for name in names}))
 
     def name(self, place: int) -> str:
         """The name of a variant, else the id of its run."""

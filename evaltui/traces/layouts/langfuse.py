@@ -53,11 +53,12 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
         operation.result = as_result(output_value)
     elif kind == "model":
         operation.name = str(attributes.get(f"{_PREFIX}model.name") or "")
-        operation.inputs = contents_of(input_value)
+        messages = _without_declarations(input_value)
+        operation.inputs = contents_of(messages)
         operation.output_value = output_value
         operation.outputs = None if may_be_text(output_value) else contents_of(output_value, "assistant")
         operation.is_unread = is_unread(output_value)
-        operation.instruction = instruction_in(messages_of(input_value)) if operation.inputs else ""
+        operation.instruction = instruction_in(messages_of(messages)) if operation.inputs else ""
         operation.usage = _usage(attributes)
     elif kind == "agent":
         operation.is_run = attributes[_KIND] == "agent"
@@ -65,6 +66,22 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
         operation.input_value, operation.output_value = input_value, output_value
         operation.inputs, operation.outputs = _spoken(input_value, "user"), _spoken(output_value, "assistant")
     return operation
+
+
+def _without_declarations(value: Any) -> Any:
+    """The messages of a request without the declarations of tools, which Langfuse's handler for LangChain
+    appends as messages of tools."""
+    parsed = json_attribute(value)
+    if not isinstance(parsed, list):
+        return value
+    return [message for message in parsed if not _is_declaration(message)]
+
+
+def _is_declaration(message: Any) -> bool:
+    match message:
+        case {"role": "tool", "content": {"type": "function", "function": {"name": str()}}}:
+            return "tool_call_id" not in message
+    return False
 
 
 def _spoken(value: Any, role: str) -> Any:

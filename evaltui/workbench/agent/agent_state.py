@@ -20,6 +20,7 @@ from evaltui.project.agent_files import (
     changed_files,
     is_of_user,
     is_read_only,
+    print_of,
     used_files,
     was_written_since,
 )
@@ -297,6 +298,11 @@ class AgentState:
             if (UNKNOWN in (text, now.get(name)) or text != now.get(name, ""))
             and (is_of_user(name) or name not in self._written)
         )
+
+    def differs_from_run(self, name: str, content: str) -> bool:
+        """Whether a file, when it was compared last, differs from its fingerprint in the log of a run."""
+        now = (self._contents or {}).get(name, "")
+        return self._contents is None or print_of(agent_folder(self.dir) / name, now) != content
 
     def update_python(self) -> str:
         """Finds the current Python of the agent, since environments are created and removed; returns why it

@@ -287,12 +287,13 @@ class _RunReader:
         return modes_of(header.settings.record, header.settings.tools, {})
 
     @cached_property
-    def _changed_files(self) -> tuple[str, ...]:
-        """The files of the agent that were changed since the run."""
+    def _changed_files(self) -> dict[str, str]:
+        """The files of the agent that were changed since the run, with their fingerprints in it."""
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent) if self._is_known else ()
+        changed = {name: self.header.files.get(name, "") for name in files}
         now, then = self.agent.python, self.header.interpreter
-        return (*files, PYTHON) if now and then and not then.is_in_environment_of(now) else files
+        return changed | ({PYTHON: ""} if now and then and not then.is_in_environment_of(now) else {})
 
     @cached_property
     def _version(self) -> int:

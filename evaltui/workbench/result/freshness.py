@@ -113,8 +113,11 @@ def _is_of_its_run(result: CaseOutcome) -> bool:
 
 def files_changed(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
     """The files of the agent that changed since the run."""
-    if result.code != agent.code_version or result.changed_files:
-        files = dict.fromkeys([*result.changed_files, *agent.files_changed_since(result.code)])
+    then = result.changed_files
+    if result.code != agent.code_version or then:
+        names = dict.fromkeys([*then, *agent.files_changed_since(result.code)])
+        # Of those that differed when the run was read, the change may have been taken back since.
+        files = [name for name in names if name not in then or agent.differs_from_run(name, then[name])]
         yield from files or (["agent"] if result.code < 0 else [])
 
 

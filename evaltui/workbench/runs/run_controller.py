@@ -20,7 +20,7 @@ from evaltui.text.keys import key_of
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.agent.background import return_memory
 from evaltui.workbench.case.editing import Editing
-from evaltui.workbench.messages import Messages, RunProgressed
+from evaltui.workbench.messages import FilesChanged, Messages, RunProgressed
 from evaltui.workbench.state import CANCELLING, READ_ONLY, RepeatChoice, Run, Stage, nothing_to_cancel
 
 if TYPE_CHECKING:
@@ -254,6 +254,7 @@ class RunController:
         try:
             await self._editing.merge_outside_changes()
             await self._agent.compare_files()
+            chosen = await self._with_new_sets(run, chosen)
             run.code = self._agent.code_version
             stage = await self._execute(run, chosen, first)
             if stage is not Stage.FAILED:
@@ -283,6 +284,17 @@ class RunController:
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY_CASES:
                 await asyncio.to_thread(return_memory)
+
+    async def _with_new_sets(self, run: Run, chosen: ChosenCases) -> ChosenCases:
+        """For a run of all sets, those that are on disk now, unless files are followed."""
+        if self._agent.followed or chosen != self._all_sets:
+            return chosen
+        await self._sets.read()
+        if (now := self._all_sets) != chosen:
+            run.selected = self._keys_of(now)
+            self._outcomes.run_begins(run)
+            self._messages.publish(FilesChanged())
+        return now
 
     def _not_read(self, chosen: ChosenCases) -> list[str]:
         """A remark for a run of all sets on files that are meant as eval sets and have another name."""
