@@ -175,7 +175,8 @@ def is_json(path: Path) -> bool:
 
 def is_recording(path: Path) -> bool:
     """Whether a file is a recording by its folder and name."""
-    return path.suffix == RECORDING_SUFFIX and RECORDINGS in path.parts
+    # Those of a variant are in a folder of its own.
+    return path.suffix == RECORDING_SUFFIX and RECORDINGS in path.parts[-3:-1]
 
 
 def has_set_name(path: Path) -> bool:
@@ -184,8 +185,10 @@ def has_set_name(path: Path) -> bool:
 
 
 def is_called_set(path: Path) -> bool:
-    """Whether a file name contains that of an eval set: `a.evalset.json.bak`, `a.evalset.yaml`."""
-    return not path.name.startswith(".") and _LIKE_SETS.search(path.name) is not None
+    """Whether a file name contains that of an eval set, as `a.evalset.json.bak` and `a.evalset.yaml` do, and
+    recordings with the id of a set do not."""
+    is_named = not path.name.startswith(".") and _LIKE_SETS.search(path.name) is not None
+    return is_named and not is_recording(path)
 
 
 def json_files(folder: Path, *, keeps_sets: bool = False) -> list[Path]:

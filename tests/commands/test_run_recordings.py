@@ -43,6 +43,19 @@ def git(folder, *words):
     return done.stdout
 
 
+@pytest.mark.parametrize("others", [(), ("second",)])
+def test_recordings_of_a_set_whose_id_is_like_the_name_of_a_file_are_replayed(agent, gemini, capsys, others):
+    for name in ("greetings", *others):
+        path = write_eval_set(
+            agent, name, make_case("one", make_turn("Ann", "Hello, Ann.", intermediate_data={}))
+        )
+        path.write_text(path.read_text().replace(f'"{name}"', '"greetings.evalset"'))
+    assert call("run", agent, "--record", "auto") == 0
+    assert call("run", agent, "--record", "replay") == 0
+    assert call("lint", agent) == 0
+    assert "not read" not in capsys.readouterr().out
+
+
 def test_a_plain_run_writes_nothing_beside_the_sets(agent, gemini, capsys):
     assert call("run", agent) == 0
     assert not (agent / "recordings").exists()
