@@ -43,7 +43,7 @@ from .variants import AppliedChanges, apply_environment, sets_environment
 
 _Stamp = tuple[int, ...]
 
-_CHANGES = {"os.rename", "os.remove", "os.truncate"}
+_CHANGES = {"os.rename", "os.remove", "os.truncate", "os.mkdir", "os.rmdir"}
 _LISTINGS = {"os.listdir", "os.scandir"}
 _STANDARD_LIBRARY = f"{Path(os.__file__).parent}{os.sep}"
 

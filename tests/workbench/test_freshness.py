@@ -711,7 +711,7 @@ async def test_a_folder_elsewhere_that_the_agent_lists_counts(write_agent, write
         "import os\nfrom pathlib import Path\n\nFOLDER = Path(__file__).parents[1] / 'knowledge'\n\n"
         f"def root_agent(message, session):\n    list({listing})\n"
         "    (FOLDER.parent / 'kept').mkdir(exist_ok=True)\n"
-        "    os.listdir(FOLDER.parent / 'kept')\n"
+        "    os.listdir(FOLDER.parent / 'kept'), os.listdir(FOLDER.parent)\n"
         "    (FOLDER.parent / 'kept' / f'{len(message)}.txt').write_text(message)\n    return message\n"
     )
     (agent.parent / "pyproject.toml").write_text('[project]\nname = "desk"\n')
