@@ -192,7 +192,7 @@ class CaseOutcome:
     """Whether the result is that of the log, not yet scored by `stored` and `config`."""
     changed_files: Mapping[str, str] = field(default_factory=dict)
     """The files of the agent that had changed since a run of an earlier session when it was read, with their
-    fingerprints in the run: "" for a file that was not there, or where it is unknown."""
+    fingerprints in the run: "" for a file that was not there, `agent_files.UNKNOWN` where it is unknown."""
     logged: StoredResult | None = None
     """The original result in the run file; None for a run without a file."""
     modes: Modes | None = None

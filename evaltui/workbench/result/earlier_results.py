@@ -25,6 +25,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.project.agent_address import AgentAddress
+from evaltui.project.agent_files import UNKNOWN
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.settings import secrets_of
@@ -291,9 +292,11 @@ class _RunReader:
         """The files of the agent that were changed since the run, with their fingerprints in it."""
         agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent) if self._is_known else ()
-        changed = {name: self.header.files.get(name, "") for name in files}
+        # Of an agent behind a network, only the times of files are compared.
+        missing = UNKNOWN if self.header.url else ""
+        changed = {name: self.header.files.get(name, missing) for name in files}
         now, then = self.agent.python, self.header.interpreter
-        return changed | ({PYTHON: ""} if now and then and not then.is_in_environment_of(now) else {})
+        return changed | ({PYTHON: UNKNOWN} if now and then and not then.is_in_environment_of(now) else {})
 
     @cached_property
     def _version(self) -> int:
