@@ -157,6 +157,7 @@ def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun
 
 
 def _read(logs: Sequence[Path]) -> Iterator[RunFile]:
+    """The runs of these files, each once."""
     for path in dict.fromkeys(map(target_of, logs)):
         if is_adk_result(path):
             raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")

@@ -178,6 +178,10 @@ def evaluated(folder: Path, pair: Pair) -> dict[CaseId, str]:
     return {case.id: str(case.status) for case in result.cases}
 
 
+def statuses_in(report):
+    return {CaseId(case["path"], case["eval_id"]): case["status"] for case in report["cases"]}
+
+
 @given(pairs())
 @FEWER
 def test_results_of_a_run_agree_in_reports_python_workbench_and_files_for_google_adk(tmp_path_factory, pair):
@@ -185,11 +189,11 @@ def test_results_of_a_run_agree_in_reports_python_workbench_and_files_for_google
     with desk(folder, pair) as agent:
         agent.use(pair.now)
         _, report = reported(folder, "run", folder, *pair.options)
-        statuses = {CaseId(case["path"], case["eval_id"]): case["status"] for case in report["cases"]}
+        statuses = statuses_in(report)
         assert asyncio.run(shown(folder)) == statuses
         assert evaluated(folder, pair) == statuses
         _, report = reported(folder, "merge", agent.last, "-o", folder / "merged.sqlite")
-        assert {CaseId(case["path"], case["eval_id"]): case["status"] for case in report["cases"]} == statuses
+        assert statuses_in(report) == statuses
         of_adk = Counter[tuple[str, str, str]]()
         for file in folder.glob(".adk/eval_history/*"):
             _, document = reported(folder, "report", folder, file)

@@ -134,7 +134,7 @@ async def test_a_change_of_the_agent_makes_a_search_stale(desk, bench, is_search
     await search(bench)
     assert (bench.gaps.stale, bench.gaps.agent_changes) == ("", "agent.py changed after run 1")
     note = "".join(text for text, _ in note_line(bench.gaps))
-    assert note.strip() == "stale: agent.py changed after run 1"
+    assert note.split("   ") == ["stale: agent.py changed after run 1", "r  Run again"]
     (desk / "agent.py").write_text(code)
     await search(bench)
     assert not bench.gaps.agent_changes

@@ -141,7 +141,10 @@ class Deps:
             read = {name: self._read(name, value) for name, value in state.items()}
             init = self._initial_fields()
             value = self._kind(**{name: value for name, value in read.items() if name in init})
-            attributes = [key for key in state if not inspect.isroutine(getattr(value, key, len))]
+            # A method is no place for a value.
+            attributes = [
+                key for key in state if hasattr(value, key) and not inspect.isroutine(getattr(value, key))
+            ]
             self._refuse(key for key in state if key not in attributes and key not in self._optional)
             self._refuse(path for key in attributes for path in keys_not_taken(state[key], read[key], key))
             for name in set(attributes) - init:

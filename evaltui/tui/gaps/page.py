@@ -87,7 +87,8 @@ def note_line(gaps: Gaps) -> Line:
     if gaps.problem:
         return [("! ", "error"), (visible(gaps.problem), "error")]
     if change := gaps.stale or gaps.agent_changes:
-        keys: Line = [(key_of("reload"), "bold accent"), ("  Search again", "muted")] if gaps.stale else []
+        action, remedy = ("reload", "Search again") if gaps.stale else ("run", "Run again")
+        keys: Line = [(key_of(action), "bold accent"), (f"  {remedy}", "muted")]
         return [("stale: ", "warning"), (f"{visible(change)}{_GAP}", "warning"), *keys]
     return []
 
