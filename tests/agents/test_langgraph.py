@@ -390,6 +390,8 @@ class Rules(BaseChatModel):
     model: str = "rules"
     top_p: float = 0.1
     max_retries: int = 2
+    num_ctx: int = 2048
+    calls: int = 0
 
     @property
     def _llm_type(self):
@@ -400,9 +402,10 @@ class Rules(BaseChatModel):
         return {"model": self.model, "top_p": self.top_p, "max_retries": self.max_retries}
 
     def bind_tools(self, tools, **settings):
-        return self.bind(**settings)
+        return self.bind(tools=tools, **settings)
 
     def _generate(self, messages, stop=None, run_manager=None, **settings):
+        self.calls += 1
         call = {"name": "find", "args": {"order": "x"}, "id": "c1"}
         message = AIMessage([], tool_calls=[call])
         if isinstance(messages[-1], ToolMessage):
@@ -416,7 +419,7 @@ def find(order: int) -> str:
     return "found"
 
 
-root_agent = create_agent(Rules(), [find])
+root_agent = create_agent(Rules(num_ctx=2048), [find])
 '''
 
 
@@ -430,6 +433,12 @@ def test_a_replay_knows_calls_that_were_refused_and_notices_other_settings_of_th
     loop.edit("max_retries: int = 2", "max_retries: int = 3")
     code, printed = loop.run("--record", "replay")
     assert (code, "0 live model calls, 2 replayed" in printed) == (0, True), printed
-    loop.edit("top_p: float = 0.1", "top_p: float = 0.9")
-    code, printed = loop.run("--record", "replay")
-    assert (code, "top_p is 0.9, was 0.1" in printed) == (3, True), printed
+    for before, after, difference in (
+        ("top_p: float = 0.1", "top_p: float = 0.9", "top_p is 0.9, was 0.1"),
+        ("Rules(num_ctx=2048)", "Rules(num_ctx=64)", "num_ctx is 64, was 2048"),
+        ("Finds an order.", "Finds a letter.", "declaration changed find"),
+    ):
+        loop.edit(before, after)
+        code, printed = loop.run("--record", "replay")
+        assert (code, difference in printed) == (3, True), printed
+        loop.edit(after, before)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from types import GenericAlias, UnionType
+from typing import Any, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PydanticUserError, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from ...core.model.events import Json, is_output, output_content
@@ -63,11 +65,34 @@ def answer_settings(settings: Mapping[str, Any]) -> Json:
     return plain
 
 
+# By the id of a model: a model that counts its calls in a field asks with other fields each time.
+_first_settings: dict[int, tuple[weakref.ref[BaseModel], Json]] = {}
+
+
+def own_settings(model: BaseModel, of_framework: Collection[str]) -> Json:
+    """The numbers and texts that a model was made with, as of its first call. Other values may hold clients
+    and keys.
+
+    `of_framework` are the names of fields that the answer does not depend on.
+    """
+    made = _first_settings.get(id(model))
+    if made is None or made[0]() is not model:
+        names = sorted(model.model_fields_set - set(of_framework))
+        fields = {name: getattr(model, name, None) for name in names}
+        settings = answer_settings(
+            {name: value for name, value in fields.items() if isinstance(value, str | int | float)}
+        )
+        made = _first_settings[id(model)] = weakref.ref(model), settings
+        weakref.finalize(model, _first_settings.pop, id(model), None)
+    return made[1]
+
+
 def text_of(value: Any) -> Any:
-    """The stand-in for a value that JSON cannot hold, the same in every run: of a pydantic class its schema,
-    else a name."""
-    if isinstance(value, type) and issubclass(value, BaseModel):
-        return value.model_json_schema()
+    """The stand-in for a value that JSON cannot hold, the same in every run: of a type its schema, else a
+    name."""
+    if isinstance(value, type | GenericAlias | UnionType) or get_origin(value) is not None:
+        with suppress(PydanticUserError, TypeError):
+            return TypeAdapter(value).json_schema()
     return getattr(value, "__name__", f"<{type(value).__name__}>")
 
 

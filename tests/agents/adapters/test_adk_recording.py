@@ -15,7 +15,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import LongRunningFunctionTool
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
-from pydantic import PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr
 
 from evaltui.agents.adapters.adk.adapter import AdkAdapter
 from evaltui.agents.adapters.base import Reporter, recording
@@ -315,6 +315,33 @@ class Lite(ScriptedLlm):
 
     max_tokens: int = 8192
     _additional_args: dict = PrivateAttr(default_factory=dict)
+
+
+class Item(BaseModel):
+    name: str = Field(description="the color")
+
+
+class OtherItem(BaseModel):
+    name: str = Field(description="the animal")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "answer"),
+    [
+        (Item, OtherItem, '{"name": "x"}'),
+        (list[Item], list[OtherItem], "[]"),
+        (dict[str, Item], dict[str, OtherItem], "{}"),
+    ],
+    ids=["class", "list", "dict"],
+)
+async def test_a_replay_notices_another_schema_of_the_output(before, after, answer):
+    deck = Deck()
+    answers = {"anything": say(answer)}
+    await talk(agent(answers, output_schema=before)[0], deck.recorder("record"), "hello")
+    deck.keep()
+    await talk(agent(answers, output_schema=before)[0], deck.recorder("replay"), "hello")
+    with pytest.raises(NotRecordedError, match="response_schema"):
+        await talk(agent(answers, output_schema=after)[0], deck.recorder("replay"), "hello")
 
 
 async def test_settings_that_a_model_adds_itself_are_part_of_the_request():

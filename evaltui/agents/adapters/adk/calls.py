@@ -40,7 +40,7 @@ from ..calls import (
     model_responses,
     wrap_methods,
 )
-from ..values import answer_settings, text_of
+from ..values import answer_settings, own_settings, text_of
 from .events import step_of
 
 _Generate = Callable[..., AsyncIterator[LlmResponse]]
@@ -120,9 +120,7 @@ _OF_LITELLM = "_additional_args"
 
 def _settings(model: BaseLlm) -> Json:
     """The settings that a model adds to each request."""
-    # A field of ADK's Claude.
-    bound = getattr(model, "max_tokens", None) if "max_tokens" in model.model_fields_set else None
-    return (getattr(model, _OF_LITELLM, None) or {}) | ({} if bound is None else {"max_tokens": bound})
+    return (getattr(model, _OF_LITELLM, None) or {}) | own_settings(model, BaseLlm.model_fields)
 
 
 def _request(name: str, request: LlmRequest, settings: Json, streamed: bool) -> JsonRequest:

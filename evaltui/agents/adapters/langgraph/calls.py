@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessageChunk, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Command, interrupt
 from pydantic_core import to_jsonable_python
@@ -34,7 +35,7 @@ from ..calls import (
     running_request,
     wrap_methods,
 )
-from ..values import answer_settings, declaration, response_of, result_of
+from ..values import answer_settings, declaration, own_settings, response_of, result_of, text_of
 from .messages import (
     content_of_message,
     content_of_response,
@@ -183,6 +184,10 @@ async def _ask(model: Any, messages: Any, kwargs: Json, ask: Callable[[], Awaita
     return await ask_model(call, ask, _FORMAT)
 
 
+# Fields of every chat model, and its name.
+_NO_SETTINGS = {*BaseChatModel.model_fields, "model", "model_name", "streaming"}
+
+
 def _settings(model: Any, kwargs: Json) -> tuple[str, Json]:
     """The name of a model, and its settings."""
     try:
@@ -198,7 +203,8 @@ def _settings(model: Any, kwargs: Json) -> tuple[str, Json]:
         identifying = {}
     for name in ("model", "model_name"):
         identifying.pop(name, None)
-    return params.get("ls_model_name") or model._llm_type, answer_settings(identifying) | settings
+    own = own_settings(model, _NO_SETTINGS)
+    return params.get("ls_model_name") or model._llm_type, own | answer_settings(identifying) | settings
 
 
 def _request(name: str, messages: Any, settings: Json, kwargs: Json) -> JsonRequest:
@@ -218,7 +224,9 @@ def _request(name: str, messages: Any, settings: Json, kwargs: Json) -> JsonRequ
 
 def _declared(tool: Any) -> Json:
     """The declaration of a tool for a model of any provider."""
-    plain: Json = to_jsonable_python(tool, fallback=str)
+    # As a class of the user's own may hand them on; of others the provider's package has made objects.
+    form = convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool
+    plain: Json = to_jsonable_python(form, fallback=text_of)
     inner = plain.get("function")
     function: Json = inner if isinstance(inner, dict) else plain
     schema = function.get("parameters") or function.get("input_schema")

@@ -30,7 +30,7 @@ from ..calls import (
     is_same_request,
     wrap_methods,
 )
-from ..values import declaration, usage_of
+from ..values import declaration, text_of, usage_of
 from .items import arguments_of, call_id_of, contents_of, item_json, output_contents, tool_of
 
 _OUTPUT: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
@@ -155,7 +155,7 @@ def model_name(model: object) -> str:
 
 
 def _json_request(model: str, arguments: dict[str, Any]) -> JsonRequest:
-    settings = to_jsonable_python(arguments["model_settings"], fallback=str)
+    settings = to_jsonable_python(arguments["model_settings"], fallback=text_of)
     # The SDK generates this argument for each run.
     extra = {
         key: value for key, value in (settings.get("extra_args") or {}).items() if key != "prompt_cache_key"
@@ -167,7 +167,7 @@ def _json_request(model: str, arguments: dict[str, Any]) -> JsonRequest:
         "response_json_schema": None if schema is None or schema.is_plain_text() else schema.json_schema(),
         "previous_response_id": arguments.get("previous_response_id"),
         "conversation_id": arguments.get("conversation_id"),
-        "prompt": to_jsonable_python(arguments.get("prompt"), fallback=str),
+        "prompt": to_jsonable_python(arguments.get("prompt"), fallback=text_of),
     }
     return JsonRequest(
         model=model,
@@ -185,7 +185,7 @@ def _declaration(tool: Any) -> Json:
         return declaration(tool.tool_name, tool.tool_description, tool.input_json_schema)
     # The fields of a tool of the service are sent, such as the files that it searches.
     fields: Json = {
-        name: to_jsonable_python(value, exclude_none=True, fallback=str)
+        name: to_jsonable_python(value, exclude_none=True, fallback=text_of)
         for name, value in getattr(tool, "__dict__", {}).items()
         if isinstance(value, str | int | float | list | dict | BaseModel)
         if not name.startswith("_") and name != "needs_approval"
