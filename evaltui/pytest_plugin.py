@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evaltui.testing.fixture import Evaluator
 
 SET_SUFFIXES = (".evalset.json", ".test.json")
+_OF_BUILDS = ("build", "dist")
 _PLUGIN = "evaltui-session"
 _CONTROLLER = "evaltui-controller"
 
@@ -99,6 +100,11 @@ def runs_of(config: pytest.Config) -> CaseRuns:
     return runs
 
 
+def _is_asked(config: pytest.Config) -> bool:
+    """Whether eval sets are collected that nobody names."""
+    return bool(config.getoption("evaltui") or config.getini("evaltui"))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tells the workers of pytest-xdist where they meet, should they come to eval cases."""
@@ -125,13 +131,25 @@ def pytest_report_from_serializable(data: dict[str, Any]) -> Generator[None, Any
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Generator[None, Any, Any]:
+    """Enters folders of eval sets that a run enters, and pytest takes for those of a build by their names."""
+    is_ignored = yield
+    if not is_ignored or collection_path.name not in _OF_BUILDS or not _is_asked(config):
+        return is_ignored
+    from evaltui.testing.items import is_folder_of_sets
+
+    is_named = any(Path(path).absolute() == collection_path for path in config.getoption("ignore") or ())
+    return is_named or not is_folder_of_sets(collection_path, config.rootpath)
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     name = file_path.name.lower()
     if ".json" not in name and ".evalset" not in name:
         return None
     config = parent.config
     is_named = parent.session.isinitpath(file_path)
-    if not (is_named or config.getoption("evaltui") or config.getini("evaltui")):
+    if not (is_named or _is_asked(config)):
         return None
     from evaltui.project.workspace import is_set, is_set_for_pytest
     from evaltui.testing.items import EvalSetNode, name_skipped
@@ -151,8 +169,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
     """Fails a folder with eval sets that cannot be collected, unless only something in it is asked for."""
     report = yield
     config, session = collector.config, collector.session
-    is_asked = config.getoption("evaltui") or config.getini("evaltui")
-    if isinstance(collector, pytest.Directory) and is_asked:
+    if isinstance(collector, pytest.Directory) and _is_asked(config):
         from evaltui.testing.items import name_sets_elsewhere, not_collected
 
         path = collector.path

@@ -18,7 +18,7 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.agents import is_agent
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.project.folders import agent_folder, json_files
+from evaltui.project.folders import agent_folder, json_files, json_files_below
 from evaltui.project.workspace import is_set, keeps_sets, open_workspace, skipped_hint, skipped_in, with_tags
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.testing.agent_run import FinishedCase
@@ -133,6 +133,11 @@ def name_sets_elsewhere(folder: Path, session: pytest.Session, runs: CaseRuns) -
         runs.remarks.append(
             f"{counted(len(others), 'eval set')} of {folder.name} not collected; name: {names}"
         )
+
+
+def is_folder_of_sets(folder: Path, root: Path) -> bool:
+    """Whether there are eval sets in or below a folder where they are kept."""
+    return keeps_sets(folder, root) and any(map(is_set, json_files_below([folder])))
 
 
 def not_collected(folder: Path, root: Path) -> list[str]:

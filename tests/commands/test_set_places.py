@@ -65,6 +65,19 @@ def test_pytest_takes_no_agent_from_beside_a_set_outside_of_a_project(agent, pyt
     result.stdout.fnmatch_lines(["*2 tests collected*"])
 
 
+@pytest.mark.parametrize("name", ["build", "dist", "build/deep", "node_modules", "left_out"])
+def test_pytest_enters_the_folders_of_sets_that_a_run_enters(agent, name, pytester):
+    """Unless its user names them to be left out: pytest itself never enters `build` and `dist`."""
+    write(agent / "pytest.ini", "[pytest]\nnorecursedirs = build dist node_modules left_out")
+    file = write(agent / "evals" / name / "bad.evalset.json", eval_set("bad", "other words"))
+    write(agent / "build" / "lib" / "desk" / "copy.evalset.json", eval_set("copy", "other words"))
+    assert (file in [one.path for one in open_workspace(agent).sets]) == (name != "node_modules")
+    result = pytester.runpytest_inprocess("--evaltui", agent)
+    result.assert_outcomes(passed=1, failed=int(name not in ("node_modules", "left_out")))
+    words = ("--ignore", agent / "evals" / name.partition("/")[0])
+    pytester.runpytest_inprocess("--evaltui", agent, *words).assert_outcomes(passed=1)
+
+
 @pytest.mark.parametrize("name", ["bad.EVALSET.JSON", "bad.evalset.JSON", "bad.test.JSON", "bad.Json"])
 def test_a_name_may_have_any_case_of_letters(agent, name, pytester, capsys):
     write(agent / name, eval_set("bad", "other words"))
