@@ -70,6 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for flag in ("accept", "review"):
         if config.getoption(f"evaltui_{flag}"):
             _refuse_to_write(config, f"--evaltui-{flag}")
+    for option in (AGENT, *RUN_OPTIONS, NOT_EVALUATED):
+        if config.getoption(option.dest) == "":
+            raise pytest.UsageError(f"--evaltui-{option.name}: the value is empty")
     if any(config.getoption(option.dest) for option in (AGENT, *RUN_OPTIONS, *FLAGS, NOT_EVALUATED)):
         # What makes no sense is refused before anything is collected.
         runs_of(config)
@@ -103,6 +106,11 @@ def runs_of(config: pytest.Config) -> CaseRuns:
 def _is_asked(config: pytest.Config) -> bool:
     """Whether eval sets are collected that nobody names."""
     return bool(config.getoption("evaltui") or config.getini("evaltui"))
+
+
+def _is_in_loop(folder: Path) -> bool:
+    """Whether a path passes a link to a folder that it has come from: pytest follows it again and again."""
+    return len({*map(os.path.realpath, (folder, *folder.parents))}) <= len(folder.parents)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -149,7 +157,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     config = parent.config
     is_named = parent.session.isinitpath(file_path)
-    if not (is_named or _is_asked(config)):
+    if not (is_named or (_is_asked(config) and not _is_in_loop(file_path.parent))):
         return None
     from evaltui.project.workspace import is_set, is_set_for_pytest
     from evaltui.testing.items import EvalSetNode, name_skipped
@@ -169,7 +177,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
     """Fails a folder with eval sets that cannot be collected, unless only something in it is asked for."""
     report = yield
     config, session = collector.config, collector.session
-    if isinstance(collector, pytest.Directory) and _is_asked(config):
+    if isinstance(collector, pytest.Directory) and _is_asked(config) and not _is_in_loop(collector.path):
         from evaltui.testing.items import name_sets_elsewhere, not_collected
 
         path = collector.path

@@ -8,6 +8,9 @@ import sys
 import pytest
 
 from evaltui import cli
+from evaltui.commands.command_table import COMMANDS
+from evaltui.commands.options import OPTIONS
+from evaltui.commands.parser import parser_of
 
 IMPORTS = {
     "evaltui": ["pydantic", "google.genai", "textual"],
@@ -28,6 +31,18 @@ def test_nothing_is_imported_before_it_is_needed(module):
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     modules = set(loaded.stdout.split())
     assert modules.isdisjoint(IMPORTS[module])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_option_whose_value_is_empty_is_refused(command, capsys):
+    """As of an unset variable: `--baseline=$RUN` would be compared with the last run."""
+    for option in OPTIONS:
+        if option.form and command in option.commands.split() and option.names != "--retry-errors":
+            name = option.names.split()[-1]
+            with pytest.raises(SystemExit) as left:
+                parser_of(command).parse([name, ""])
+            assert left.value.code == 2
+            assert f"{option.names.replace(' ', '/')}: the value is empty" in capsys.readouterr().err
 
 
 def test_a_fault_of_its_own_is_no_case_that_failed(monkeypatch, capsys):

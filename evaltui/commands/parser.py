@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+from evaltui.commands import values
 from evaltui.commands.addressing import settle_address
 from evaltui.commands.command_table import COMMANDS, Command
 from evaltui.commands.exit_codes import WRONG_USE
@@ -121,8 +122,10 @@ def _add(place: argparse._ActionsContainer, option: Option) -> None:
     keywords = dict(option.more)
     if option.form:
         keywords["metavar"] = option.form
-    if option.type is not None:
+    if option.names in _MAY_BE_BARE:
         keywords["type"] = option.type
+    elif option.form:
+        keywords["type"] = values.not_empty(option.type or str)
     if not option.form and not {"action", "choices", "nargs"} & keywords.keys():
         keywords["action"] = "store_true"
     place.add_argument(*option.names.split(), help=option.help, **keywords)

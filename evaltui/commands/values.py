@@ -25,6 +25,17 @@ _MAX_DIGITS = 4_300
 _HIGHEST_PORT = 65_535
 
 
+def not_empty(read: Type) -> Type:
+    """Refuses an empty text, such as that of an unset variable, where it would mean a default."""
+
+    def read_given(text: str) -> object:
+        if not text:
+            raise argparse.ArgumentTypeError("the value is empty")
+        return read(text)
+
+    return read_given
+
+
 def agent_word(text: str) -> str | Path:
     """The address of an agent in a word: its URL, or its folder or file."""
     return text if is_url(text) else Path(text)

@@ -291,6 +291,12 @@ def keeps_sets(folder: Path, root: Path) -> bool:
     return (is_agent(folder) or any(map(is_of_tests, below))) and all(map(is_entered, below))
 
 
+def lost_folders_of_sets(folder: Path) -> list[Path]:
+    """The links to nowhere in a folder that are called as the folders of eval sets are there."""
+    patterns = _SETS_BELOW if is_agent(folder) or is_of_tests(folder) else _SETS_BESIDE
+    return [child for child in subfolders(folder, patterns) if is_lost_folder(child)]
+
+
 def may_be_eval_set(path: Path) -> bool:
     """Whether the content of a file is meant as an eval set, right or wrong. Raises OSError."""
     text = read_text(path)

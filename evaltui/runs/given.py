@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from evaltui.core.metrics.config_validation import rubric_problems, validate_config
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
@@ -179,9 +180,9 @@ def set_plans(
                     eval_ids = None if before.whole else [*before.eval_ids, *eval_ids]
                 add(_plan_of_file(agent.folder, path, eval_ids, config, initial_session, choice))
         elif _is_case(source):
-            loose.append(_data(source, "an eval case"))
+            loose.append(_case_data(source, "an eval case"))
         else:
-            add(_plan_of_data(_data(source, "an eval set"), config))
+            add(_plan_of_data(_case_data(source, "an eval set"), config))
     if loose:
         add(_plan_of_data({"eval_set_id": _LOOSE_CASES_SET, "eval_cases": loose}, config))
     return tuple(plans.values())
@@ -262,6 +263,17 @@ def _is_case(value: Any) -> bool:
     if isinstance(value, Mapping):
         return bool(value.keys() & {"eval_id", "evalId"})
     return hasattr(value, "eval_id")
+
+
+def _case_data(value: Any, what: str) -> Any:
+    """`_data` of an eval set or a case, whose values may be NaN and infinity: as JSON, they would be null."""
+    if isinstance(value, BaseModel):
+        value = to_jsonable_python(
+            value.model_dump(exclude_none=True, serialize_as_any=True),
+            bytes_mode="base64",
+            inf_nan_mode="constants",
+        )
+    return _data(value, what)
 
 
 def _data(value: Any, what: str) -> Any:

@@ -19,7 +19,15 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.project.agents import is_agent
 from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.project.folders import agent_folder, json_files, json_files_below
-from evaltui.project.workspace import is_set, keeps_sets, open_workspace, skipped_hint, skipped_in, with_tags
+from evaltui.project.workspace import (
+    is_set,
+    keeps_sets,
+    lost_folders_of_sets,
+    open_workspace,
+    skipped_hint,
+    skipped_in,
+    with_tags,
+)
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.testing.agent_run import FinishedCase
 from evaltui.testing.case_runs import CaseRuns, CaseToTest, NoAgentError
@@ -144,7 +152,7 @@ def not_collected(folder: Path, root: Path) -> list[str]:
     """The eval sets of a folder that cannot be collected, each with the reason: those that are no files, and
     those that a run refuses to leave out."""
     is_of_sets = keeps_sets(folder, root)
-    files = json_files(folder, keeps_sets=is_of_sets)
+    files = [*json_files(folder, keeps_sets=is_of_sets), *lost_folders_of_sets(folder)]
     unreachable = [
         problem.located()
         for file in files

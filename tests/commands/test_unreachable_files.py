@@ -203,11 +203,22 @@ def test_a_folder_beside_the_agent_that_may_not_be_entered_is_named(agent, monke
     assert f"{beside}: cannot be read: " in capsys.readouterr().err
 
 
-def test_pytest_fails_a_folder_with_one(agent, pytester):
-    dangling_set(agent)
+@pytest.mark.parametrize("make", UNREACHABLE)
+def test_it_fails_in_pytest_too(agent, make, pytester):
+    path, reason = make(agent)
+    project = agent.parent
+    (project / "pytest.ini").touch()
+    (project / "pyproject.toml").touch()
+    result = pytester.runpytest_inprocess("--evaltui", project)
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    assert reason in result.stdout.str()
+    assert path.name in result.stdout.str()
+
+
+def test_pytest_walks_into_a_link_to_a_folder_above_and_collects_each_set_once(agent, pytester):
+    (agent / "loop").symlink_to(agent)
     result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent)
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*bad.evalset.json: link to ../data/bad.evalset.json*"])
+    result.stdout.fnmatch_lines(["*1 test collected*"])
 
 
 HINT = "{} looks like an eval set without the name: rename to NAME.evalset.json, or run and open by path"
