@@ -6,7 +6,8 @@ Every pytest loads it where evaltui is installed, so it imports nothing but pyte
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 SET_SUFFIXES = (".evalset.json", ".test.json")
 _OF_BUILDS = ("build", "dist")
+_NO_CASE = "has no parameter evaltui_case, so no case of its marker evaltui would run"
 _PLUGIN = "evaltui-session"
 _CONTROLLER = "evaltui-controller"
 
@@ -174,9 +176,12 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
-    """Fails a folder with eval sets that cannot be collected, unless only something in it is asked for."""
+    """Fails a folder with eval sets that cannot be collected, unless only something in it is asked for, and a
+    class of unittest whose tests have the marker."""
     report = yield
     config, session = collector.config, collector.session
+    if isinstance(collector, pytest.Class) and (problem := _marked_for_nothing(collector, report.result)):
+        report.outcome, report.longrepr = "failed", problem
     if isinstance(collector, pytest.Directory) and _is_asked(config) and not _is_in_loop(collector.path):
         from evaltui.testing.items import name_sets_elsewhere, not_collected
 
@@ -189,13 +194,25 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
     return report
 
 
+def _marked_for_nothing(collector: pytest.Class, tests: list[Any] | None) -> str:
+    """The test of a class of unittest that names eval sets, of which it would get no case; "" for none."""
+    unittest = sys.modules.get("unittest")
+    if unittest is None or not issubclass(collector.obj, unittest.TestCase):
+        return ""
+    marked = (node.nodeid for node in (collector, *(tests or ())) if any(_names_sets(node)))
+    return next((f"{name}: {_NO_CASE}; unittest passes none to its tests" for name in marked), "")
+
+
+def _names_sets(node: pytest.Item | pytest.Collector) -> Iterator[bool]:
+    for marker in node.own_markers:
+        yield marker.name == "evaltui" and bool(marker.args or marker.kwargs)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = metafunc.definition
     if "evaltui_case" not in metafunc.fixturenames:
-        if any(marker.name == "evaltui" and (marker.args or marker.kwargs) for marker in test.own_markers):
-            raise pytest.Collector.CollectError(
-                f"{test.nodeid}: has no parameter evaltui_case, so no case of its marker evaltui would run"
-            )
+        if any(_names_sets(test)):
+            raise pytest.Collector.CollectError(f"{test.nodeid}: {_NO_CASE}")
         return
     from evaltui.testing.fixture import cases_of_marker
 

@@ -10,6 +10,7 @@ from evaltui import CasesFailedError, EvalConfig, EvalSet, evaluate, evaluate_sy
 from evaltui.adk import AgentEvaluator
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.problems import SelectionError
 
 AGENT = "def root_agent(message, session):\n    return 'found ' + message\n"
 TEXT = {"criteria": {"response_match_score": 0.9}}
@@ -65,6 +66,9 @@ async def test_a_result_says_which_case_failed_and_why(write_agent):
     assert not result.passed
     assert result.case("good").passed
     assert result.case("bad").metric("response_match_score").score == 0
+    bad, good = (result.case(name) for name in ("bad", "good"))
+    assert [bool(one.metric("response_match_score")) for one in (bad, good)] == [False, True]
+    assert [all(one.repeats) for one in (bad, good)] == [False, True]
     assert repr(result) == (
         "<RunResult FAILED: 1 of 2 passed | bad FAILED; response_match_score 0.00 < 0.90>"
     )
@@ -181,6 +185,20 @@ async def test_what_it_cannot_do_is_refused(write_agent, given, says):
     agent = write_agent(AGENT)
     with pytest.raises(ValueError, match=says):
         await AgentEvaluator.evaluate(str(agent), str(write_set(agent, GOOD)), **given)
+
+
+async def test_a_folder_in_which_a_file_cannot_be_reached_is_refused(write_agent, tmp_path):
+    agent = write_agent(AGENT)
+    folder, shared = tmp_path / "cases", tmp_path / "shared"
+    folder.mkdir()
+    write_set(folder, GOOD)
+    (folder / "more").symlink_to(shared)
+    with pytest.raises(SelectionError, match="more: no such file or folder"):
+        await AgentEvaluator.evaluate(str(agent), str(folder))
+    shared.mkdir()
+    write_set(shared, BAD, name="More.TEST.json")
+    with pytest.raises(CasesFailedError, match="bad"):
+        await AgentEvaluator.evaluate(str(agent), str(folder))
 
 
 async def test_a_folder_without_test_files_is_refused(write_agent):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import evaltui
-from evaltui import EvalCase, EvalConfig, EvalSet, EvalSetError, evaluate, evaluate_sync
+from evaltui import EvalCase, EvalConfig, EvalSet, EvalSetError, evaluate, evaluate_sync, events
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.run_file import RunFile
 
@@ -123,6 +123,23 @@ def test_a_case_that_is_given_twice_runs_once(folder, given, cases, tmp_path):
     result = evaluate_sync(folder, given, results_dir=tmp_path)
     assert [case.eval_id for case in result.cases] == cases
     assert len(list(RunFile(result.log).cases)) == len(cases)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_json_has_not_is_no_null_in_a_model(value):
+    calls = {"tool_uses": [{"name": "find", "args": {"what": value}}]}
+    data = {
+        "eval_set_id": "s",
+        "eval_cases": [{**CASES[0], "conversation": [{**TURN, "intermediate_data": calls}]}],
+    }
+
+    def with_null(message, session):
+        yield events.tool_call("find", {"what": None})
+        yield events.tool_result("find", {"hits": 3})
+        yield "found " + message
+
+    for given in (data, EvalSet.model_validate(data), EvalCase.model_validate(data["eval_cases"][0])):
+        assert not evaluate_sync(with_null, given, CONFIG).passed
 
 
 def test_a_file_is_scored_by_its_own_config_unless_one_is_given(folder):

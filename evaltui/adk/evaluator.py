@@ -7,6 +7,7 @@ runs against the threshold. Needs no google-adk besides what the agent itself ne
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from functools import wraps
 from pathlib import Path
@@ -17,6 +18,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.documents.files import write_atomically
 from evaltui.project.configs import find_config_for_test_file
 from evaltui.project.eval_sets import load_eval_set, migrated_text
+from evaltui.project.folders import is_lost_folder, json_files_below
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.runs.adk_document import ResultsManager, save_results
 from evaltui.runs.evaluation import CaseResponses, generate_responses, plan_for, run_planned
@@ -161,8 +163,17 @@ async def _evaluated(
 
 
 def _files(place: Path) -> list[Path]:
-    """Raises ValueError where there is none."""
-    files = sorted(place.rglob(f"*{_OF_ADK}")) if place.is_dir() else [place]
+    """With those of hidden folders, as in google-adk, and what cannot be read. Raises ValueError where there
+    is none."""
+    if not place.is_dir():
+        return [place]
+    below = [*place.rglob(f"*{_OF_ADK}"), *json_files_below([place], keep_sets=True)]
+    of_adk = (
+        file
+        for file in below
+        if file.name.lower().endswith(_OF_ADK) or is_lost_folder(file) or os.path.isdir(file)  # noqa: PTH112
+    )
+    files = sorted({os.path.realpath(file): file for file in of_adk}.values())
     if not files:
         raise ValueError(f"{place} has no *{_OF_ADK}; give the path of another eval set")
     return files

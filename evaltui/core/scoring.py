@@ -261,7 +261,7 @@ async def metric_results(
             result = metric_not_evaluated(metric, reason)
         else:
             unknown = None if is_all_known else unknown_result(inputs)
-            result = unknown or await _metric_result(inputs, custom, judge, judged)
+            result = unknown if unknown is not None else await _metric_result(inputs, custom, judge, judged)
             result = informational(result) if metric.is_informational else result
         is_unchecked = (reason is None and _checks_no_calls(inputs)) or _leaves_unstated(inputs)
         is_optional = result.is_optional or is_unchecked or _may_be_absent(metric, result, expected)

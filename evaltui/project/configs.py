@@ -43,7 +43,6 @@ UNUSED_CONFIG = LintRule("unused-config", "A config does not apply", blocks=Fals
 
 # Words in the names of configs that people pass to `adk eval --config_file_path`.
 _WORDS = ("config", "criteri")
-_LARGEST = 1_000_000
 # How near a name is, from 0 to 1: `tsconfig.json` is of other programs.
 _NEARLY = 0.92
 # `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
@@ -119,7 +118,7 @@ def is_config(path: Path) -> bool:
     except OSError:
         # Who reads it says why it cannot be: it may have been meant to apply.
         return os.path.lexists(path)
-    return stat.st_size <= _LARGEST and _has_criteria(path, stamp_in(stat))
+    return _has_criteria(path, stamp_in(stat))
 
 
 def _folders_of(set_path: Path) -> Iterator[Path]:
@@ -178,7 +177,8 @@ def _has_criteria(path: Path, stamp: Stamp) -> bool:
     except OSError:
         return True
     if not isinstance(text, str) or '"criteria"' not in text:
-        return False
+        # Cut off, or in another encoding: by its name it was meant to apply.
+        return _is_nearly_usual(path.name) and isinstance(read_data(path), Problem)
     data = parse(text)
     # A mistake in its JSON makes it no other file: it was meant to apply.
     return isinstance(data, Problem) or (
@@ -306,6 +306,8 @@ def _unused_configs(set_path: Path) -> Iterator[Finding]:
         for path in (path for path in _like_configs_in(folder) if path != used):
             if not is_json(path):
                 yield (), f"not read for {set_path.name}: its config is called {usual}", str(path)
+            elif isinstance(text := text_or_problem(path), Problem):
+                yield (), f"not read for {set_path.name}: {text.message}", str(path)
             elif _lacks_criteria(path):
                 yield (), f"not read for {set_path.name}: it has no criteria", str(path)
         if folder == used.parent and os.path.lexists(used):

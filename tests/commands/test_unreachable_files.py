@@ -141,6 +141,44 @@ def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
             assert f"{path}: {reason}" in capsys.readouterr().err
 
 
+STRICT = '{"criteria": {"response_match_score": 1.0}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 40,
+        STRICT[:6].encode(),
+        STRICT.encode("utf-16"),
+        b'{"by": "Ren\xe9e",' + STRICT[1:].encode(),
+    ],
+    ids=repr,
+)
+def test_a_config_of_another_usual_name_that_cannot_be_read_is_not_replaced(agent, content, capsys):
+    (agent / "eval_config.json").write_bytes(content)
+    assert call("run", agent) == 2
+    assert f"{agent / 'eval_config.json'}:1: " in capsys.readouterr().err
+    assert call("lint", agent) == 1
+    # With `config` in its name, it may be of another program.
+    (agent / "eval_config.json").rename(agent / "app_config.json")
+    capsys.readouterr()
+    assert call("lint", agent) == 0
+    is_text = content.startswith((b"\0", b'{"crit')) or not content
+    assert ("warning: not read for good.evalset.json: " in capsys.readouterr().out) != is_text
+
+
+def test_a_large_config_of_another_name_scores_its_sets(agent):
+    write_set(agent / "bad.evalset.json", said="hi there")
+    marks = [{"set": "good", "case": "one", "tags": ["a" * 1_000]}] * 1_000
+    config = {"evaltui": {"tags": marks}, "criteria": {"response_match_score": 0.1}}
+    for name in ("test_config.json", "strict_config.json"):
+        (agent / name).write_text(json.dumps(config))
+        assert call("run", agent) == 0
+        (agent / name).unlink()
+    assert call("run", agent) == 1
+
+
 @pytest.mark.parametrize("make", IN_NAMED_FOLDER)
 def test_in_a_folder_that_is_named_it_is_an_error_too(agent, make, capsys):
     _, reason = make(agent)

@@ -351,6 +351,31 @@ def test_a_marker_whose_cases_would_not_run_is_an_error(pytester, project, text)
     result.stdout.fnmatch_lines([f"*::test_case: *{text}*"])
 
 
+@pytest.mark.parametrize("at", ["class", "test"])
+def test_a_test_of_unittest_cannot_have_cases(pytester, project, at):
+    of_class, of_test = ('@pytest.mark.evaltui("shop")' if at == where else "" for where in ("class", "test"))
+    pytester.makepyfile(
+        f"""
+        import unittest
+        import pytest
+
+        {of_class}
+        class Shop(unittest.TestCase):
+            {of_test}
+            def test_case(self):
+                pass
+
+        class Other(unittest.TestCase):
+            @pytest.mark.evaltui
+            def test_case(self):
+                pass
+        """
+    )
+    result = pytester.runpytest_inprocess("--continue-on-collection-errors")
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["*::Shop*: has no parameter evaltui_case, *unittest*"])
+
+
 def test_a_marker_may_name_tests_and_stand_on_a_class(pytester, project):
     pytester.makepyfile(
         """

@@ -79,16 +79,16 @@ class RunResult:
                 "eval_id": case.eval_id,
                 "case_status": str(case.status),
                 "repeat": number,
-                "seconds": repeat and repeat.seconds,
-                "metric": metric and metric.name,
-                "score": metric and metric.score,
-                "threshold": metric and metric.threshold,
-                "status": str((metric or repeat or case).status),
-                "reason": metric.reason if metric else sentence(repeat or case),
+                "seconds": None if repeat is None else repeat.seconds,
+                "metric": None if metric is None else metric.name,
+                "score": None if metric is None else metric.score,
+                "threshold": None if metric is None else metric.threshold,
+                "status": str(next(one for one in (metric, repeat, case) if one is not None).status),
+                "reason": sentence(case if repeat is None else repeat) if metric is None else metric.reason,
             }
             for case in self.cases
             for number, repeat in (*enumerate(case.repeats),) or ((None, None),)
-            for metric in (repeat and repeat.metrics) or (None,)
+            for metric in (None if repeat is None else repeat.metrics) or (None,)
         ]
         return import_module("pandas").DataFrame(rows)
 

@@ -124,8 +124,18 @@ def verdict_of(status: Status, *, is_met: bool) -> Status:
     return Status.PASSED if is_met else Status.FAILED
 
 
+class Decided:
+    """What has a status and is true if it passed, so that `assert case.metric(…)` works."""
+
+    __slots__ = ()
+    status: Status
+
+    def __bool__(self) -> bool:
+        return self.status is Status.PASSED
+
+
 @dataclass(frozen=True, slots=True)
-class InvocationScore:
+class InvocationScore(Decided):
     """Score of one turn by one metric."""
 
     score: float | None
@@ -138,7 +148,7 @@ class InvocationScore:
 
 
 @dataclass(frozen=True, repr=False, slots=True)
-class MetricResult:
+class MetricResult(Decided):
     """Result of one metric for a case."""
 
     name: str
@@ -294,7 +304,7 @@ class StateDiff:
 
 
 @dataclass(frozen=True, repr=False, slots=True)
-class RepeatResult:
+class RepeatResult(Decided):
     """The result of one run of a case."""
 
     status: Outcome

@@ -260,11 +260,11 @@ def _repeat(
     count: int,
     trace: TraceView | None,
 ) -> RepeatView:
-    actual = repeat.actual if repeat else ()
+    actual = () if repeat is None else repeat.actual
     return RepeatView(
         title=f"Repeat {number + 1} of {count}" if count > 1 else "",
-        status=repeat.status if repeat else result.status,
-        seconds=show_duration(repeat.seconds or None if repeat else None),
+        status=result.status if repeat is None else repeat.status,
+        seconds=show_duration(None if repeat is None else repeat.seconds or None),
         why=sentence(result) if count > 1 and result is repeat else "",
         metrics=metric_rows(result),
         informational=informational_rows(result),

@@ -118,13 +118,14 @@ def trajectories(compared: ComparedRuns, change: CaseChange) -> Trajectories:
     """In a thread: the turns of a case in both runs."""
     base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
     candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
-    pairs = zip_longest(base.actual if base else (), candidate.actual if candidate else ())
+    pairs = zip_longest(*(() if one is None else one.actual for one in (base, candidate)))
     runs = compared.base.summary, compared.candidate.summary
     thoughts = any(_scores_thoughts(run, change.case.path) for run in runs)
     turns = tuple(turn_of_both(before, after, thoughts=thoughts) for before, after in pairs)
     state: StateChanges = ()
-    if base and candidate and base.final_state is not None and candidate.final_state is not None:
-        state = state_changes(base.final_state, candidate.final_state)
+    states = [None if one is None else one.final_state for one in (base, candidate)]
+    if states[0] is not None and states[1] is not None:
+        state = state_changes(states[0], states[1])
     return Trajectories(turns, (base_problem, problem), state, (base_number, number))
 
 
@@ -164,13 +165,14 @@ def _repeat(run: StoredRun, case: CaseId, summed: CaseSummary | None) -> tuple[R
         number, count = result.deciding_repeat, len(result.repeats)
         repeat = result.repeats[number] if count else None
         # Only events have what a workflow returned besides its texts.
-        if repeat and (events := run.events(case).get(number)):
+        if repeat is not None and (events := run.events(case).get(number)):
             repeat = replace(repeat, actual=tuple(invocations_from_events(events)))
     except (OSError, ValueError, KeyError) as error:
         return None, "", f"unreadable: {error}"
     which = f"repeat {number + 1} of {count}" if count > 1 else ""
     if repeat is None or not repeat.actual:
-        return repeat, which, repeat.error.message if repeat and repeat.error else "no trajectory in this run"
+        error_of = None if repeat is None else repeat.error
+        return repeat, which, error_of.message if error_of else "no trajectory in this run"
     return repeat, which, ""
 
 

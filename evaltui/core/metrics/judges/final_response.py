@@ -200,7 +200,8 @@ def _question(inputs: MetricInput, expected: Invocation, number: int) -> str:
 def _judged_turn(inputs: MetricInput, number: int, samples: Sequence[Sample]) -> InvocationScore:
     votes = votes_of(samples, read_validity_as_adk if inputs.as_adk else read_validity)
     judged = judgement("", cut(answer_of(inputs.actual[number], inputs), _MAX_SUBJECT_LENGTH), votes)
-    if inputs.as_adk and (voided := void_as_adk(samples, (judged,), is_decided=judged.score is not None)):
+    voided = void_as_adk(samples, (judged,), is_decided=judged.score is not None) if inputs.as_adk else None
+    if voided is not None:
         return voided
     if judged.score is None:
         return turn_without_verdict(votes, (judged,))

@@ -240,7 +240,8 @@ def _turn_as_adk(
         judgement(subject, texts[subject], rubric_votes) for subject, rubric_votes in votes.items()
     )
     is_decided = any(entry.score is not None for entry in judgements)
-    return void_as_adk(samples, judgements, is_decided=is_decided) or _score_turn(inputs, judgements)
+    voided = void_as_adk(samples, judgements, is_decided=is_decided)
+    return _score_turn(inputs, judgements) if voided is None else voided
 
 
 def _score_turn(inputs: MetricInput, judgements: tuple[Judgement, ...]) -> InvocationScore:
