@@ -23,6 +23,8 @@ from evaltui.text.values import MAX_VALUE, cut, did_you_mean
 
 # Bytes of a path that systems take.
 _LONGEST_PATH = 4096
+# Of a disk with no space for what standard output goes to.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -43,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             code = fail(f"{cut(str(error.filename), MAX_VALUE)!r}: file name too long")
+        elif isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            fail(f"cannot write: {error.strerror}")
+            code = HAD_ERRORS
         else:
             # Python's own code is 1, which says that a case failed.
             sys.excepthook(type(error), error, error.__traceback__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,16 @@ def test_an_option_whose_value_is_empty_is_refused(command, capsys):
                 parser_of(command).parse([name, ""])
             assert left.value.code == 2
             assert f"{option.names.replace(' ', '/')}: the value is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["help", "schema config", "lint .", "runs ."])
+def test_where_its_output_has_no_space_it_says_so_in_a_line(words, tmp_path):
+    (tmp_path / "agent.py").write_text("def root_agent(message, session): return message")
+    (tmp_path / "bad.evalset.json").write_text("{")
+    command = [sys.executable, "-m", "evaltui", *words.split()]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, text=True)
+    assert (done.returncode, done.stderr) == (3, "evaltui: cannot write: No space left on device\n")
 
 
 def test_a_fault_of_its_own_is_no_case_that_failed(monkeypatch, capsys):

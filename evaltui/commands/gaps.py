@@ -32,7 +32,7 @@ from evaltui.commands.output import (
 )
 from evaltui.core.cost.metering import spent_by
 from evaltui.core.cost.prices import load_table
-from evaltui.core.gaps.gaps import GapReport, KindOfChange, ToJudge
+from evaltui.core.gaps.gaps import NO_RESULT, GapReport, KindOfChange, ToJudge
 from evaltui.core.gaps.judged_changes import JudgedCase
 from evaltui.core.gaps.mutants import RecordedCase
 from evaltui.core.metrics.preflight import withheld_metrics
@@ -368,7 +368,8 @@ def gaps(options: argparse.Namespace) -> int:
 
 
 def _compared(report: GapReport, least: float) -> int:
-    """The exit code for the rate of noticed changes; those that were not judged may be either."""
+    """The exit code for the rate of noticed changes; those that were not judged, or whose case has no
+    result, may be either."""
     changes = report.changes + report.not_judged
     rate, most = report.noticed / changes, (report.noticed + report.not_judged) / changes
     if most < least:
@@ -377,6 +378,9 @@ def _compared(report: GapReport, least: float) -> int:
         return SOME_FAILED
     if rate < least:
         _note(f"--fail-under {least:g} is not decided: {counted(report.not_judged, 'change')} not judged")
+        return HAD_ERRORS
+    if not_run := sum(one.reason == NO_RESULT for one in report.not_counted):
+        _note(f"--fail-under {least:g} is not decided: {counted(not_run, 'case')} without a result")
         return HAD_ERRORS
     return 0
 

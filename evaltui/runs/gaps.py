@@ -14,7 +14,7 @@ from evaltui.core.compare.explain import crash_text
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.gaps.coverage import Coverage
 from evaltui.core.gaps.drafts import Conversation
-from evaltui.core.gaps.gaps import Gap, GapReport, GapSearch
+from evaltui.core.gaps.gaps import NO_RESULT, Gap, GapReport, GapSearch
 from evaltui.core.gaps.mutants import Mutant, RecordedCase, is_decided_again
 from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
@@ -192,7 +192,7 @@ class GapsOfRuns:
                 set_id = CaseId(item.plan.case_path, "")
                 self.search.skip(set_id, item.plan.eval_set_id, NOT_DECLARED)
         for case_id, eval_set_id in self.cases.without_run:
-            self.search.skip(case_id, eval_set_id, "no result")
+            self.search.skip(case_id, eval_set_id, NO_RESULT)
         return self.report()
 
     def report(self) -> GapReport:

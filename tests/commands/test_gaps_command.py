@@ -393,6 +393,14 @@ def test_exit_codes(desk, capsys, words, code, message):
     assert message in capsys.readouterr().err
 
 
+def test_the_rate_of_a_part_of_the_cases_decides_nothing(desk, capsys):
+    call("run", desk, "orders:finds")
+    assert call("gaps", desk, "orders:finds", "--fail-under", "0.01") == 0
+    capsys.readouterr()
+    assert call("gaps", desk, "--fail-under", "0.01") == 3
+    assert "without a result" in capsys.readouterr().err
+
+
 def test_where_all_changes_are_meant_so_there_is_a_passing_case(desk, capsys):
     write_test_config(desk, response_match_score=0.0)
     call("run", desk)

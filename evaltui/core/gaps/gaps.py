@@ -94,6 +94,10 @@ class KindOfChange:
             self.noticed_by[name] = self.noticed_by.get(name, 0) + 1
 
 
+NO_RESULT = "no result"
+"""The reason for which a case that no run has is not counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotCounted:
     """A case or a turn that was not changed, or not in each way."""
