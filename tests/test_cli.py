@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,6 @@ from pathlib import Path
 import pytest
 
 from evaltui import cli
-from evaltui.commands.command_table import COMMANDS
-from evaltui.commands.options import OPTIONS
-from evaltui.commands.parser import parser_of
 
 IMPORTS = {
     "evaltui": ["pydantic", "google.genai", "textual"],
@@ -34,16 +32,22 @@ def test_nothing_is_imported_before_it_is_needed(module):
     assert modules.isdisjoint(IMPORTS[module])
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_an_option_whose_value_is_empty_is_refused(command, capsys):
+def said(capsys, *words):
+    with pytest.raises(SystemExit) as left:
+        cli.main(words)
+    return left.value.code, capsys.readouterr()
+
+
+def test_an_option_whose_value_is_empty_is_refused(capsys):
     """As of an unset variable: `--baseline=$RUN` would be compared with the last run."""
-    for option in OPTIONS:
-        if option.form and command in option.commands.split() and option.names != "--retry-errors":
-            name = option.names.split()[-1]
-            with pytest.raises(SystemExit) as left:
-                parser_of(command).parse([name, ""])
-            assert left.value.code == 2
-            assert f"{option.names.replace(' ', '/')}: the value is empty" in capsys.readouterr().err
+    _, overview = said(capsys, "--help")
+    commands = re.findall(r"^  (\w+) +[A-Z]", overview.out.partition("commands:")[2], re.MULTILINE)
+    assert {"run", "score", "merge"} <= {*commands}
+    for command in [[], *([command] for command in commands)]:
+        _, help_text = said(capsys, *command, "--help")
+        for name in re.findall(r"^  (?:-\w \w+, )?(-[\w-]+) [A-Z|]+(?! [A-Z])", help_text.out, re.MULTILINE):
+            code, printed = said(capsys, *command, name, "")
+            assert (code, "the value is empty" in printed.err) == (2, True), (command, name)
 
 
 @pytest.mark.parametrize("words", ["help", "schema config", "lint .", "runs ."])

@@ -10,7 +10,6 @@ from evaltui import CasesFailedError, EvalConfig, EvalSet, evaluate, evaluate_sy
 from evaltui.adk import AgentEvaluator
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
-from evaltui.core.model.problems import SelectionError
 
 AGENT = "def root_agent(message, session):\n    return 'found ' + message\n"
 TEXT = {"criteria": {"response_match_score": 0.9}}
@@ -193,7 +192,7 @@ async def test_a_folder_in_which_a_file_cannot_be_reached_is_refused(write_agent
     folder.mkdir()
     write_set(folder, GOOD)
     (folder / "more").symlink_to(shared)
-    with pytest.raises(SelectionError, match="more: no such file or folder"):
+    with pytest.raises(ValueError, match="more: no such file or folder"):
         await AgentEvaluator.evaluate(str(agent), str(folder))
     shared.mkdir()
     write_set(shared, BAD, name="More.TEST.json")

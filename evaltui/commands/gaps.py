@@ -379,7 +379,7 @@ def _compared(report: GapReport, least: float) -> int:
     if rate < least:
         _note(f"--fail-under {least:g} is not decided: {counted(report.not_judged, 'change')} not judged")
         return HAD_ERRORS
-    if not_run := sum(one.reason == NO_RESULT for one in report.not_counted):
+    if not_run := sum(skipped.reason == NO_RESULT for skipped in report.not_counted):
         _note(f"--fail-under {least:g} is not decided: {counted(not_run, 'case')} without a result")
         return HAD_ERRORS
     return 0

@@ -20,7 +20,6 @@ from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.testing import session
-from evaltui.testing.options import RUN_OPTIONS
 from tests.stored_runs import change, count
 
 ROOT = Path(__file__).parents[2]
@@ -266,7 +265,7 @@ def test_an_agent_that_cannot_be_told_is_asked_for(pytester, project):
         ("--evaltui-config", "gone.json"),
         ("--evaltui-config", "cut.json"),
         ("--evaltui-config", "wrong.json"),
-        *((f"--evaltui-{option.name}", "") for option in RUN_OPTIONS),
+        *((f"--evaltui-{name}", "") for name in ("baseline", "config", "record", "runs")),
     ],
     ids=" ".join,
 )

@@ -83,7 +83,7 @@ class RunResult:
                 "metric": None if metric is None else metric.name,
                 "score": None if metric is None else metric.score,
                 "threshold": None if metric is None else metric.threshold,
-                "status": str(next(one for one in (metric, repeat, case) if one is not None).status),
+                "status": str(next(part for part in (metric, repeat, case) if part is not None).status),
                 "reason": sentence(case if repeat is None else repeat) if metric is None else metric.reason,
             }
             for case in self.cases

@@ -20,6 +20,7 @@ from evaltui.core.model.base_model import (
     LEFT_OUT_IF_EMPTY,
     LEFT_OUT_IF_NONE,
     NOT_REPORTED,
+    Decided,
     Seconds,
     TextOrNull,
     dump,
@@ -122,16 +123,6 @@ def verdict_of(status: Status, *, is_met: bool) -> Status:
     if status is not Status.FLAKY:
         return status
     return Status.PASSED if is_met else Status.FAILED
-
-
-class Decided:
-    """What has a status and is true if it passed, so that `assert case.metric(…)` works."""
-
-    __slots__ = ()
-    status: Status
-
-    def __bool__(self) -> bool:
-        return self.status is Status.PASSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +327,7 @@ class RepeatResult(Decided):
     spent: Spending | None = None
     """Spending of its model calls; None where it is unknown."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Reason for the end of a simulated user's conversation; "" for other cases, and for an incomplete one.
-    """
+    """Reason for the end of a simulated user's conversation; "" for others, and for an incomplete one."""
     served: tuple[ServedModel, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
     """Models that answered, as their responses name them; none where none names one."""
 

@@ -118,12 +118,12 @@ def trajectories(compared: ComparedRuns, change: CaseChange) -> Trajectories:
     """In a thread: the turns of a case in both runs."""
     base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
     candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
-    pairs = zip_longest(*(() if one is None else one.actual for one in (base, candidate)))
+    pairs = zip_longest(*(() if repeat is None else repeat.actual for repeat in (base, candidate)))
     runs = compared.base.summary, compared.candidate.summary
     thoughts = any(_scores_thoughts(run, change.case.path) for run in runs)
     turns = tuple(turn_of_both(before, after, thoughts=thoughts) for before, after in pairs)
     state: StateChanges = ()
-    states = [None if one is None else one.final_state for one in (base, candidate)]
+    states = [None if repeat is None else repeat.final_state for repeat in (base, candidate)]
     if states[0] is not None and states[1] is not None:
         state = state_changes(states[0], states[1])
     return Trajectories(turns, (base_problem, problem), state, (base_number, number))
