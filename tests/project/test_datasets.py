@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from evaltui.core.metrics.judges.judge import judge_options
 from evaltui.core.model.base_model import dump
 from evaltui.project.configs import find_config
 from evaltui.project.eval_sets import changes, load_eval_set, read_eval_set
@@ -326,6 +327,28 @@ def test_of_two_names_of_a_metric_the_definition_counts(tmp_path, is_first):
     )
     with pytest.raises(ValueError, match="remove one definition"):
         find_config(read(tmp_path, PROMPT))
+
+
+JUDGED = """metrics_to_run: [m]
+custom_metrics:
+  - {name: m, prompt_template: "rate {response}", judge_model: "mine:ask", judge_model_sampling_count: 2}
+evaltui: {criteria: {m: {threshold: 1, OPTIONS}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "judge"),
+    [
+        ("judge_model_options: {num_samples: 3}", {"judge_model": "mine:ask", "num_samples": 3}),
+        ("judgeModelOptions: {numSamples: 3}", {"judge_model": "mine:ask", "num_samples": 3}),
+        ("judge_model_options: {judge_model: 'b:ask'}", {"judge_model": "b:ask", "num_samples": 2}),
+        ("judge_model_options: null", {"judge_model": "mine:ask", "num_samples": 2}),
+    ],
+)
+def test_a_criterion_changes_single_options_of_a_defined_judge(tmp_path, options, judge):
+    write(tmp_path / "eval_config.yaml", JUDGED.replace("OPTIONS", options))
+    (metric,) = find_config(read(tmp_path, PROMPT)).config.metrics()
+    assert judge_options(metric).model_dump(include={"judge_model", "num_samples"}) == judge
 
 
 def test_a_user_of_a_history_has_a_name(tmp_path):

@@ -15,7 +15,7 @@ from pydantic import (
     StrictStr,
     field_validator,
 )
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -23,6 +23,7 @@ from .adk_defaults import default_models
 from .answer_rule import AnswerRule
 from .arg_rule import ArgRule
 from .base_model import DataModel
+from .json_values import field_of
 from .modes import ToolMode, TurnMode
 from .placeholders import placeholders
 from .tags import TAG_PATTERN, tag_problem, tags_by_case
@@ -486,9 +487,19 @@ def _defined(name: str, definition: DefinedMetric, criterion: float | BaseCriter
     if definition.judge_model_options:
         # The reference score of a metric without a threshold, which has no verdict.
         own = metric.criterion or BaseCriterion(threshold=1.0)
-        extra = {"judge_model_options": definition.judge_model_options} | (own.model_extra or {})
-        metric.criterion = own.model_copy(update=extra)
+        metric.criterion = own.model_copy(update=_of_judge(definition.judge_model_options, own))
     return metric
+
+
+def _of_judge(defined: dict[str, Any], criterion: BaseCriterion) -> dict[str, Any]:
+    """The judge of a definition, with the options that the criterion has for it."""
+    extra = criterion.model_extra or {}
+    options = field_of(extra, "judge_model_options")
+    if options is None:
+        return {"judge_model_options": defined}
+    if not isinstance(options, dict):
+        return {}
+    return {"judge_model_options": defined | {to_snake(key): value for key, value in options.items()}}
 
 
 def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetricConfig]) -> EvalMetric:
