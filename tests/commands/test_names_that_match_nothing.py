@@ -35,6 +35,10 @@ def rubric(kind):
     return [{"rubric_id": "r", "rubric_content": {"text_property": "kind"}, "type": kind}]
 
 
+def mark(mode):
+    return {"set": "orders", "case": "one", "turn": 0, "mode": mode}
+
+
 def put(data, path, value):
     data = copy.deepcopy(data)
     *above, last = path
@@ -121,6 +125,7 @@ REFUSED = [
     ),
     (put(SET, (*TURN, "user_contents"), TEXT), CONFIG, "eval_cases[0].conversation[0].user_contents"),
     (SET, put(CONFIG, ("evaltui", "answers"), [{"regex": ""}]), "evaltui.answers[0].regex"),
+    (SET, put(CONFIG, ("evaltui", "turns"), [mark("skip"), mark("context")]), "evaltui.turns[0].mode"),
 ]
 
 

@@ -175,6 +175,15 @@ def _given_twice(data: Any) -> Iterator[Finding]:
                     yield from _nested_double_spellings(metric, (*path, key, name))
 
 
+@DUPLICATE_KEY.checks("config")
+def _contradictory_marks(config: EvalConfig) -> Iterator[Finding]:
+    """Marks on a turn that a later mark has otherwise."""
+    last = {(mark.set, mark.case, mark.turn): mark.mode for mark in config.evaltui.turns}
+    for index, mark in enumerate(config.evaltui.turns):
+        if (mode := last[mark.set, mark.case, mark.turn]) != mark.mode:
+            yield ("evaltui", "turns", index, "mode"), f"a later mark says {mode} for this turn; remove one"
+
+
 def _nested_double_spellings(data: Any, path: JsonPath) -> Iterator[Finding]:
     if isinstance(data, dict):
         yield from _double_spellings(data, path)
