@@ -22,7 +22,7 @@ from evaltui.documents.values import edits_between
 from evaltui.documents.yaml_text import YamlText
 
 _CRITERIA = "criteria"
-_LOOKS_SO = re.compile(r"^(?:metrics_to_run|custom_metrics)[ \t]*:", re.MULTILINE)
+_LOOKS_SO = re.compile(r"""^["']?(?:metrics_to_run|custom_metrics)["']?[ \t]*:""", re.MULTILINE)
 
 
 class _Undivided:

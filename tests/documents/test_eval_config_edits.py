@@ -19,12 +19,14 @@ NAMES = {
     "metrics_to_run: [mine, safety]   # both\n",
     'metrics_to_run:\n- "safety"\n- mine\n',
     "metrics_to_run:\n  # first\n  - safety\n\n  # second\n  - mine\n",
+    '"metrics_to_run": [mine, safety]\n',
     "metrics_to_run: [\n  mine,  # here\n  safety\n]\n",
 }
 CUSTOM = {
     "custom_metrics:\n  - name: mine\n    custom_function: |\n      def evaluate(instance):\n"
     "          return {'score': 1}   # one\n\n",
     "custom_metrics:\n- {name: mine, prompt_template: 'Rate {response}'}\n",
+    "'custom_metrics': [{name: mine, prompt_template: 'Rate {response}'}]\n",
     'custom_metrics:\n  -\n    name: mine\n    prompt_template: "a\\n\\\n      b"\n',
     "custom_metrics:\n  - name: mine\n    prompt_template: >-\n      Rate\n      {response}\n  # end\n",
 }
