@@ -26,15 +26,16 @@ _MAX_TEXT = 60
 _NOT_RUN = "the turn did not run, so its checks say nothing"
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?"
 _MONTH_NAME = re.compile(
-    "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
-    "|dec(ember)?"
+    r"(?:jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|apr(?:il)?|may|jun[ei]?|jul[iy]?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
 )
+_MONTH = rf"(?={_MONTH_NAME.pattern})(?P<month>[a-z]{{3}})[a-z]*\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?"
 _DATES = (
     re.compile(rf"\b{_DAY} (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?\b"),
     re.compile(rf"\b{_MONTH} {_DAY}(?:,? (?P<year>\d{{4}}))?\b"),
+    re.compile(rf"\b{_MONTH}(?:,| of)? (?P<year>(?:19|20)\d\d)(?P<day>)\b"),
 )
 _SYMBOLS = "$¢£¤¥฿₡₦₩₪₫€₱₴₸₹₺₽"
 _CODES = "usd eur gbp jpy inr krw rub chf cad aud nzd cny sek nok dkk pln czk huf brl mxn zar sgd hkd ils thb"
@@ -63,9 +64,14 @@ _PAIR = re.compile(r"[\d.,]+[-/][\d.,]+")
 # Between the numbers of a list or a range, of which one may have the unit of all.
 _BETWEEN = re.compile(r"(?:,|/|x|×|to|and|or|until)(?: and| or)?")
 _TO = re.compile(r"(?:\S{1,12} )?(?:to|until)")
-_BOUND = re.compile(r"(?<![-=<>])([<>≤≥])=? ?$")
+_BOUND = re.compile(
+    r"(?<![-=<>])(?P<symbol>[<>≤≥])=? ?$"
+    r"|\b(?:(?P<least>at least|more than|over|above|not? (?:less|fewer) than)"
+    r"|at most|(?:less|fewer) than|under|below|not? more than) ?$"
+)
 _ZONE = re.compile(
-    r" ?(utc|gmt|w?est|cet|[cew]est|[ecmp][sd]?t|ak[sd]t|bst|ist|jst|kst|hkt|sgt|a[ecw][sd]t|nz[sd]t|msk)\b"
+    r" ?\(?(utc|gmt|w?est|cet|[cew]est|[ecmp][sd]?t|ak[sd]t|bst|ist|jst|kst|hkt|sgt|a[ecw][sd]t|nz[sd]t"
+    r"|msk)\b"
 )
 _OPPOSITE = {"<": ">", ">": "<", "from": "to", "to": "from"}
 _TIME = re.compile(
@@ -133,15 +139,51 @@ _UNITS = {
     "milliliter": _unit("ml millilitre milliliter", "liter"),
     "mph": _unit("mph", "km/h"),
     "km/h": _unit("kmh kph km/h", "mph"),
+    "centiliter": _unit("cl centilitre centiliter", "milliliter"),
+    "deciliter": _unit("dl decilitre deciliter", "milliliter"),
+    "teaspoon": _unit("tsp teaspoon", "tablespoon"),
+    "tablespoon": _unit("tbsp tablespoon", "teaspoon"),
+    "watt": _unit("W watt", "kilowatt"),
     "kilowatt": _unit("kW kilowatt"),
+    "megawatt": _unit("MW megawatt"),
+    "horsepower": _unit("hp horsepower"),
+    "wh": _unit("Wh"),
     "kwh": _unit("kWh"),
+    "mwh": _unit("MWh"),
+    "volt": _unit("V volt"),
+    "kilovolt": _unit("kV kilovolt"),
+    "ampere": _unit("amp ampere"),
+    "milliampere": _unit("mA milliampere"),
+    "hertz": _unit("Hz hertz"),
+    "kilohertz": _unit("kHz kilohertz", "megahertz"),
+    "megahertz": _unit("MHz megahertz", "gigahertz"),
+    "gigahertz": _unit("GHz gigahertz", "megahertz"),
+    "kilobit": _unit("kbit kilobit", "megabit"),
+    "megabit": _unit("Mbit megabit", "gigabit"),
+    "gigabit": _unit("Gbit gigabit", "megabit"),
+    "kbps": _unit("kbps", "mbps"),
+    "mbps": _unit("Mbps", "gbps"),
+    "gbps": _unit("Gbps", "mbps"),
+    "bar": _unit("bar"),
+    "psi": _unit("psi"),
+    "calorie": _unit("kcal cal kilocalorie calorie"),
+    "joule": _unit("J joule"),
+    "kilojoule": _unit("kJ kilojoule"),
+    "hectare": _unit("hectare"),
+    "acre": _unit("acre"),
+    "dozen": _unit("dozen"),
+    "microsecond": _unit("µs microsecond", "millisecond"),
     "second": _unit("s sec second", "minute"),
     "minute": _unit("min minute", "hour"),
     "hour": _unit("h hr hour", "day"),
     "day": _unit("day", "week"),
+    "night": _unit("night", "week"),
     "week": _unit("week", "month"),
     "month": _unit("month", "year"),
     "year": _unit("year", "month"),
+    "microgram": _unit("mcg µg microgram", "milligram"),
+    "milligram": _unit("mg milligram", "gram"),
+    "ton": _unit("t tonne ton", "kilogram"),
     "kilogram": _unit("kg kilogram", "lb"),
     "lb": _unit("lb", "kilogram"),
     "gram": _unit("g gram", "kilogram"),
@@ -153,7 +195,10 @@ _UNITS = {
 _UNITS |= {code: _unit(code.upper()) for code in _CODES.split()[7:]}
 _UNIT_OF = {form.casefold(): name for name, unit in _UNITS.items() for form in unit.forms} | {"us$": "dollar"}
 _MONEY = {_UNIT_OF[code] for code in _CODES.split()}
-_RATES = {"km/h": ("kilometer", "hour"), "mph": ("mile", "hour")}
+_RATES = {"km/h": ("kilometer", "hour"), "mph": ("mile", "hour")} | {
+    f"{letter}bps": (f"{prefix}bit", "second")
+    for letter, prefix in (("k", "kilo"), ("m", "mega"), ("g", "giga"))
+}
 # A single letter after a number may be something else.
 _FORMS = sorted(
     (
@@ -280,7 +325,8 @@ def _range_in_words(match: re.Match[str]) -> str:
 def _iso_date(match: re.Match[str]) -> str:
     month = _MONTHS.index(match["month"]) + 1
     year = f"{match['year']}-" if match["year"] else ""
-    return f"{year}{month:02}-{int(match['day']):02}"
+    day = f"-{int(match['day']):02}" if match["day"] else ""
+    return f"{year}{month:02}{day}"
 
 
 def _full_time(match: re.Match[str]) -> str:
@@ -291,8 +337,9 @@ def _full_time(match: re.Match[str]) -> str:
 def _quantity(match: re.Match[str], rest: str, before: str) -> Quantity:
     """The quantity of a word with the texts after and before it."""
     quantity = _plain_quantity(match, rest)
-    if bound := _BOUND.search(before[-4:]):
-        quantity = quantity._replace(side="<" if bound[1] in "<≤" else ">")
+    if bound := _BOUND.search(before[-20:]):
+        is_least = bound["symbol"] in (">", "≥") or bound["least"]
+        quantity = quantity._replace(side=">" if is_least else "<")
     if ":" in match["word"] and (zone := _ZONE.match(rest)):
         quantity = quantity._replace(zone="utc" if zone[1] == "gmt" else zone[1])
     return quantity
@@ -309,7 +356,7 @@ def _plain_quantity(match: re.Match[str], rest: str) -> Quantity:
     unit = number["unit"]
     if factor := (_MONEY_FACTORS if currency else _JOINED_FACTORS).get(unit, 0):
         unit = ""
-    elif unit and unit.rstrip("s") not in _UNIT_OF:
+    elif unit and not _unit_name(unit):
         return Quantity(word, _unit_name(currency))
     elif not unit and (following := _UNIT.match(rest)):
         factor = (_MONEY_FACTORS if currency else _FACTORS).get(following["unit"].rstrip("s"), 0)
@@ -329,7 +376,9 @@ def _plain_quantity(match: re.Match[str], rest: str) -> Quantity:
 
 def _unit_name(written: str) -> str:
     """The name of a unit; a currency of another country by its symbol, "" for an unknown word."""
-    name = _UNIT_OF.get(written) or _UNIT_OF.get(written.rstrip("s"), "")
+    # A letter has no plural: "5 vs 3" are no volts.
+    singular = written.rstrip("s") if len(written) > 2 else written
+    name = _UNIT_OF.get(written) or _UNIT_OF.get(singular, "")
     return name or (written if written[-1:] in tuple(_SYMBOLS) else "")
 
 
@@ -340,15 +389,24 @@ def quantity_texts(text: str) -> list[str]:
         word = match["word"].rstrip(".,:/#-")
         end = match.start("word") + len(word)
         following = _UNIT.match(text, end) if word == match["word"] else None
-        if following and following["unit"].casefold().rstrip("s") in _UNIT_OF:
+        if following and _unit_name(following["unit"].casefold()):
             end = following.end()
         texts.append(text[match.start() : end].strip())
     return texts
 
 
+_TYPED = {
+    **dict.fromkeys(map(ord, "‘’"), "'"),
+    **dict.fromkeys(map(ord, "“”„«»"), '"'),
+    **dict.fromkeys((0x2010, 0x2011, 0x2012), "-"),
+    **dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)),
+}
+"""Quotation marks and hyphens as a keyboard has them, and invisible characters."""
+
+
 def plain(text: str) -> str:
-    """A text as it is compared: without case, compatibility-composed."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    """A text as it is compared: without case, compatibility-composed, as a keyboard types it."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_TYPED)
 
 
 def has_text(answer: str, text: str) -> bool:
@@ -368,7 +426,7 @@ def has_text(answer: str, text: str) -> bool:
 
 
 def _one_spaced(text: str) -> str:
-    return " ".join(plain(text).replace("’", "'").split())
+    return " ".join(plain(text).split())
 
 
 class Answer(NamedTuple):

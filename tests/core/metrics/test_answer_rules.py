@@ -71,6 +71,14 @@ SIDES = [
     ("17:00 UTC", "17:00 GMT", True),
     ("17:00 UTC", "at 17:00", True),
     ("17:00 today", "17:00 tomorrow", True),
+    ("at 10:00 (UTC)", "at 10:00 (CET)", False),
+    ("at least 5 kg", "at most 5 kg", False),
+    ("no more than $5", "more than $5", False),
+    ("not less than 5", "at least 5", True),
+    ("over 5", "5 are over", True),
+    ("10 marathons", "10 March", False),
+    ("10 marathons", "10 races", True),
+    ("5 vs 3", "5 to 3", True),
 ]
 
 
@@ -239,6 +247,33 @@ def test_adk_verdicts_know_no_checks():
     assert scored.status is Status.PASSED
 
 
+UNITS = [
+    *[("mg", "kg"), ("µg", "mg"), ("t", "kg"), ("tons", "kg"), ("W", "kW"), ("MW", "kW"), ("V", "kV")],
+    *[("V", "mA"), ("hp", "kW"), ("bar", "psi"), ("tbsp", "tsp"), ("cl", "ml"), ("MHz", "GHz")],
+    *[("nights", "weeks"), ("kJ", "kcal"), ("hectares", "acres"), ("dozen", "kg"), ("µs", "ms")],
+]
+
+
+# As models write them, and as a keyboard does.
+TYPED = {
+    "non\u2011refundable": "non-refundable",
+    "the \u201cGold\u201d plan": 'the "Gold" plan',
+    "\u00abGold\u00bb": '"Gold"',
+    "re\u00adfund\u200b": "refund",
+    "isn\u2018t": "isn't",
+    "on 2026\u201111\u201130, SO\u201012": "on 2026-11-30, SO-12",
+    "\u20115 degrees": "-5 degrees",
+}
+
+
+@pytest.mark.parametrize(("printed", "typed"), TYPED.items())
+def test_typographic_marks_are_those_of_a_keyboard(printed, typed):
+    for answer, text in ((printed, typed), (typed, printed)):
+        assert result({"not_contains": [text]}, answer).status is Status.FAILED
+        assert result({"contains": [text]}, answer).status is Status.PASSED
+        assert result({"numbers": "equal"}, answer, expected=text).status is Status.PASSED
+
+
 @pytest.mark.parametrize("texts", [*permutations(["19 °C", "$5", "2026-11-30", "SO-1"], 2)])
 def test_the_order_of_numbers_says_nothing(texts):
     first, second = texts
@@ -286,6 +321,10 @@ def test_the_order_of_numbers_says_nothing(texts):
         ("$5 per day", "$5", "5 per day"),
         ("50 km/h", "50 km per hour", "50 km"),
         ("10 minus 5", "10, 5", "10, -5"),
+        ("Nov 2026", "November of 2026", "Dec 2026"),
+        ("5 Mbps", "5 Mbit/s", "5 Gbps"),
+        ("5 µg", "5 micrograms", "5 mg"),
+        *((f"5 {unit}", f"5{unit}", f"5 {other}") for unit, other in UNITS),
     ],
 )
 def test_numbers_are_equal_by_magnitude_unit_and_half_of_the_day(expected, same, other):
