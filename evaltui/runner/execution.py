@@ -394,7 +394,7 @@ class _Run:
         if self._gate is not None and (why := info.get("unrecorded")):
             self._on_ungated(self._gate, why)
         if self._recordings.sets and (why := info.get("unrecorded")):
-            self._note(f"nothing is recorded: {why}")
+            self._note(f"nothing of the agent is recorded: {why}")
 
     def _on_ungated(self, gate: Gate, why: str) -> None:
         settings = self._plan.settings

@@ -283,7 +283,9 @@ async def test_of_a_callable_nothing_is_recorded_and_it_is_said(write_agent):
     path = write_set(agent, {"one": [turn("hi", "hi")]})
     ran = await run(path, "auto")
     assert ran.statuses == ["PASSED"]
-    assert ran.notes == ["nothing is recorded: the agent is a callable and calls its models and tools itself"]
+    assert ran.notes == [
+        "nothing of the agent is recorded: the agent is a callable and calls its models and tools itself"
+    ]
     (case,) = (await run(path, "replay")).cases
     assert case.error.message.startswith("the agent is a callable")
 
