@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import (
@@ -89,6 +90,10 @@ def own_folders(agent_dir: Path, module: str) -> tuple[Path, ...]:
     return import_name(agent_dir, module.partition(":")[0]).first
 
 
+# A conflict of git, or a pointer of Git LFS.
+_NO_VARIABLES = re.compile(r"^<<<<<<< .*|\Aversion https://git-lfs\b.*", re.MULTILINE)
+
+
 def load_env_file(agent_dir: Path) -> None:
     """Sets the variables of an agent's `.env`. Raises AgentLoadError where python-dotenv is not installed."""
     # As in google-adk 2.13: variables that are set already win, but within the file its own values do.
@@ -108,6 +113,9 @@ def load_env_file(agent_dir: Path) -> None:
             ) from error
         environ = dict(os.environ)
         try:
+            # python-dotenv reads the other lines of such a file.
+            if mark := _NO_VARIABLES.search(file.read_text(encoding="utf-8")):
+                raise ValueError(f"{mark[0]} is no variable. Resolve the conflict, or run `git lfs pull`")
             load_dotenv(file, override=True)
         except (OSError, ValueError) as error:
             raise AgentLoadError(f"{file}: cannot be read: {error}") from error

@@ -335,9 +335,6 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     try:
         text = read_regular(path).decode()
         misspelt = _misspelt(text, shown)
-        # A broken file of somebody else is not ours to complain about.
-        if "evaltui" not in text:
-            return None, misspelt
         tables = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError) as error:
         if path.is_symlink():
@@ -346,6 +343,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     # A number of 5,000 digits is a ValueError, too.
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        # Half of a file, a pointer of Git LFS or one with a conflict may hide settings.
         return None, [Problem.error((), f"cannot be read: {reason}", file=shown)]
     tool = tables.get("tool")
     if not isinstance(tool, dict) or "evaltui" not in tool:

@@ -47,7 +47,7 @@ OBSTACLES = {
     "closed file": lambda path, old: (path.write_bytes(old), path.chmod(0)),
 }
 # What the text of a file cannot be told from: no settings, rows or variables, which may be right.
-NO_SETTINGS = {"nothing in it", "pointer of Git LFS", "the first half"}
+NO_SETTINGS = {"nothing in it", "the first half"}
 AGENT, RUN = "my_agent", "one.sqlite"
 OF_A_SET = (
     *("run", "run --estimate", "lint", "metrics", "gaps", "score trace.json --home", "evaluate", "pytest"),
@@ -78,7 +78,7 @@ WITHOUT_HOSTS = ("lint", "metrics", "runs", "report", "compare", "merge", "expor
 def skipped(place, obstacle):
     if place == "my_agent/.env":
         # Of these python-dotenv reads what it can, and google-adk passes over what is no file.
-        return obstacle not in ("link to nowhere", "link to itself", "UTF-16", "no text", "closed file")
+        return obstacle in ("pipe", "socket", "folder", *NO_SETTINGS)
     if obstacle == "pipe" and (place.startswith(("rows", "trace.", "suite", "one")) or place == "last"):
         # Named by the user, as `<(command)` is; SQLite opens none.
         return True

@@ -229,6 +229,8 @@ def test_what_is_no_table(text, agent):
         b"[tool.evaltui]\nparallel = ",
         b"[tool.evaltui]\nparallel = 1\nparallel = 2",
         b"\xff\xfe evaltui",
+        b"[project]\nname = ",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n",
         b"evaltui = " + b"9" * 5000,
         b"evaltui = " + b"[" * 3000 + b"]" * 3000,
     ],
@@ -253,9 +255,7 @@ def test_a_file_that_cannot_be_opened(agent):
     assert problem(agent) == f"{path}: cannot be read: a pipe has this name, not a file"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[project]\nname = 'x'\n", "not = [toml", 'tool = "evaltui"', "[tool]\n"]
-)
+@pytest.mark.parametrize("text", ["", "[project]\nname = 'x'\n", 'tool = "evaltui"', "[tool]\n"])
 def test_files_of_others_are_passed_over(text, agent):
     table(agent, "parallel = 7")
     (agent.parent / "pyproject.toml").write_text(text)
