@@ -60,6 +60,10 @@ _UNIT = re.compile(
 _PER = re.compile(r"\s?(?P<by>/|per |an? |each |every )\s?(?P<per>[^\W\d_]+)")
 _END = r"(?:\d{1,2}:\d\d|\d+(?:,\d{3})*(?:\.\d+)?)"
 _RANGE = re.compile(rf"(?<![\w.,:/#-])(?P<from>{_END})(?: ?[-–] ?)(?P<to>{_END})(?![-–\d:/]|[.,]\d)")
+# One number in groups: of an account, a card or a phone; of three digits, as in French, Swiss and SI writing.
+_GROUPS = re.compile(r"(?<![\w.,:/#-])(?:(?:[a-z]{2})?\d{2,}(?: \d{2,}){2,}|\d{1,3}(?:[ ']\d{3})+)(?!\d)")
+# The zero of a postal code, an order or a PIN is part of it.
+_ZERO_FIRST = re.compile(r"0\d+")
 _PAIR = re.compile(r"[\d.,]+[-/][\d.,]+")
 # Between the numbers of a list or a range, of which one may have the unit of all.
 _BETWEEN = re.compile(r"(?:,|/|x|×|to|and|or|until)(?: and| or)?")
@@ -293,6 +297,7 @@ def quantities(text: str) -> list[Quantity]:
     """The numbers, dates, times and ids of a text; a date with the name of its month as `2026-11-30`, a time
     with `am` or `pm` as `17:30`, a range as two numbers."""
     text = _one_spaced(_SUPERSCRIPT.sub(r"^\g<0>", text))
+    text = _GROUPS.sub(lambda match: re.sub("[ ']", "", match[0]), text)
     text = _BARE_FRACTION.sub("0.", _TIME.sub(_full_time, text))
     text = _RANGE.sub(_range_in_words, text)
     for date in _DATES:
@@ -369,6 +374,8 @@ def _plain_quantity(match: re.Match[str], rest: str) -> Quantity:
         # "5 a day" is a rate, "5 a side" is none.
         per = _unit_name(rate["per"]) or (rate["per"] if rate["by"] in ("/", "per ") else "")
     name, per = _RATES.get(name, (name, per))
+    if _ZERO_FIRST.fullmatch(word) and not (name or per):
+        return Quantity(word, "")
     value = (Decimal(number["digits"].replace(",", "")) * 10**factor).normalize()
     is_negative = any((match[sign] or "+") != "+" for sign in ("before", "sign"))
     return Quantity(-value if is_negative else value, name, per)
