@@ -124,9 +124,9 @@ class Approx(DataModel):
     number."""
 
     model_config = ConfigDict(extra="forbid")
-    abs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    abs: Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)] | None = None
     """The greatest difference."""
-    rel: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    rel: Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)] | None = None
     """The greatest difference divided by the expected number, such as 0.1."""
 
     @model_validator(mode="after")

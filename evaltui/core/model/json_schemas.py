@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .json_values import ABSENT, value_at
@@ -69,6 +70,15 @@ def _is_inside(schema: Schema, reference: str) -> bool:
     return not name or any(part.get(key) == name for part in _parts(dict(schema)) for key in anchors)
 
 
+def _names_in(value: Any) -> Iterator[str]:
+    """The names of members of a value, at any depth."""
+    if isinstance(value, dict):
+        yield from value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _names_in(item)
+
+
 def _target(schema: Any, steps: list[str]) -> Any:
     for step in steps:
         schema = value_at(
@@ -88,7 +98,20 @@ def misfit(schema: Schema, value: Any, patience: Patience) -> str:
         if isinstance(text, str) and not patience.matches(pattern, text, anywhere=True):
             yield ValidationError(f"{text!r} does not match {pattern!r}")
 
-    validator = validators.extend(Draft202012Validator, {"pattern": matches})  # type: ignore[no-untyped-call]
+    def divides(
+        validator: Validator, factor: float, number: Any, schema: Schema
+    ) -> Iterator[ValidationError]:
+        # In decimals, as both are written: 0.07 is seven times 0.01.
+        if validator.is_type(number, "number") and Fraction(str(number)) % Fraction(str(factor)):
+            yield ValidationError(f"{number!r} is not a multiple of {factor!r}")
+
+    # What jsonschema does with these patterns has no time limit.
+    for part in _parts(schema):
+        for pattern in part.get("patternProperties") or ():
+            for name in _names_in(value):
+                patience.matches(pattern, name, anywhere=True)
+    keywords = {"pattern": matches, "multipleOf": divides}
+    validator = validators.extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
     error = next(validator(schema).iter_errors(value), None)
     if error is None:
         return ""
