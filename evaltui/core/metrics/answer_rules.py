@@ -57,6 +57,10 @@ _NUMBER = re.compile(
 _UNIT = re.compile(
     rf"\s?(?:degrees? (?=[cf]))?(?P<unit>km/h|[%‰°{_SYMBOLS}][cf]?\b|[%‰°{_SYMBOLS}]|[^\W\d_]+)"
 )
+# After a unit that is known, or one other word.
+_OTHER_UNIT = re.compile(
+    r"\s(?!(?:and|or|in|for|at|to|is|as|of|with|on|per|an?|each|every)\s)[^\W\d_]+(?=[ /])"
+)
 _PER = re.compile(r"\s?(?P<by>/|per |an? |each |every )\s?(?P<per>[^\W\d_]+)")
 _END = r"(?:\d{1,2}:\d\d|\d+(?:,\d{3})*(?:\.\d+)?)"
 _RANGE = re.compile(rf"(?<![\w.,:/#-])(?P<from>{_END})(?: ?[-–] ?)(?P<to>{_END})(?![-–\d:/]|[.,]\d)")
@@ -151,9 +155,6 @@ _UNITS = {
     "kilowatt": _unit("kW kilowatt"),
     "megawatt": _unit("MW megawatt"),
     "horsepower": _unit("hp horsepower"),
-    "wh": _unit("Wh"),
-    "kwh": _unit("kWh"),
-    "mwh": _unit("MWh"),
     "volt": _unit("V volt"),
     "kilovolt": _unit("kV kilovolt"),
     "ampere": _unit("amp ampere"),
@@ -168,14 +169,9 @@ _UNITS = {
     "kbps": _unit("kbps", "mbps"),
     "mbps": _unit("Mbps", "gbps"),
     "gbps": _unit("Gbps", "mbps"),
-    "bar": _unit("bar"),
-    "psi": _unit("psi"),
     "calorie": _unit("kcal cal kilocalorie calorie"),
     "joule": _unit("J joule"),
     "kilojoule": _unit("kJ kilojoule"),
-    "hectare": _unit("hectare"),
-    "acre": _unit("acre"),
-    "dozen": _unit("dozen"),
     "microsecond": _unit("µs microsecond", "millisecond"),
     "second": _unit("s sec second", "minute"),
     "minute": _unit("min minute", "hour"),
@@ -197,6 +193,9 @@ _UNITS = {
     "liter": _unit("l litre liter"),
 }
 _UNITS |= {code: _unit(code.upper()) for code in _CODES.split()[7:]}
+_UNITS |= {
+    word.lower(): _unit(word) for word in ["Wh", "kWh", "MWh", "bar", "psi", "hectare", "acre", "dozen"]
+}
 _UNIT_OF = {form.casefold(): name for name, unit in _UNITS.items() for form in unit.forms} | {"us$": "dollar"}
 _MONEY = {_UNIT_OF[code] for code in _CODES.split()}
 _RATES = {"km/h": ("kilometer", "hour"), "mph": ("mile", "hour")} | {
@@ -370,9 +369,12 @@ def _plain_quantity(match: re.Match[str], rest: str) -> Quantity:
         unit = following["unit"] if _unit_name(following["unit"]) else ""
         rest = rest[following.end() :] if unit else rest
     name, per = _unit_name(currency or unit), _unit_name(number["per"] or "") or number["per"] or ""
-    if not per and (rate := _PER.match(rest)):
+    if not name and (other := _OTHER_UNIT.match(rest)) and _PER.match(rest[other.end() :]):
+        rest = rest[other.end() :]
+    while rate := _PER.match(rest):
         # "5 a day" is a rate, "5 a side" is none.
-        per = _unit_name(rate["per"]) or (rate["per"] if rate["by"] in ("/", "per ") else "")
+        by = _unit_name(rate["per"]) or (rate["per"] if rate["by"] in ("/", "per ") else "")
+        per, rest = "/".join(filter(None, (per, by))), rest[rate.end() :]
     name, per = _RATES.get(name, (name, per))
     if _ZERO_FIRST.fullmatch(word) and not (name or per):
         return Quantity(word, "")

@@ -79,6 +79,7 @@ SIDES = [
     ("10 marathons", "10 March", False),
     ("10 marathons", "10 races", True),
     ("5 vs 3", "5 to 3", True),
+    ("5 hours and a day", "5 hours plus a day", True),
 ]
 
 
@@ -184,6 +185,8 @@ def test_an_answer_fits_a_schema_by_all_of_its_keywords(schema, fits, differs):
 
 def test_a_schema_that_takes_too_long_decides_nothing():
     slow = {"json_schema": {"pattern": "(a|aa)+$"}}
+    named = {"json_schema": {"patternProperties": {"(a|aa)+$": {"type": "string"}}}}
+    assert result(named, f'{{"{"a" * 60}!": 1}}').status is Status.NOT_EVALUATED
     assert result(slow, f'"{"a" * 60}b"').status is Status.NOT_EVALUATED
     assert result({"json_schema": {}}, "[" * 100_000).status is not Status.PASSED
 
@@ -330,6 +333,10 @@ def test_the_order_of_numbers_says_nothing(texts):
         ("ZIP 02139", "02139 is it", "2139"),
         ("+49 030 123 456", "+49 030 123 456", "+49 030 456 123"),
         ("DE89 3704 0044 0532", "iban DE89 3704 0044 0532", "DE89 0044 3704 0532"),
+        ("5 mg per day", "5 mg a day", "5 mg per hour"),
+        ("2 tablets a day", "2 tablets per day", "2 tablets an hour"),
+        ("100 requests per minute", "100 requests/minute", "100 requests per second"),
+        ("$5 per user per month", "$5 / user / month", "$5 per user per year"),
         ("05 minutes", "5 min", "50 min"),
         ("5s", "5 seconds", "5 min"),
         ("5 Mbps", "5 Mbit/s", "5 Gbps"),
