@@ -136,7 +136,7 @@ def cases_of_suite(path: Path) -> ImportedCases:
                 # A rubric of another case is judged in that case only.
                 case = replace(case, case=case.case | {OWN_KEY: UNSPECIFIED})
             cases[case.eval_id] = case
-    return ImportedCases(list(cases.values()), suite.not_taken, criteria=_criteria(suite, turns))
+    return ImportedCases(list(cases.values()), suite.not_taken, criteria=_criteria(suite, [*groups.values()]))
 
 
 # Files
@@ -557,8 +557,15 @@ def _rubric(rubric_id: str, text: str, kind: str) -> Json:
     return {"rubric_id": rubric_id, "rubric_content": {"text_property": text}, "type": kind}
 
 
-def _criteria(suite: _Suite, turns: Sequence[_Turn]) -> Mapping[str, Any]:
-    """The criteria of the set: they hold for all cases, so each is the weakest that a test asks for."""
+_LIMITS = ("cost_usd", "seconds")
+
+
+def _criteria(suite: _Suite, groups: Sequence[Sequence[_Turn]]) -> Mapping[str, Any]:
+    """The criteria of the set: they hold for all cases, so each is the weakest that a test asks for.
+
+    `groups` are the turns of each case, whose limits add up.
+    """
+    turns = [turn for group in groups for turn in group]
     criteria: dict[str, Any] = {}
     if match_types := [item for turn in turns for item in turn.expectations.match_types]:
         weakest = min((item.value for item in match_types), key=MATCH_TYPES.index)
@@ -570,7 +577,14 @@ def _criteria(suite: _Suite, turns: Sequence[_Turn]) -> Mapping[str, Any]:
         for metric, requirements in turn.expectations.thresholds.items():
             by_metric.setdefault(metric, []).extend(requirements)
     for metric, requirements in by_metric.items():
-        weakest = (max if metric in ("cost_usd", "seconds") else min)(item.value for item in requirements)
+        if metric in _LIMITS and any(metric not in turn.expectations.thresholds for turn in turns):
+            for requirement in requirements:
+                reason = f"{metric} would limit every case, and other tests have no such limit"
+                suite.leave_out(requirement.source, requirement.path, reason)
+            continue
+        weakest = min(item.value for item in requirements)
+        if metric in _LIMITS:
+            weakest = max(sum(turn.expectations.limit(metric) for turn in group) for group in groups)
         criteria[metric] = weakest
         _report_others(suite, requirements, weakest, f"threshold of {metric}")
     return criteria

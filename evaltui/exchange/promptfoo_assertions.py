@@ -77,6 +77,10 @@ class Expectations:
     def require(self, metric: str, value: Any, assertion: _Assertion) -> None:
         self.thresholds.setdefault(metric, []).append(assertion.requires(value))
 
+    def limit(self, metric: str) -> float:
+        """The least upper limit of a metric that the turn has."""
+        return min(float(requirement.value) for requirement in self.thresholds[metric])
+
 
 class _NotTakenError(Exception):
     """The reason why an assertion is not taken, as a clause."""
@@ -241,7 +245,11 @@ def _args_match(turn: Expectations, assertion: _Assertion) -> None:
     if value.get("defaults"):
         raise _NotTakenError("defaults of arguments have no counterpart")
     tool, mode, ignore = _tool(value), value.get("mode", "partial"), value.get("ignore") or []
-    patterns = [ignore] if isinstance(ignore, str) else list(ignore)
+    if mode not in ("partial", "exact"):
+        raise _NotTakenError("mode must be partial or exact")
+    patterns = ignore if isinstance(ignore, list) else [ignore]
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise _NotTakenError("ignore must be a list of names")
     exact = [pattern for pattern in patterns if not _PATTERN.search(pattern)]
     if mode == "exact" and len(exact) < len(patterns):
         raise _NotTakenError("ignored arguments must be named without * and ?")
@@ -378,6 +386,14 @@ REASONS: Mapping[str, str] = {
 """Reasons why assertions are not taken."""
 _NO_COUNTERPART = "no counterpart in an eval set"
 _READ = ("type", "value", "threshold")
+_READ_OF_VALUES = {
+    "trajectory:tool-sequence": ("steps", "mode"),
+    "trajectory:tool-args-match": (
+        *("name", "pattern", "type", "args", "arguments", "defaults", "mode", "ignore"),
+    ),
+    "trajectory:tool-used": ("name", "pattern", "type", "min", "max"),
+    "trajectory:goal-success": ("goal",),
+}
 
 
 def expectations_of(source: str, assertions: Sequence[tuple[JsonPath, Any]], report: Report) -> Expectations:
@@ -403,8 +419,12 @@ def expectations_of(source: str, assertions: Sequence[tuple[JsonPath, Any]], rep
             report(path, f"{kind}: {error}")
             continue
         for name in assertion:
-            if name not in _READ and assertion[name] not in (None, "", 1, {}):
+            is_usual = assertion[name] in (None, "", {}) or (name, assertion[name]) == ("weight", 1)
+            if name not in _READ and not is_usual:
                 report((*path, name), _NO_COUNTERPART)
+        if isinstance(value, dict) and kind in _READ_OF_VALUES:
+            for name in value.keys() - {*_READ_OF_VALUES[kind]}:
+                report((*path, "value", name), _NO_COUNTERPART)
     for where, reason in turn.weaker:
         report(where, reason)
     return turn

@@ -43,6 +43,10 @@ _OF_A_MESSAGE = [
     ("tool_call_id", "toolCallId"),
 ]
 _OF_A_PART = [("type",), ("text",), ("name",), ("input",), ("content",), ("tool_use_id",)]
+_OF_A_FUNCTION = [("name",), ("args",), ("response",)]
+_CALLS = ("function_call", "functionCall", "tool_use", "tool_call")
+# Lists beside what a message says.
+_NOT_SAID = ("annotations", "logprobs", "tags")
 _OF_MESSAGES = {"role", "content", "parts", "tool_calls", "messages", "kwargs", "data"}
 
 
@@ -170,7 +174,7 @@ class _RowCase:
     def _expect_responses(self, turns: Sequence[tuple[Json, list[Json]]]) -> None:
         """Adds the texts of the field `expected` to the events of the turns: of all turns, or of the last."""
         value = self._value("expected")
-        if value in (None, "", [], {}):
+        if value in (None, [], {}) or (isinstance(value, str) and not value.strip()):
             return
         listed = json_in(value)
         if len(turns) > 1 and isinstance(listed, list) and len(listed) == len(turns):
@@ -263,6 +267,15 @@ def _expected_calls(value: Any, rules: dict[str, Json], report: Report) -> Itera
 # Messages as turns
 
 
+def _unwrapped(item: Any) -> Any:
+    """A message as its readers know it; of one that LangChain has stored, its members and its type."""
+    if isinstance(item, dict) and isinstance(data := item.get("data"), dict):
+        item = {**data, "type": item.get("type") or data.get("type")}
+    if isinstance(item, dict) and "toolCalls" in item and "tool_calls" not in item:
+        item = {("tool_calls" if name == "toolCalls" else name): value for name, value in item.items()}
+    return item
+
+
 def contents_of_messages(value: Any, report: Report, role: str = "user") -> list[Json]:
     """The contents of messages without system messages, thoughts and files, which are reported."""
     items = value.get("messages", value) if isinstance(value, dict) else value
@@ -271,9 +284,9 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
     items = items if isinstance(items, list) else [] if items is None else [items]
     contents = []
     has_roles = any(isinstance(item, dict) and item.keys() & _OF_ROLES for item in items)
-    for number, item in enumerate(items):
+    for number, item in enumerate(map(_unwrapped, items)):
         author = item.get("role") if isinstance(item, dict) else None
-        if author is not None and author not in ROLES:
+        if author is not None and not (isinstance(author, str) and author in ROLES):
             hint = did_you_mean(author, ROLES) if isinstance(author, str) else ""
             report((number, "role"), f"{author!r} is no known role{hint}")
             continue
@@ -288,13 +301,15 @@ def contents_of_messages(value: Any, report: Report, role: str = "user") -> list
         if content["role"] == "system":
             report((number,), "a system message: the agent has its own instruction")
             continue
-        for path, reason in (*_unread_calls(item), *_misspelt(item)):
+        for path, reason in dict((*_unread_calls(item), *_misspelt(item))).items():
             report((number, *path), reason)
-        stated = item.get("content") if isinstance(item, dict) else None
-        if not content["parts"] and stated not in (None, "", [], {}) and not isinstance(stated, list):
-            report((number, "content"), f"not one that can be read: {value_in_words(stated)}")
+        for key in ("content", "parts") if isinstance(item, dict) else ():
+            stated = item.get(key)
+            is_read = any(part.keys() & {"text", "function_response"} for part in content["parts"])
+            if stated not in (None, "", [], {}) and not isinstance(stated, list) and not is_read:
+                report((number, key), f"not one that can be read: {value_in_words(stated)}")
         for part in _unread_parts(item, role):
-            report((number, "content", part), "not a text, call or result that a case can hold")
+            report((number, *part), "not a text, call or result that a case can hold")
         parts = [part for part in content["parts"] if not part.get("thought")]
         if len(parts) < len(content["parts"]):
             report((number,), "thoughts, which are not expected")
@@ -333,6 +348,13 @@ def _without_unread_calls(item: Any) -> Any:
     return {**item, "tool_calls": [*filter(_read_call, listed)]} if isinstance(listed, list) else item
 
 
+def _without_args(call: Any) -> Iterator[str]:
+    """The members of a call that is read without arguments, which may have been meant as such."""
+    calls = _read_call(call)
+    if calls and "args" not in calls[0] and isinstance(call, dict):
+        yield from _unread_members(call)
+
+
 def _unread_calls(item: Any) -> Iterator[tuple[JsonPath, str]]:
     """The parts of a message beside its content that are not expected, each with the reason."""
     if not isinstance(item, dict):
@@ -342,12 +364,18 @@ def _unread_calls(item: Any) -> Iterator[tuple[JsonPath, str]]:
         yield ("tool_calls",), f"must be a list, is {value_in_words(listed)}"
     for number, call in enumerate(listed if isinstance(listed, list) else ()):
         path = "tool_calls", number
-        if not (calls := _read_call(call)):
+        if not _read_call(call):
             yield path, "not a call that can be read"
-        elif "args" not in calls[0] and isinstance(call, dict):
-            yield from (((*path, name), "not read as arguments") for name in _unread_members(call))
-    for name in ("refusal", "invalid_tool_calls"):
-        if item.get(name):
+        yield from (((*path, name), "not read as arguments") for name in _without_args(call))
+    for key in ("content", "parts"):
+        for number, part in indexed_objects(list_at(item, (key,))):
+            name = next((name for name in _CALLS if name in (*part, part.get("type"))), "")
+            call = part.get(name, part)
+            if name:
+                yield from (((key, number, name), "not read as arguments") for name in _without_args(call))
+    for name, value in item.items():
+        is_list = isinstance(value, list) and name not in (*_OF_MESSAGES, *_NOT_SAID)
+        if value and (is_list or name in ("refusal", "invalid_tool_calls")):
             yield (name,), "not expected"
 
 
@@ -359,11 +387,14 @@ def _misspelt(item: Any) -> Iterator[tuple[JsonPath, str]]:
     for key in ("content", "parts"):
         for number, part in indexed_objects(list_at(item, (key,))):
             typos += likely_typos(part, _OF_A_PART, (key, number))
+            for name, inner in part.items():
+                if name.startswith("function") and isinstance(inner, dict):
+                    typos += likely_typos(inner, _OF_A_FUNCTION, (key, number, name))
     yield from ((path, reason) for path, reason, *_ in typos)
 
 
-def _unread_parts(item: Any, role: str) -> Iterator[int]:
-    """Indexes of the parts of a message that the reader of messages passes over."""
+def _unread_parts(item: Any, role: str) -> Iterator[JsonPath]:
+    """The paths of the parts of a message that the reader of messages passes over."""
     if not isinstance(item, dict):
         return
     key = next((key for key in ("content", "parts") if isinstance(item.get(key), list)), "")
@@ -371,7 +402,7 @@ def _unread_parts(item: Any, role: str) -> Iterator[int]:
         alone = {"role": item.get("role") or item.get("type") or role, key: [part]}
         contents = without_attachments(messages_of([alone], role)) or []
         if not any(content["parts"] for content in contents) and part not in ("", {}, None):
-            yield number
+            yield key, number
 
 
 def turns_of(contents: Sequence[Json], report: Report) -> list[tuple[Json, list[Json]]]:
@@ -386,7 +417,9 @@ def turns_of(contents: Sequence[Json], report: Report) -> list[tuple[Json, list[
             names[str(call.get("id"))] = call["name"]
         results = responses_in([content])
         for result in results:
-            result.setdefault("name", names.get(str(result.get("id")), ""))
+            name = result.setdefault("name", names.get(str(result.get("id")), ""))
+            if not name:
+                report((number,), "a result of no call")
         parts = [part for part in content["parts"] if "function_response" not in part]
         if results and turns:
             shown = [part for part in content["parts"] if "function_response" in part]

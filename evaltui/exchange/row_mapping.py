@@ -142,18 +142,20 @@ SHAPES = (
     Shape("columns", frozenset()),
 )
 """The first shape whose keys a row has is taken."""
+_REFERENCES = (
+    *("expected", "expected_output", "expected_outputs", "expectedOutput", "expected_response"),
+    *("expected_answer", "reference_outputs", "reference_output", "reference_answer", "reference"),
+    *("ground_truth", "ground_truths", "ideal", "target", "expectations", "correct_answer", "label"),
+)
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "conversation"),
     "user": (
-        *("user", "question", "query", "prompt", "input", "message", "user_input", "user_message"),
-        *("instruction", "text", "content"),
+        *("question", "query", "prompt", "instruction", "input", "message", "user_input", "user_message"),
+        *("text", "content", "user"),
     ),
-    "expected": (
-        *("expected", "expected_output", "expected_response", "answer", "expected_answer", "output"),
-        *("reference", "response", "ideal", "ground_truth", "completion", "label", "target", "messages"),
-        *("text", "content"),
-    ),
-    "calls": ("calls", "tool_calls", "expected_calls", "expected_tool_calls", "trajectory"),
+    # What only a reference is called, then what an agent may have answered.
+    "expected": (*_REFERENCES, "answer", "output", "response", "completion", "messages", "text", "content"),
+    "calls": ("expected_calls", "expected_tool_calls", "calls", "tool_calls", "trajectory"),
     "state": ("state", "initial_state"),
     "id": ("id", "eval_id", "case_id", "example_id", "uuid"),
 }
@@ -170,8 +172,12 @@ def propose(rows: Sequence[Row]) -> tuple[str, RowMapping]:
     for name, place in (("messages", shape.inputs), ("user", shape.inputs), ("state", shape.inputs)):
         if name != "user" or "messages" not in paths:
             _add(paths, name, _path_in(sample, place, name))
+    # Beside a reference, outputs are what an agent answered.
+    outputs = next((name for name in _REFERENCES if _has(sample, name)), shape.outputs)
     for name in ("expected", "calls"):
-        _add(paths, name, _path_in(sample, shape.outputs, name), paths.get("user"), paths.get("messages"))
+        _add(paths, name, _path_in(sample, outputs, name), paths.get("user"), paths.get("messages"))
+    if outputs in _REFERENCES:
+        _add(paths, "expected", outputs)
     _add(paths, "id", _path_in(sample, "", "id"))
     _add(paths, "id", _path_in(sample, shape.inputs, "id"))
     for name in ("calls", "state"):

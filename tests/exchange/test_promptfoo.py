@@ -347,10 +347,18 @@ def test_tests_of_a_conversation_are_its_turns_and_defaults_hold_for_each():
         for name, text in (("one", "a"), ("two", "b"), ("one", "c"))
     ]
     default = {"assert": [{"type": "latency", "threshold": 1000}]}
-    assert bring({"tests": tests, "defaultTest": default}, "--strict") == 0
+    assert bring({"tests": tests, "defaultTest": default}) == 0
     assert messages() == [["a", "c"], ["b"]]
     assert [case["eval_id"] for case in cases()] == ["one", "two"]
-    assert config()["evaltui"]["criteria"] == {"seconds": 1.0}
+    assert config()["evaltui"]["criteria"] == {"seconds": 2.0}
+
+
+@pytest.mark.parametrize("kind", ["latency", "cost"])
+def test_a_limit_of_some_tests_is_none_of_the_set(kind, capsys):
+    limited = {"vars": {"q": "a"}, "assert": [{"type": kind, "threshold": 300}]}
+    assert bring({"prompts": ["{{q}}"], "tests": [limited, {"vars": {"q": "b"}}]}) == 0
+    assert "would limit every case, and other tests have no such limit" in capsys.readouterr().err
+    assert not config().get("evaltui", {}).get("criteria")
 
 
 def test_a_prompt_with_the_history_makes_one_conversation_of_all_tests():

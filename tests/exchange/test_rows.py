@@ -54,6 +54,11 @@ SHAPES = {
     "OpenAI chat": ({"messages": CHAT}, "messages=messages", WHOLE),
     "Anthropic": ({"messages": ANTHROPIC}, "messages=messages", WHOLE),
     "LangChain": ({"messages": LANGCHAIN}, "messages=messages", WHOLE),
+    "camel case": (
+        {"messages": [CHAT[0], {"role": "assistant", "toolCalls": [CALL]}, *CHAT[2:]]},
+        "messages=messages",
+        WHOLE,
+    ),
     "LangChain dicts": ({"messages": LANGCHAIN_DICTS}, "messages=messages", WHOLE),
     "genai": ({"messages": GENAI}, "messages=messages", WHOLE),
     "OpenAI, before tools": (
@@ -114,6 +119,7 @@ SHAPES = {
         TEXTS,
     ),
     "columns": ({"prompt": USER, "expected": SENT}, "user=prompt  expected=expected  (columns)", TEXTS),
+    "Alpaca": ({"instruction": USER, "output": SENT}, "user=instruction  expected=output", TEXTS),
     "columns with calls": (
         {"prompt": USER, "calls": [{"name": "find_order", "args": {"id": 7}}], "expected": SENT},
         "user=prompt  expected=expected  calls=calls  (columns)",
@@ -186,6 +192,38 @@ def test_rows_of_a_known_shape_need_no_mapping(name, form, capsys):
     assert "not taken" not in shown.err.replace("status: not taken: not mapped", "")
     assert [turns(case) for case in cases()] == [expected]
     assert call("lint", ".") == 0
+
+
+REFERENCED = {
+    "LangSmith": {
+        "inputs": {"question": USER},
+        "outputs": {"answer": "x", "tool_calls": ["x"]},
+        "reference_outputs": {"answer": SENT},
+    },
+    "MLflow": {
+        "inputs": {"question": USER},
+        "outputs": "x",
+        "expectations": {"expected_response": SENT, "guidelines": ["x"]},
+    },
+    "Opik": {"input": USER, "output": "x", "expected_output": SENT},
+    "RAGAS": {"question": USER, "answer": "x", "contexts": ["x"], "ground_truths": [SENT]},
+    **{
+        name: {"question": USER, "response": "x", "answer": "x", name: SENT}
+        for name in ("reference", "target", "ground_truth", "ideal", "correct_answer", "expected")
+    },
+}
+
+
+@pytest.mark.parametrize("name", REFERENCED)
+def test_a_reference_is_expected_rather_than_what_an_agent_answered(name):
+    assert bring(write("r.jsonl", [REFERENCED[name]]), "--yes") == 0
+    assert [turns(case) for case in cases()] == [TEXTS]
+
+
+def test_expected_calls_are_expected_rather_than_those_of_an_agent():
+    row = {"input": USER, "output": "x", "tool_calls": ["x"], "expected_tool_calls": ["find"]}
+    assert bring(write("r.jsonl", [row]), "--yes") == 0
+    assert turns(cases()[0])[0][1] == [("find", None)]
 
 
 def test_results_have_the_names_of_their_calls_in_the_order_of_these():
@@ -325,6 +363,18 @@ NOT_TAKEN = {
             ]
         },
         ["r.jsonl:1: messages[1].tool_calls[0]: not taken: not a call that can be read"],
+    ),
+    "a list that nothing reads": (
+        {"messages": [CHAT[0], {**CHAT[3], "toolInvocations": [{"toolName": "f", "args": {}}]}]},
+        ["r.jsonl:1: messages[1].toolInvocations: not taken: not expected"],
+    ),
+    "arguments of Anthropic": (
+        {"messages": [CHAT[0], {**ANTHROPIC[1], "content": [{**ANTHROPIC[1]["content"][0], "input": "x"}]}]},
+        ["r.jsonl:1: messages[1].content[0].input: not taken: not read as arguments"],
+    ),
+    "a result of no call": (
+        {"messages": [*CHAT[:2], {**CHAT[2], "tool_call_id": "c2"}, CHAT[3]]},
+        ["r.jsonl:1: messages[2]: not taken: a result of no call"],
     ),
     "refusal": (
         {"messages": [CHAT[0], {"role": "assistant", "content": None, "refusal": "No."}]},
