@@ -11,6 +11,7 @@ from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, Problem, errors_in
 from evaltui.documents.saving import ChangedOutsideError, save
+from evaltui.project.config_references import left_behind
 from evaltui.project.eval_sets import changes, migrated_text, read_eval_set
 from evaltui.project.folders import is_json
 from evaltui.project.lint import format_problem
@@ -23,6 +24,7 @@ def migrate(options: argparse.Namespace) -> int:
     old, new = options.old, options.new
     try:
         eval_set, left_out = _read(old, options.initial_session)
+        left_out += left_behind(old, eval_set.eval_set_id, new)
         if left_out:
             write_stderr(*map(format_problem, left_out))
             if options.strict:

@@ -13,6 +13,7 @@ from evaltui.core.model.config import EvaltuiBlock
 from evaltui.core.model.json_values import indexed_objects, list_at, value_at
 from evaltui.core.model.problems import (
     DANGLING_REFERENCE,
+    IGNORED_VALUE,
     Finding,
     JsonPath,
     LintRule,
@@ -25,13 +26,16 @@ from evaltui.documents.editing.references import BLOCK, BLOCK_LISTS, RULES, Entr
 from evaltui.documents.json_text import text_or_problem
 from evaltui.project.configs import config_file, located_in_config
 from evaltui.project.eval_set_file import read_eval_set_file
-from evaltui.project.eval_sets import data_of
+from evaltui.project.eval_sets import data_of, set_name
 from evaltui.project.folders import json_files, json_files_below
 from evaltui.project.workspace import is_set
 from evaltui.text.figures import counted
-from evaltui.text.values import did_you_mean
+from evaltui.text.values import did_you_mean, nearest_word, visible
 
 HIDDEN_RULE = LintRule("hidden-rule", "A rule never applies", blocks=False)
+DANGLING_CHECK = LintRule(
+    "dangling-check", "A check of responses names a set or case that is not there", blocks=True
+)
 SLOW_REGEX = LintRule("slow-regex", "A regular expression can be very slow", blocks=False)
 
 CallsByTool = Mapping[str, Sequence[Any]]
@@ -47,6 +51,8 @@ class ScoredSets:
     calls: Mapping[str, Mapping[str, CallsByTool]]
     is_complete: bool = True
     """False where a set is unreadable, so that it may have a name that seems to be missing."""
+    are_beside: bool = True
+    """False where a set is elsewhere, so that further ones may be."""
 
     def in_scope(self, rule: Entry) -> list[CallsByTool]:
         """The calls of the cases in the scope of a rule; none where a set cannot be read."""
@@ -79,7 +85,8 @@ def reference_problems(
     for set_id, of_set in read.values():
         cases.setdefault(set_id, []).extend(of_set)
     is_complete = config is not None
-    for file in () if config is None else _neighbours(config):
+    neighbours = [] if config is None else _neighbours(config)
+    for file in neighbours:
         if file not in read:
             other = read_eval_set_file(file, "", file.parent)
             cases.setdefault(other.eval_set_id, []).extend(other.cases)
@@ -92,10 +99,30 @@ def reference_problems(
             if is_complete and (block.rules or block.tools)
         },
         is_complete,
+        {*read} <= {*neighbours},
     )
     if config is None:
         return problems_of("references", {BLOCK[0]: block.model_dump(mode="json")}, sets)
     return located_in_config(config, text, problems_of("references", data_of(config, text), sets))
+
+
+def left_behind(old: Path, old_id: str, new: Path) -> list[Problem]:
+    """What scores a set and will not score its copy in the file `new`: its config, or entries of it."""
+    config = config_file(old)
+    text = text_or_problem(config)
+    data = None if isinstance(text, Problem) else data_of(config, text)
+    if isinstance(text, Problem) or isinstance(data, Problem):
+        return []
+    if (other := config_file(new)) != config:
+        scores = f"{other} does" if other.exists() else "ADK's defaults do"
+        return [IGNORED_VALUE.at((), f"scores {old.name}, but not {new.name}: {scores}", str(config))]
+    problems = [
+        Problem.warning((*BLOCK, name, index, "set"), f"not for {new.name}, whose id is {set_name(new)!r}")
+        for name in BLOCK_LISTS
+        for index, entry in indexed_objects(list_at(data, (*BLOCK, name)))
+        if entry.get("set") == old_id != set_name(new)
+    ]
+    return located_in_config(config, text, problems)
 
 
 def _neighbours(config: Path) -> list[Path]:
@@ -110,7 +137,29 @@ def _missing(config: Any, sets: ScoredSets) -> Iterator[Finding]:
     """Marks, rules and tags that name a set, case or turn that is not there."""
     for name in BLOCK_LISTS:
         for index, entry in indexed_objects(list_at(config, (*BLOCK, name))):
-            yield from _missing_names(entry, (*BLOCK, name, index), sets)
+            path: JsonPath = (*BLOCK, name, index)
+            if not (name == "answers" and _misspelt(entry, path, sets)):
+                yield from _missing_names(entry, path, sets)
+
+
+@DANGLING_CHECK.checks("references")
+def _checks_of_nothing(config: Any, sets: ScoredSets) -> Iterator[Finding]:
+    """Checks of responses that no response gets, since a name in them is another one."""
+    for index, entry in indexed_objects(list_at(config, (*BLOCK, "answers"))):
+        yield from _misspelt(entry, (*BLOCK, "answers", index), sets)
+
+
+def _misspelt(entry: Entry, path: JsonPath, sets: ScoredSets) -> list[Finding]:
+    """An unknown case of a set that a config scores, and a set that resembles one; other sets may be
+    elsewhere."""
+    set_id = entry.get("set")
+    if not sets.is_complete or set_id in sets.turns or not isinstance(set_id, str):
+        found = _missing_names(entry, path, sets) if sets.is_complete else ()
+        return [finding for finding in found if finding[0][-1] == "case"]
+    spellings = {name.casefold(): name for name in sets.turns}
+    near = spellings.get(set_name(Path(set_id)).casefold())
+    near = near or (nearest_word(set_id, sets.turns) if sets.are_beside else None)
+    return [((*path, "set"), f"no eval set {set_id!r}. Did you mean {visible(near)}?")] if near else []
 
 
 def _missing_names(entry: Entry, path: JsonPath, sets: ScoredSets) -> Iterator[Finding]:

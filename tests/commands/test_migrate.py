@@ -100,3 +100,33 @@ def test_what_an_eval_set_has_no_place_for_is_said(tmp_path, capsys, as_set):
     assert 'expected_tool_use[0].note: an eval set has no place for it; left out: {"by": "ada"}' in told
     assert ("_author: an eval set has no place for it" in told) is as_set
     assert re.search(rf"^{re.escape(str(old))}:\d+: warning: ", told, re.MULTILINE)
+
+
+OLD_TEST = [{"query": "ok", "expected_tool_use": [], "reference": "good"}]
+ENTRIES = {
+    "answers": {"set": "old", "case": "old", "turn": 0, "not_contains": ["zzz"]},
+    "rules": {"set": "old", "tool": "f", "arg": "x", "match": "ignore"},
+    "turns": {"set": "old", "case": "old", "turn": 0, "mode": "skip"},
+    "tags": {"set": "old", "case": "old", "tags": ["slow"]},
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_what_a_config_has_for_the_old_set_alone_is_named(tmp_path, name, capsys):
+    old, new = write(tmp_path / "old.test.json", OLD_TEST), tmp_path / "greetings.evalset.json"
+    write(tmp_path / "test_config.json", {"criteria": {}, "evaltui": {name: [ENTRIES[name]]}})
+    assert call("migrate", "--strict", old, new) == 1
+    told = f"evaltui.{name}[0].set: not for greetings.evalset.json, whose id is 'greetings'"
+    assert told in capsys.readouterr().err
+    assert not new.exists()
+    assert call("migrate", old, tmp_path / "old.evalset.json") == 0
+    assert "whose id" not in capsys.readouterr().err
+
+
+def test_a_config_that_is_not_for_the_new_file_is_named(tmp_path, capsys):
+    part = {"parts": [{"text": "hi"}]}
+    old = write(tmp_path / "basic.json", {"eval_cases": [{"eval_case_id": "a", "prompt": part}]})
+    (tmp_path / "eval_config.yaml").write_text("metrics_to_run: [rouge_1]\n")
+    assert call("migrate", "--strict", old, tmp_path / "basic.evalset.json") == 1
+    told = "eval_config.yaml: warning: scores basic.json, but not basic.evalset.json: ADK's defaults do"
+    assert told in capsys.readouterr().err

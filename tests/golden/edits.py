@@ -386,7 +386,9 @@ async def new_files(folder: Path) -> str:
     editor.criterion("add", MetricRow, name="safety_v1")
     converted, problems = set_editing.convert_file(agent / "older.test.json")
     assert converted is not None, problems
-    assert await set_editing.convert(editing, converted, agent / "newer.evalset.json", workbench.say)
+    assert await set_editing.convert(
+        editing, agent / "older.test.json", converted, agent / "newer.evalset.json", workbench.say
+    )
     assert await editing.save_all()
     await workbench.close()
     names = (SET, CONFIG, "newer.evalset.json")

@@ -440,7 +440,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert not problems
     new = folder / set_editing.name_for_converted(old)
     assert new.name == "older.evalset.json"
-    assert await set_editing.convert(workbench.editing, eval_set, new, workbench.say)
+    assert await set_editing.convert(workbench.editing, old, eval_set, new, workbench.say)
     assert json.loads(new.read_text("utf-8"))["eval_set_id"] == "older"
     assert old.read_bytes() == before
     assert workbench.navigation.selection == Selection(new.name)
@@ -476,7 +476,7 @@ async def test_a_file_that_came_meanwhile_is_not_overwritten(folder):
     eval_set, _ = set_editing.convert_file(old)
     new = folder / "new.evalset.json"
     new.write_text("mine")
-    assert not await set_editing.convert(workbench.editing, eval_set, new, workbench.say)
+    assert not await set_editing.convert(workbench.editing, old, eval_set, new, workbench.say)
     assert new.read_text() == "mine"
     assert workbench.messages.notice.text == "new.evalset.json already exists"
 

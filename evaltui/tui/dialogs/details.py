@@ -254,5 +254,6 @@ class ConvertScreen(QuestionScreen[None]):
             self.query_one(QuestionNote).show(problem)
             return
         new, workbench = self._old.parent / self._file_name, self._workbench
-        if await set_editing.convert(workbench.editing, self._eval_set, new, workbench.say):
+        written = set_editing.convert(workbench.editing, self._old, self._eval_set, new, workbench.say)
+        if await written:
             self.dismiss()

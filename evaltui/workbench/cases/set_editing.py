@@ -19,6 +19,7 @@ from evaltui.documents.editing import set as eval_sets
 from evaltui.documents.editing.references import References
 from evaltui.documents.editing.set import SetEditor
 from evaltui.documents.edits import EditError
+from evaltui.project.config_references import left_behind
 from evaltui.project.eval_sets import migrated_text, read_eval_set, set_name
 from evaltui.project.folders import SET_SUFFIXES, agent_folder
 from evaltui.text.figures import counted, short_list
@@ -347,11 +348,15 @@ def converted_name_problem(editing: Editing, old: Path, name: str) -> str | None
     return None
 
 
-async def convert(editing: Editing, eval_set: EvalSet, new: Path, say: Callable[[str], None]) -> bool:
+async def convert(
+    editing: Editing, old: Path, eval_set: EvalSet, new: Path, say: Callable[[str], None]
+) -> bool:
     """Writes a converted set to a new file and selects it; the old file stays as it is."""
+    behind = left_behind(old, eval_set.eval_set_id, new)
     if not editing.new_file(new, migrated_text(eval_set, new)) or not await editing.save(new):
         return False
-    say(f"Wrote {new.name}; the old file is unchanged")
+    lost = [problem.located() for problem in behind]
+    say(". ".join([f"Wrote {new.name}; the old file is unchanged", *lost]))
     return True
 
 
