@@ -67,7 +67,7 @@ def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) 
 
 
 def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
-    """The warnings about sets and their configs, as sentences."""
+    """The warnings about sets and their configs, as sentences. Raises EvalSetError for errors."""
     by_config: dict[Path | None, list[SetPlan]] = {}
     problems: list[Problem] = []
     for plan in sets:
@@ -81,6 +81,8 @@ def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
         in_use = scored[0].config_in_use
         read = {plan.path or plan.case_path: (plan.eval_set_id, _stored_cases(plan)) for plan in scored}
         problems += [*in_use.problems, *reference_problems(config, in_use.config.evaltui, read)]
+    if errors := errors_in(problems):
+        raise EvalSetError(errors)
     by_file: dict[str | None, list[Problem]] = {}
     for problem in problems:
         by_file.setdefault(problem.file, []).append(problem)

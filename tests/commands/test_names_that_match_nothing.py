@@ -125,6 +125,21 @@ REFUSED = [
     ),
     (put(SET, (*TURN, "user_contents"), TEXT), CONFIG, "eval_cases[0].conversation[0].user_contents"),
     (SET, put(CONFIG, ("evaltui", "answers"), [{"regex": ""}]), "evaltui.answers[0].regex"),
+    *(
+        (
+            SET,
+            put(CONFIG, ("evaltui", "answers"), [{**names, "contains": ["x"]}]),
+            f"evaltui.answers[0].{key}",
+        )
+        for key, names in (
+            ("case", {"set": "orders", "case": "One"}),
+            ("case", {"case": "two"}),
+            ("set", {"set": "Orders"}),
+            ("set", {"set": "order"}),
+            ("set", {"set": "orders.evalset.json", "case": "one"}),
+        )
+    ),
+    *((SET, put(CONFIG, (key,), {"optional": []}), key) for key in ("evaltu", "EVALTUI")),
     (SET, put(CONFIG, ("evaltui", "turns"), [mark("skip"), mark("context")]), "evaltui.turns[0].mode"),
 ]
 
@@ -188,6 +203,15 @@ NAMED = [
         put(CONFIG, ("evaltui", "optional"), ["safety"]),
         "evaltui.optional[0]: 'safety' is not a criterion",
     ),
+    (
+        put(SET, (*CASE, "conversation"), SET["eval_cases"][0]["conversation"] * 2),
+        put(
+            put(CONFIG, ("evaltui", "turns"), [mark("context")]),
+            ("evaltui", "answers"),
+            [{"set": "orders", "case": "one", "turn": 0, "contains": ["x"]}, {"regex": "x"}],
+        ),
+        "evaltui.answers[0].turn: not checked: evaltui.turns marks this turn as context",
+    ),
     *(
         (
             put(SET, (*TURN, "intermediate_data"), CALLS),
@@ -238,7 +262,7 @@ def test_of_two_sets_with_one_id_the_cases_of_both_are_there(write, capsys):
     agent = write(SET, put(CONFIG, ("evaltui", "answers"), checks))
     twin = {**SET, "eval_cases": [{**SET["eval_cases"][0], "eval_id": "two"}]}
     (agent / "twin.evalset.json").write_text(json.dumps(twin))
-    assert call("lint", agent) == 0
+    assert call("lint", agent) == 1
     named = [line for line in capsys.readouterr().out.splitlines() if "answers" in line]
     assert [line.rpartition(": ")[2] for line in named] == ["no case 'three' in orders"]
 

@@ -38,6 +38,7 @@ from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     DANGLING_REFERENCE,
     DUPLICATE_KEY,
+    INVALID_VALUE,
     UNKNOWN_KEY,
     Finding,
     JsonPath,
@@ -49,7 +50,7 @@ from evaltui.core.model.problems import (
     problems_of,
     unknown_keys,
 )
-from evaltui.text.values import did_you_mean
+from evaltui.text.values import did_you_mean, nearest_word
 
 
 class ModelEnd(NamedTuple):
@@ -150,9 +151,19 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
     return None if has_error(problems) else config, [_named_for_the_block(problem) for problem in problems]
 
 
+@INVALID_VALUE.checks("config data")
+def _misspelt_block(data: dict[str, Any]) -> Iterator[Finding]:
+    """The block of evaltui under another name: none of its checks would count."""
+    if "evaltui" not in data:
+        for key in data:
+            if nearest_word(key.strip().lower(), ["evaltui"], likeness=0.75):
+                yield (key,), "unknown key. Did you mean evaltui?"
+
+
 @UNKNOWN_KEY.checks("config data")
 def _unknown_keys(data: dict[str, Any]) -> Iterator[Finding]:
-    yield from unknown_keys(data, spellings(EvalConfig))
+    misspelt = [path for path, *_ in _misspelt_block(data)]
+    yield from (found for found in unknown_keys(data, spellings(EvalConfig)) if found[0] not in misspelt)
     key = spelling_in("custom_metrics", data)
     custom = data.get(key)
     for name, metric in custom.items() if isinstance(custom, dict) else ():
@@ -383,6 +394,18 @@ def _settings_of_models(config: EvalConfig) -> Iterator[Finding]:
             if ":" in options.judge_model and "judge_model_config" in options.model_fields_set:
                 path = *_path_of(config, metric), "judge_model_options", "judge_model_config"
                 yield path, f"ignored for {metric.metric_name}: {options.judge_model} gets the prompt alone"
+
+
+@IGNORED_SETTING.checks("config")
+def _checks_of_context(config: EvalConfig) -> Iterator[Finding]:
+    """Checks of the response of a turn whose mark says that it is not scored."""
+    context = {(mark.set, mark.case, mark.turn) for mark in config.evaltui.turns if mark.mode == "context"}
+    for index, rule in enumerate(config.evaltui.answers):
+        if (rule.set, rule.case, rule.turn) in context:
+            yield (
+                ("evaltui", "answers", index, "turn"),
+                "not checked: evaltui.turns marks this turn as context",
+            )
 
 
 @IGNORED_SETTING.checks("config")
