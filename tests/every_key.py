@@ -1,5 +1,7 @@
 """A file of each format of eval sets and configs with every key that its reader knows."""
 
+from typing import Any
+
 from evaltui.core.metrics.registry import METRICS, is_own
 from tests.eval_data import Json
 
@@ -255,4 +257,112 @@ EVAL_CONFIG: Json = {
         "optional": ["judged"],
         "answers": [{"contains": ["hi"]}],
     },
+}
+
+
+def chat(*messages: Json) -> Json:
+    return {"id": "a", "messages": [*messages]}
+
+
+FOUND = '{"ok": 1}'
+ROWS: dict[str, Json] = {
+    "columns": {
+        "id": "a",
+        "user": "hi",
+        "expected": "hi",
+        "calls": [{"name": "find", "args": {"query": "x"}}, {"function": {"name": "see", "arguments": "{}"}}],
+        "state": {"k": 1},
+        "tag": ["x"],
+    },
+    "OpenAI": chat(
+        {"role": "user", "content": "hi"},
+        {
+            "role": "assistant",
+            "content": "wait",
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"query": "x"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": FOUND},
+        {"role": "assistant", "content": "hi"},
+    ),
+    "Anthropic": chat(
+        {"role": "user", "content": "hi"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "wait"},
+                {"type": "tool_use", "id": "c", "name": "find", "input": {"query": "x"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c", "content": FOUND}],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
+    ),
+    "LangChain": chat(
+        {"type": "human", "data": {"content": "hi"}},
+        {
+            "type": "ai",
+            "data": {"content": "wait", "tool_calls": [{"name": "find", "args": {"query": "x"}, "id": "c"}]},
+        },
+        {"type": "tool", "data": {"content": FOUND, "tool_call_id": "c"}},
+        {"type": "ai", "data": {"content": "hi"}},
+    ),
+    "genai": chat(
+        USER,
+        {"role": "model", "parts": [{"text": "wait"}, {"functionCall": CALL}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "find", "response": {"ok": 1}}}]},
+        ANSWER,
+    ),
+}
+
+
+def asserts(kind: str, value: Any = None, **more: Any) -> Json:
+    return {"type": kind, **({} if value is None else {"value": value}), **more}
+
+
+SUITE: Json = {
+    "prompts": ["{{q}}"],
+    "defaultTest": {"vars": {"z": "1"}, "assert": [asserts("contains", "h")]},
+    "scenarios": [{"config": [{"vars": {"q": "s"}}], "tests": [{"vars": {"w": "1"}}]}],
+    "tests": [
+        {
+            "vars": {"q": "hi"},
+            "metadata": {"conversationId": "c"},
+            "threshold": 1,
+            "assert": [
+                asserts("icontains-any", ["hi", "ho"], weight=1),
+                asserts("regex", "h"),
+                asserts("similar", "hi", threshold=0.8),
+                asserts("is-json", {"type": "string"}),
+                asserts("llm-rubric", "kind"),
+                asserts("cost", threshold=0.1),
+                asserts("trajectory:tool-used", {"name": "see", "min": 1}),
+                asserts(
+                    "trajectory:tool-args-match",
+                    {"name": "find", "args": {"query": "x"}, "mode": "exact", "ignore": ["at"]},
+                ),
+                asserts("trajectory:tool-sequence", {"steps": ["find"], "mode": "exact"}),
+                asserts("trajectory:goal-success", {"goal": "it is found"}),
+                {"type": "assert-set", "assert": [asserts("contains", "hi")]},
+            ],
+        },
+        {"vars": {"q": ["a", "b"]}, "assert": [asserts("not-contains", "x")], "options": {"prefix": "p"}},
+    ],
+}
+SETTINGS: Json = {
+    "parallel": 2,
+    "workers": 1,
+    "timeout": 60.5,
+    "record": "off",
+    "tools": "live",
+    "results-dir": "out",
+    "keep-runs": 3,
+    "budget": "5USD",
+    "scheduler": "off",
+    "variants": {"flash": {"model": "m", "env": {"K": "v"}}},
+    "limits": {"m": {"rpm": 600, "tpm": 1.5, "concurrent": 8}},
+    "prices": {"m": {"input_mtok": 1, "output_mtok": 1, "cached_input_mtok": 1}},
 }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import csv
+import io
 import json
 import re
 import zlib
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +27,7 @@ from evaltui.core.model.json_values import camel
 from evaltui.core.model.model_errors import objects_in
 from evaltui.core.model.old_formats import _SESSION_KEYS, _TEXT_KEYS, _TOOL_KEYS, _TURN_KEYS
 from evaltui.core.model.problems import EvalSetError
-from tests.every_key import CONFIG, DATASET, EVAL_CONFIG, NOT_RUN, OLD_SET, SET
+from tests.every_key import CONFIG, DATASET, EVAL_CONFIG, NOT_RUN, OLD_SET, ROWS, SET, SETTINGS, SUITE
 
 pytest_plugins = "pytester"
 AGENT = """
@@ -43,6 +46,12 @@ FORMATS: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "dataset": ("orders.evalset.json", DATASET, {"eval_config.json": {"metrics_to_run": ["rouge_1"]}}),
     "config of agents-cli": ("eval_config.json", EVAL_CONFIG, {"orders.evalset.json": DATASET}),
     "YAML of agents-cli": ("eval_config.yaml", EVAL_CONFIG, {"orders.evalset.json": DATASET}),
+    "settings": ("pyproject.toml", SETTINGS, {"orders.evalset.json": PLAIN, "test_config.json": MATCH}),
+}
+IMPORTED = {
+    **{f"rows of {name}": ("rows.jsonl", row) for name, row in ROWS.items()},
+    "CSV": ("rows.csv", ROWS["columns"]),
+    "promptfoo": ("suite.yaml", SUITE),
 }
 # Keys that the user invents, or that a function of the user's, a tool or a model may read.
 INVENTED = (
@@ -50,6 +59,17 @@ INVENTED = (
     *("*.agents.*", "*rubric_groups.*", "*evaltui.set.*", "*model_configuration.*", "*json_schema.*"),
     *("*.imports[[]].map.*", "*.imports[[]].cases.*", "*prices.m", "*criteria.mine.*", "*criteria.adks.*"),
     *("*judge_model_generation_config.*", "*evaltui.case.*", "*state_delta.*"),
+    *("variants.*", "*limits.m"),
+    # Of imports: variables, settings of the other tool, and members of messages.
+    *(
+        "*vars*",
+        "*input.*",
+        "*messages[[]]*.other",
+        "*metadata.*",
+        "*scenarios[[]].other",
+        "*calls[[]].other",
+    ),
+    *("*value.other", "*function.other", "*messages[[]]*.type", "*functionCall.id"),
 )
 # Values of any kind that nothing decides by: the guide has them as ignored, or they are other programs'.
 UNREAD = (
@@ -58,6 +78,11 @@ UNREAD = (
     *("*return_raw_output", "*aggregate_summary_fn", "*rubric_group_key"),
     # Read by google-adk in both kinds.
     *("*judge_model_options", "*.match_type", "*.prompt", "*.content", "*reference.response"),
+    # True as 1, as google-adk has it.
+    *("*num_samples", "*parallelism_limit", "*max_allowed_invocations", "*metric_value_info.interval.*"),
+    *("*duration", "*_token_count"),
+    *("tests[[]].threshold", "*assert[[]]*.value", "*.weight", "*value.ignore"),
+    *("*function.arguments", "*functionResponse.response", "*content[[]].text"),
 )
 VALUES = (None, "zzz", -7.25, True, ["zzz"], {"zzz": 1}, "", [], {})
 
@@ -86,10 +111,11 @@ def changed(data, path, change):
 
 
 def kind_of(value):
-    return "number" if isinstance(value, int | float) else type(value).__name__
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "number" if is_number else type(value).__name__
 
 
-def mutants(data):
+def mutants(data, *, empty_is_absent=False):
     """The place, the key to be named, whether silence is right, and the data."""
     for path, members in objects(data):
         place = named((*path, "other"))
@@ -104,8 +130,34 @@ def mutants(data):
                 yield place, other, is_free, changed(data, path, renamed)
             unread = free or any(fnmatchcase(place, pattern) for pattern in UNREAD)
             for item in VALUES:
-                is_right = unread or item is None or kind_of(item) == kind_of(value)
+                is_absent = item is None or (empty_is_absent and not item)
+                is_right = unread or is_absent or kind_of(item) == kind_of(value)
                 yield place, key, is_right, changed(data, path, lambda place: {**place, key: item})  # noqa: B023
+
+
+def toml(value):
+    """A value in TOML, which has no null."""
+    if isinstance(value, dict):
+        items = (f"{json.dumps(key)} = {toml(item)}" for key, item in value.items() if item is not None)
+        return f"{{{', '.join(items)}}}"
+    return f"[{', '.join(map(toml, value))}]" if isinstance(value, list) else json.dumps(value)
+
+
+def csv_of(row):
+    out = io.StringIO()
+    cells = [item if isinstance(item, str) else json.dumps(item) for item in row.values()]
+    csv.writer(out).writerows([row, cells])
+    return out.getvalue()
+
+
+DUMPS = {
+    ".yaml": yaml.safe_dump,
+    ".json": lambda data: json.dumps(data, indent=1),
+    ".csv": csv_of,
+    ".toml": lambda data: "\n".join(
+        ["[tool.evaltui]", *(f"{key} = {toml(item)}" for key, item in data.items() if item is not None)]
+    ),
+}
 
 
 def told(agent, capsys):
@@ -114,7 +166,9 @@ def told(agent, capsys):
     refused = capsys.readouterr().err.splitlines() if code else []
     call("lint", agent)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(str(agent.parent))]
-    refusals = [line.removeprefix("evaltui run: ") for line in refused if "nothing to run" not in line]
+    others = ("nothing to run", "see `evaltui help")
+    refusals = [line.removeprefix("evaltui run: ") for line in refused]
+    refusals = [line for line in refusals if not any(text in line for text in others)]
     return refusals, [line.replace(" error:", "", 1) for line in lines if ": error: " in line], lines
 
 
@@ -124,8 +178,7 @@ def write(write_agent):
 
     def written(file, data, others=()):
         for name, content in {file: data, **dict(others)}.items():
-            dump = yaml.safe_dump if name.endswith("yaml") else json.dumps
-            (folder / name).write_text(dump(content, indent=1))
+            (folder / name).write_text(DUMPS.get(Path(name).suffix, json.dumps)(content))
         return folder
 
     return written
@@ -152,6 +205,32 @@ def test_no_key_is_silent_in_run_or_lint(form, write, thorough, capsys):
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("form", IMPORTED)
+def test_no_key_is_silent_in_an_import(form, tmp_path, thorough, capsys):
+    file, data = IMPORTED[form]
+    into = tmp_path / "n.evalset.json"
+    mapping = [f"--map={name}={name}" for name in data] if "columns" in form or form == "CSV" else []
+
+    def told_of_import(content):
+        for name in (into.name, "test_config.json"):
+            (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / file).write_text(DUMPS.get(Path(file).suffix, json.dumps)(content))
+        code = call("import", tmp_path / file, "--into", into, "--yes", *mapping)
+        return code, "".join(capsys.readouterr())
+
+    usual = told_of_import(data)
+    assert usual[0] == 0, usual[1]
+    wrong = []
+    for number, (place, key, is_free, mutant) in enumerate(mutants(data, empty_is_absent=True)):
+        if not thorough and (number + zlib.crc32(form.encode())) % 40:
+            continue
+        got = told_of_import(mutant)
+        if (got == usual and not is_free) or "Traceback" in got[1]:
+            wrong.append((place, key, got[1][-300:]))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
 def test_the_samples_have_every_key_of_their_readers():
     for model, data in ((EvalSet, SET), (EvalConfig, CONFIG)):
         keys: dict[Any, set[str]] = {}
@@ -173,7 +252,7 @@ def test_the_samples_have_every_key_of_their_readers():
     assert {key for _, members in objects(_PLACES) for key in members} - {*_PART, "*"} <= keys
 
 
-@pytest.mark.parametrize("form", [form for form in FORMATS if not form.startswith("YAML")])
+@pytest.mark.parametrize("form", [form for form in FORMATS if not form.startswith(("YAML", "settings"))])
 def test_every_front_end_tells_the_same(form, write, capsys, pytester, recwarn):
     file, data, others = FORMATS[form]
     others = {name: PLAIN if content is SET else content for name, content in others.items()}
