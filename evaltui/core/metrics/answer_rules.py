@@ -44,18 +44,22 @@ _CURRENCY = (
     rf"|(?<!\w)(?:{_CODES.replace(' ', '|')})(?= ?[-+−–]?\d)"
 )
 _SIGN = r"(?<!\w)(?:(?<!\d )minus |[-+−–](?! ))"
+# In lower case; other scripts are written without spaces, or join particles to words.
+_LETTERS = r"\da-z\u00df-\u00f6\u00f8-\u024f\u0300-\u0373\u0376-\u052f\u0561-\u0587\u10d0-\u10ff\u1e00-\u1fff"
+_WORD_LETTER = re.compile(f"[{_LETTERS}]")
 # A word with a digit in it, such as a number, a time, a date or an id.
 _WORD = re.compile(
     rf"(?P<before>{_SIGN})?(?P<currency>{_CURRENCY})? ?(?P<sign>{_SIGN})?"
     # From its first letter on: in a long text without digits, each letter would be tried.
-    r"(?(sign)|(?(before)|(?(currency)|(?<![\w-]))))(?P<word>(?:\w+-)*\w*\d[\w.,:/#-]*)",
+    rf"(?(sign)|(?(before)|(?(currency)|(?<![{_LETTERS}_-]))))"
+    rf"(?P<word>(?:[{_LETTERS}_]+-)*[{_LETTERS}_]*\d[{_LETTERS}_.,:/#-]*)",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?P<unit>[^\W\d]*)(?:/(?P<per>[^\W\d]+))?"
 )
 _UNIT = re.compile(
-    rf"\s?(?:degrees? (?=[cf]))?(?P<unit>km/h|[%‰°{_SYMBOLS}][cf]?\b|[%‰°{_SYMBOLS}]|[^\W\d_]+)"
+    rf"\s?(?:degrees? (?=[cf]))?(?P<unit>km/h|[%‰°{_SYMBOLS}][cf]?\b|[%‰°{_SYMBOLS}円원]|[^\W\d_]+)"
 )
 # After a unit that is known, or one other word.
 _OTHER_UNIT = re.compile(
@@ -104,11 +108,6 @@ _JOINED_FACTORS = _FACTORS | {"k": 3}
 _MONEY_FACTORS = _JOINED_FACTORS | {"m": 6, "b": 9}
 
 
-# In lower case; other scripts are written without spaces, or join particles to words.
-_LETTERS = r"\da-z\u00df-\u00f6\u00f8-\u024f\u0300-\u0373\u0376-\u052f\u0561-\u0587\u10d0-\u10ff\u1e00-\u1fff"
-_WORD_LETTER = re.compile(f"[{_LETTERS}]")
-
-
 class _Unit(NamedTuple):
     forms: tuple[str, ...]
     """Symbols and abbreviations, then its word, without the s of a plural."""
@@ -124,11 +123,11 @@ _UNITS = {
     "dollar": _unit("$ USD dollar", "euro"),
     "euro": _unit("€ EUR euro", "dollar"),
     "pound": _unit("£ GBP pound", "dollar"),
-    "yen": _unit("¥ JPY yen", "dollar"),
+    "yen": _unit("¥ JPY 円 yen", "dollar"),
     "cent": _unit("¢ cent"),
     "penny": _unit("pence penny"),
     "rupee": _unit("₹ INR rupee"),
-    "won": _unit("₩ KRW won"),
+    "won": _unit("₩ KRW 원 won"),
     "ruble": _unit("₽ RUB rouble ruble"),
     "percent": _unit("% percent"),
     "permille": _unit("‰ permille"),
