@@ -13,6 +13,7 @@ from evaltui.tui.dialogs.unsaved import Recovery
 from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.criteria.criteria import Criteria
+from evaltui.workbench.criteria.rows import OptionRow
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.project.layouts import AGENT, write
@@ -195,6 +196,21 @@ async def test_a_metric_of_agents_cli_has_the_direction_of_its_criterion(tmp_pat
     (row,) = Criteria(workbench.editing, dataset).sections()[0].rows
     assert (row.lower_is_better, row.interval) == (lower, None)
     assert row.meaning.startswith("Function of agents-cli")
+    await workbench.close()
+
+
+async def test_the_judge_of_a_definition_is_shown_and_kept(tmp_path):
+    write(tmp_path / "agent.py", AGENT)
+    dataset = write(tmp_path / "eval" / "basic.json", TEXT)
+    judge = "judge_model: 'mine:ask', judge_model_sampling_count: 3"
+    text = f"metrics_to_run: [safety]\ncustom_metrics: [{{name: safety, {judge}}}]\n"
+    write(tmp_path / "eval" / "eval_config.yaml", text)
+    workbench = Workbench(tmp_path)
+    await workbench.open()
+    workbench.sets.open(dataset)
+    rows = [row for section in Criteria(workbench.editing, dataset).sections() for row in section.rows]
+    shown = {row.option.name: (row.value, row.is_set) for row in rows if isinstance(row, OptionRow)}
+    assert (shown["judge_model"], shown["num_samples"]) == (("mine:ask", False), (3, False))
     await workbench.close()
 
 

@@ -228,7 +228,8 @@ def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | Rubri
     for option in options:
         value = _option_value(criterion, option)
         is_set = value is not None
-        yield OptionRow(metric, option, value if is_set else option.default, is_set)
+        default = value_at(config.definition(metric), option.path, option.default)
+        yield OptionRow(metric, option, value if is_set else default, is_set)
         if option.kind == "rubrics":
             for index, rubric in enumerate(config.rubrics(metric)):
                 text = field_value(rubric, field_path(rubric, (), "rubric_content"), "text_property")
