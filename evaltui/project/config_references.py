@@ -107,7 +107,7 @@ def reference_problems(
 
 
 def left_behind(old: Path, old_id: str, new: Path) -> list[Problem]:
-    """What scores a set and will not score its copy in the file `new`: its config, or entries of it."""
+    """The config of a set, or its entries, that do not hold for a copy of the set in another file."""
     config = config_file(old)
     text = text_or_problem(config)
     data = None if isinstance(text, Problem) else data_of(config, text)
@@ -154,8 +154,8 @@ def _misspelt(entry: Entry, path: JsonPath, sets: ScoredSets) -> list[Finding]:
     elsewhere."""
     set_id = entry.get("set")
     if not sets.is_complete or set_id in sets.turns or not isinstance(set_id, str):
-        found = _missing_names(entry, path, sets) if sets.is_complete else ()
-        return [finding for finding in found if finding[0][-1] == "case"]
+        findings = _missing_names(entry, path, sets) if sets.is_complete else ()
+        return [finding for finding in findings if finding[0][-1] == "case"]
     spellings = {name.casefold(): name for name in sets.turns}
     near = spellings.get(set_name(Path(set_id)).casefold())
     near = near or (nearest_word(set_id, sets.turns) if sets.are_beside else None)

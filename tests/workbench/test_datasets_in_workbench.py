@@ -13,7 +13,6 @@ from evaltui.tui.dialogs.unsaved import Recovery
 from evaltui.workbench.actions import ACTIONS_BY_ID
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.criteria.criteria import Criteria
-from evaltui.workbench.criteria.rows import OptionRow
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 from tests.project.layouts import AGENT, write
@@ -209,7 +208,7 @@ async def test_the_judge_of_a_definition_is_shown_and_kept(tmp_path):
     await workbench.open()
     workbench.sets.open(dataset)
     rows = [row for section in Criteria(workbench.editing, dataset).sections() for row in section.rows]
-    shown = {row.option.name: (row.value, row.is_set) for row in rows if isinstance(row, OptionRow)}
+    shown = {row.option.name: (row.value, row.is_set) for row in rows if hasattr(row, "option")}
     assert (shown["judge_model"], shown["num_samples"]) == (("mine:ask", False), (3, False))
     await workbench.close()
 

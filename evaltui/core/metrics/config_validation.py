@@ -163,7 +163,8 @@ def _misspelt_block(data: dict[str, Any]) -> Iterator[Finding]:
 @UNKNOWN_KEY.checks("config data")
 def _unknown_keys(data: dict[str, Any]) -> Iterator[Finding]:
     misspelt = [path for path, *_ in _misspelt_block(data)]
-    yield from (found for found in unknown_keys(data, spellings(EvalConfig)) if found[0] not in misspelt)
+    findings = unknown_keys(data, spellings(EvalConfig))
+    yield from (finding for finding in findings if finding[0] not in misspelt)
     key = spelling_in("custom_metrics", data)
     custom = data.get(key)
     for name, metric in custom.items() if isinstance(custom, dict) else ():
