@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from evaltui.commands.exit_codes import NOT_WRITTEN
@@ -21,12 +22,14 @@ from evaltui.core.conversation.drafting import (
 from evaltui.core.conversation.twins import Twin, twin_of
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
+from evaltui.core.model.json_values import field_of
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.project.configs import scores_outputs
 from evaltui.project.eval_set_file import read_eval_set_file
 from evaltui.project.settings import secrets_of
+from evaltui.project.workspace import open_workspace
 from evaltui.text.figures import counted, short_list
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible
@@ -113,10 +116,14 @@ def _cases(options: argparse.Namespace, read: Conversations, path: Path) -> tupl
     """The cases to add, and a sentence for each conversation that is in the set already."""
     secrets = secrets_of(options.agent_dir)
     stored = list(read_eval_set_file(path, "given", path.parent).cases) if path.exists() else []
+    others = chain.from_iterable(eval_set.cases for eval_set in open_workspace(options.agent_dir).sets)
+    has_states = any(field_of(field_of(case.data(), "session_input"), "state") for case in (*stored, *others))
     imported: list[_Imported] = []
     already: list[str] = []
     for conversation in _chosen(options, read):
         turns, notes = _turns(conversation, options.turns)
+        if has_states and conversation.session_before(turns[0]) is None:
+            notes.append("initial state not in the trace: add it to the case if the session had one")
         named = options.case or conversation.named_case
         stored_ids = [case.eval_id for case in stored]
         # The same case may be held several times.

@@ -180,6 +180,20 @@ def test_what_a_trace_does_not_hold_is_said_with_what_brings_it(shop, capsys):
     assert [len(turn["calls"]) for turn in conversation["turns"]] == [1, 3, 0]
 
 
+def test_an_initial_state_that_no_trace_has_is_said_where_cases_of_the_agent_have_one(shop, capsys):
+    trace = write(shop, "trace.json", run("own", SAID, SPANS))
+    words = ("import", trace, "--into", "all.evalset.json", "--dry-run")
+    turns = [{"user_content": {"parts": [{"text": "Hi"}]}}]
+    for state, is_said in (({}, False), ({"user": "ada"}, True)):
+        session = {"app_name": "shop", "user_id": "u", "state": state}
+        other = {"eval_set_id": "o", "eval_cases": [{"eval_id": "o", "conversation": turns}]}
+        other["eval_cases"][0]["session_input"] = session
+        (shop / "other.evalset.json").write_text(json.dumps(other))
+        assert call(*words) == 0
+        assert ("initial state not in the trace" in capsys.readouterr().out) == is_said
+    assert call(*words[:-1], "--strict") == 1
+
+
 def test_a_turn_that_failed_is_left_out_and_said(shop, capsys):
     trace = write(shop, "trace.json", run("raising", ["Try", "Stock?"], SPANS))
     assert call("import", trace, "--into", "all.evalset.json") == 0
