@@ -663,6 +663,31 @@ def test_a_turn_after_an_output_of_pydantic_ai_has_its_own_message():
     assert [(turn.user, dict(turn.untold)) for turn in turns] == [(QUESTION, {}), ("Thanks", {})]
 
 
+def test_a_prompt_that_asks_pydantic_ai_again_is_no_message_of_the_user():
+    """OpenInference writes the last message of a run beside Pydantic AI's own attributes, whoever sent it."""
+
+    def said(role, text):
+        return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+    spans, history = [], []
+    for number, question in enumerate((QUESTION, "Thanks")):
+        first, again = said("assistant", f"draft {number}"), said("user", f"Fix the errors of {number}.")
+        answer = said("assistant", f"answer {number}")
+        root = {**AGENT, "openinference.span.kind": "AGENT", "pydantic_ai.all_messages": "[]"}
+        root["input.value"] = again["parts"][0]["content"]
+        spans.append(span(3 * number + 1, 0, root, begin=1000 * number + 100, length=800))
+        history.append(said("user", question))
+        for place, output in enumerate((first, answer)):
+            messages = {"gen_ai.input.messages": json.dumps(history)}
+            messages["gen_ai.output.messages"] = json.dumps([output])
+            model = {**MODEL, **messages, "openinference.span.kind": "LLM"}
+            begin = 1000 * number + 200 + 100 * place
+            spans.append(span(3 * number + 2 + place, 3 * number + 1, model, begin=begin))
+            history += [output, again] if output is first else [output]
+    turns = conversation(spans).turns
+    assert [(turn.user, dict(turn.untold)) for turn in turns] == [(QUESTION, {}), ("Thanks", {})]
+
+
 def langgraph_state(last, form):
     """The final state of a graph of LangGraph whose model gives its output by the tool `Weather`."""
     call = {"name": "Weather", "args": ARGS, "id": "call_1", "type": "tool_call"}

@@ -33,6 +33,8 @@ KIND = "openinference.span.kind"
 _REMEDY = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their kind where the agent runs"
 # Of the OpenAI Agents SDK: what the call of it is named stands in the model's answer only.
 _HANDOFF = "handoff to "
+# Of Pydantic AI, on the span of a run.
+_ALL_MESSAGES = {"pydantic_ai.all_messages", "all_messages_events"}
 _KINDS: Mapping[str, OperationKind] = {"AGENT": "agent", "CHAIN": "agent", "LLM": "model", "TOOL": "tool"}
 
 
@@ -64,7 +66,12 @@ def read_openinference(span: OtelSpan) -> Operation | None:
         operation.is_run = str(attributes[KIND]).upper() != "CHAIN"
         operation.name = operation.agent
         # Each call of a model overwrites the messages of the one before: only what came in and out counts.
-        operation.input_value, output = _value(span, "input"), _value(span, "output")
+        # The input is the last message of the run then, by which it may have asked its model again.
+        has_messages = attributes.keys() & _ALL_MESSAGES
+        operation.input_value, output = (
+            None if has_messages else _value(span, "input"),
+            _value(span, "output"),
+        )
         operation.inputs = _spoken(operation.input_value, "user")
         operation.output_value = output
         operation.outputs = structured_output(output) or _spoken(output, "assistant")
