@@ -159,7 +159,8 @@ def _conversation(conversation: RecordedConversation) -> Iterator[Line]:
     )
     facts += [f"case {visible(conversation.named_case)}"] if conversation.named_case else []
     yield [("conversation ", ""), (visible(conversation.id), "bold"), ("   " + "   ".join(facts), "muted")]
-    if (session := conversation.session) is not None:
+    session = conversation.session
+    if session is not None and (session.app_name or session.user_id or session.state):
         state = json.dumps(session.state, ensure_ascii=False)
         names = f"app {session.app_name}   user {session.user_id}   state before the first turn "
         yield [("  session  ", "muted"), (visible(names), "muted"), (_short(state), "")]

@@ -68,13 +68,10 @@ def traces_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterator
 
 
 def _session_before(run: StoredRun, case: CaseId) -> Json:
-    """The session that the case gives the agent; {} for none, and for scored traces, which began as they
-    did."""
+    """The session that the case gives the agent; {} for scored traces, which began as they did."""
     if run.file.header.of_traces:
         return {}
     session = field_of(run.file.eval_case(case), "session_input")
-    if session is None:
-        return {}
     names = ("app_name", "user_id")
     return {name: field_of(session, name) or "" for name in names} | {
         "state": field_of(session, "state") or {}

@@ -126,6 +126,31 @@ def test_a_case_that_is_imported_from_an_export_begins_as_it_did(write_agent, mo
     assert (case["session_input"]["user_id"], case["session_input"]["state"]["color"]) == ("ann", "red")
 
 
+def test_a_run_without_an_initial_state_began_with_none(write_agent, monkeypatch, capsys):
+    folder = write_agent("""
+        def root_agent(message, session):
+            session.state["said"] = [*session.state.get("said", ()), message]
+            return " ".join(session.state["said"])
+    """)
+    state = {"user_id": "ann", "app_name": "shop", "state": {"said": ["hey"]}}
+    cases = [
+        make_case("a", make_turn("hi", "hi"), make_turn("ho", "hi ho")),
+        make_case("b", make_turn("hi", "hey hi"), session_input=state),
+    ]
+    write_eval_set(folder, "shop", *cases)
+    monkeypatch.chdir(folder)
+    assert call("run", ".") == 0
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    capsys.readouterr()
+    assert call("inspect", "run.json", "--format", "json") == 0
+    held = json.loads(capsys.readouterr().out)["conversations"]
+    assert [one["session"]["state"] for one in held] == [{}, {"said": ["hey"]}]
+    words = ("--into", "again.evalset.json", "--turns", "2", "--conversation", held[0]["id"])
+    assert call("import", "run.json", *words) == 0
+    assert "initial state" not in capsys.readouterr().out
+    assert call("run", ".", "again") == 0
+
+
 @pytest.mark.parametrize("is_own", [True, False])
 def test_a_span_that_was_exported_before_it_ended_counts_as_it_ended(run, is_own):
     """Whatever came first: what a turn ended with is known at its end only."""
