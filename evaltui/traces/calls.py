@@ -233,7 +233,7 @@ class TurnCalls:
         """Results in requests. What the first request of an agent has before the user's message is of earlier
         turns.
 
-        Returns how many are of no call that a model is known to have asked for.
+        Returns how many calls, with results or without, no model is known to have asked for.
         """
         before: dict[str, Sequence[Json]] = {}
         ids = {call.own_id for call in self.announced if call.own_id}
@@ -242,10 +242,10 @@ class TurnCalls:
         for model in models:
             if (inputs := model.operation.inputs) is not None:
                 sent = before.get(model.agent)
-                responses = (
-                    _since_user(inputs) if sent is None else responses_in(inputs)[len(responses_in(sent)) :]
-                )
+                new = _since_user(inputs) if sent is None else inputs[len(sent) :]
+                responses = responses_in(new if sent is None else inputs)[len(responses_in(sent or ())) :]
                 self._answered[id(model)], others = _answer(unanswered, responses)
+                others = [*others, *_without_results(new, self.announced)]
                 if sent is None and model is not models[0]:
                     # Another agent may have had it: without an id nobody knows.
                     others = [response for response in others if response.get("id")]
@@ -258,14 +258,28 @@ class TurnCalls:
 
 
 def _since_user(inputs: Sequence[Json]) -> list[Json]:
-    """The results of tools after the last message of the user, or the last answer of a model."""
-    results: list[Json] = []
+    """The contents with calls and results after the last message of the user, or the last answer of a model."""
+    contents: list[Json] = []
     for content in reversed(inputs):
-        responses = responses_in([content])
-        if not responses and not calls_in([content]):
+        if not responses_in([content]) and not calls_in([content]):
             break
-        results = [*responses, *results]
-    return results
+        contents = [content, *contents]
+    return contents
+
+
+def _without_results(contents: Sequence[Json], announced: Sequence[TurnCall]) -> list[Json]:
+    """The calls in contents that have no result there, without those that an answer asks for."""
+    calls, responses = calls_in(contents), responses_in(contents)
+    known = {str(response.get("id") or response.get("name")) for response in responses}
+    known |= {call.own_id or call.name for call in announced}
+    names = {call.name for call in announced}
+    if len(calls) <= len(responses):
+        return []
+    return [
+        call
+        for call in calls
+        if not {str(call.get("id")), call["name"]} & known and (call.get("id") or call["name"] not in names)
+    ]
 
 
 def _answer(unanswered: list[TurnCall], responses: Sequence[Json]) -> tuple[list[TurnCall], Sequence[Json]]:

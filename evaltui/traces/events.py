@@ -43,7 +43,7 @@ _ENDS_EARLY = (
     "the trace ends after a call of a tool or the begin of an agent, without a response: if spans are "
     "missing, flush the tracer before the process ends, and export all of them"
 )
-_HIDDEN_CALLS = "a request has results of calls that no span tells of: export all spans of the trace"
+_HIDDEN_CALLS = "a request has calls that no span tells of: export all spans of the trace"
 _HIDDEN_MODELS = (
     "a request has results of calls that no span of a model asks for: export all spans of the trace"
 )

@@ -201,7 +201,7 @@ def test_calls_that_only_a_later_request_tells_of_are_unknown(score):
     spans[3].attributes = second | {"gen_ai.input.messages": json.dumps(messages)}
     code, status, said = score(spans)
     assert (code, status) == (3, "NOT_EVALUATED")
-    assert "a request has results of calls that no span tells of" in said["tool_trajectory_avg_score"][1]
+    assert "a request has calls that no span tells of" in said["tool_trajectory_avg_score"][1]
 
 
 @OF_LAYOUTS
@@ -213,8 +213,23 @@ def test_calls_that_only_the_first_request_tells_of_are_unknown(score, layout, h
     for called in [(CALLED,), ()]:
         code, status, said = score(spans, called=called)
         assert (code, status) == (3, "NOT_EVALUATED")
-        assert "a request has results of calls that no span tells of" in said["tool_trajectory_avg_score"][1]
+        assert "a request has calls that no span tells of" in said["tool_trajectory_avg_score"][1]
         assert said["response_match_score"][0] == "PASSED"
+
+
+@pytest.mark.parametrize("form", ["messages", "events"])
+def test_a_call_that_only_a_request_tells_of_is_unknown_without_its_result(form):
+    """Of what a tool without a return value returned, some instrumentations record nothing."""
+    span = (genai if form == "messages" else old_events)()[3]
+    if form == "messages":
+        messages = json.loads(span.attributes["gen_ai.input.messages"])
+        kept = [message for message in messages if message["role"] != "tool"]
+        span.attributes["gen_ai.input.messages"] = json.dumps(kept)
+    for event in span.events:
+        if event.name == "gen_ai.tool.message":
+            event.body.pop("content")
+    ((turn,),) = (one.turns for one in conversations_in([Recorded([span])]).conversations)
+    assert "a request has calls that no span tells of" in turn.untold["tool calls"]
 
 
 def test_results_of_earlier_turns_are_no_hidden_calls():
