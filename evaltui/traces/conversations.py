@@ -271,7 +271,7 @@ def _conversation(turn: TraceTurn) -> str:
     """The session of the outermost span that names one: an agent in a call of a tool has one of its own."""
     operations = [turn.operation, *turn.agents, *(work.operation for work in turn.works)]
     named = (operation.conversation for operation in operations if operation and operation.conversation)
-    return turn.conversation or next(named, "")
+    return turn.conversation or next(named, "") or turn.session
 
 
 def _keep(values: dict[str, Any], names: Sequence[str], spans: Sequence[OtelSpan]) -> None:

@@ -51,6 +51,8 @@ class TraceTurn:
     """Whether a span around its calls is known to have ended, or a further message of the user followed."""
     conversation: str = ""
     """Its id, where other conversations are below a span around the turn; else its spans name it."""
+    session: str = ""
+    """The id of the conversation that a span around the turn names; its own spans may name another."""
     own_events: list[Event] | None = None
     """Its events as evaltui wrote them, numbered as where they were written; None for spans of others."""
     unknown: dict[str, str] = field(default_factory=dict)

@@ -107,11 +107,25 @@ def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
     _settle_adk(roots)
     turns_by_root = [(root, list(_turns_below(root))) for root in roots]
     turns = [turn for _, some in turns_by_root for turn in some]
+    sessions = _sessions_around(roots)
+    for turn in turns:
+        turn.session = sessions.get(turn.span.span_id, "")
     if not turns:
         # The spans in a run of an agent are missing.
         turns = [replace(_turn(node), lost=_EMPTY) for node in filter(_is_run, _preorder(roots))][:1]
     _settle_orphans(turns_by_root, {span.span_id for span in spans})
     return sorted(turns, key=lambda turn: (turn.start, turn.span.span_id))
+
+
+def _sessions_around(roots: Sequence[_Node]) -> dict[str, str]:
+    """For the id of each span, the session that it or the nearest span around it names; "" for none."""
+    sessions: dict[str, str] = {}
+    waiting = [(root, "") for root in roots]
+    while waiting:
+        node, outer = waiting.pop()
+        session = sessions[node.span.span_id] = _session(node.span) or outer
+        waiting += [(child, session) for child in node.children]
+    return sessions
 
 
 def _turns_below(root: _Node) -> Iterator[TraceTurn]:
@@ -287,7 +301,9 @@ def _by_conversation(anchor: _Node) -> list[TraceTurn]:
         else:
             parts.append((next(iter(ids[node.span.span_id]), ""), node))
     if not around:
-        return [_turn(anchor)]
+        turn = _turn(anchor)
+        turn.conversation = next(iter(ids[anchor.span.span_id])) if len(ids[anchor.span.span_id]) == 1 else ""
+        return [turn]
     groups, lost = _grouped(sorted(parts, key=lambda part: part[1].span.start))
     turns: list[TraceTurn] = []
     for conversation, nodes in groups.items():

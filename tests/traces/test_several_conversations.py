@@ -1,5 +1,6 @@
 """Conversations beside each other tell what each of them tells alone, or that it is unknown."""
 
+import json
 import random
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 pytest.importorskip("google.adk")
 
 from tests.traces.test_losses import ANSWERS, CALLS, USER_MESSAGE, copies, facts, read
+from tests.traces.test_trace_layouts import MODEL, span
 from tests.traces.whole_traces import WHOLE
 
 pytestmark = pytest.mark.adk
@@ -109,3 +111,28 @@ def test_turns_that_a_later_request_leaves_out_are_of_another_conversation(sourc
     (found,) = read([*one, *other])
     assert len(found.turns) == 4
     assert all(turn.untold.keys() >= ALL for turn in found.turns)
+
+
+@pytest.mark.parametrize("name", ["session.id", "gen_ai.conversation.id"])
+@pytest.mark.parametrize("place", ["first", "between"])
+def test_the_session_of_a_span_around_the_model_is_that_of_the_conversation(place, name):
+    """Who begins a trace by hand names the session there, and not on what the client of a model records."""
+    spans = []
+    for number in range(2):
+        said = [f"Question {n // 2}." if n % 2 == 0 else f"Answer {n // 2}." for n in range(2 * number + 2)]
+        messages = [
+            {"role": "assistant" if n % 2 else "user", "parts": [{"type": "text", "content": text}]}
+            for n, text in enumerate(said)
+        ]
+        names = {"gen_ai.input.messages": messages[:-1], "gen_ai.output.messages": messages[-1:]}
+        model = {**MODEL, **{name: json.dumps(value) for name, value in names.items()}}
+        begin = 1000 * number
+        for parent, attributes in enumerate(({}, {}, model)):
+            is_named = parent == (place == "between")
+            session = {name: "s1"} if is_named else {}
+            of_trace = str(number + 1)
+            made = span(parent + 1, parent, attributes | session, begin=begin + parent, trace=of_trace)
+            spans.append(made)
+    (found,) = read(spans)
+    assert (found.id, [turn.user for turn in found.turns]) == ("s1", ["Question 0.", "Question 1."])
+    assert [dict(turn.untold) for turn in found.turns] == [{}, {}]

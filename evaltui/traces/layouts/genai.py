@@ -345,4 +345,5 @@ LAYOUT = Layout(
     content=("gen_ai.",),
     messages=("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call."),
     kind=_KIND,
+    session="gen_ai.conversation.id",
 )
