@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from evaltui.traces.span import SpanEvent
 from tests.traces.test_trace_layouts import ANSWER, QUESTION, span, spoken
 
 TEXTS = [
@@ -19,6 +20,8 @@ TEXTS = [
     '{"structured_response": {"a": 1}}',
     '{"name": "cheap"}',
     '["a", "b"]',
+    '[{"text": "cheap"}]',
+    '[{"name": "cheap"}]',
     '"quoted"',
     "42",
 ]
@@ -54,6 +57,14 @@ def test_a_text_of_json_that_a_model_has_too_is_the_message(kind, text):
     model = {"gen_ai.input.messages": as_message("user", text)}
     model["gen_ai.output.messages"] = as_message("assistant", text)
     assert spoken_in(said(kind, text, text), {**MODEL, **model}) == (text, text, {})
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_in_the_body_of_a_log_record_is_a_text(text):
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}}
+    bodies = {"gen_ai.user.message": {"content": text}, "gen_ai.choice": choice}
+    events = [SpanEvent(name, {}, 0, body) for name, body in bodies.items()]
+    assert spoken([span(1, 0, MODEL, events=events)]) == (text, text, {})
 
 
 @pytest.mark.parametrize("kind", ["AGENT", "LLM"])

@@ -19,6 +19,7 @@ from evaltui.traces.layouts.messages import (
     is_unread,
     messages_in_texts,
     messages_of,
+    parts_in_text,
     structured_output,
     with_output_text,
 )
@@ -286,14 +287,14 @@ def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
         role = _MESSAGE_EVENTS.get(event.name)
         if role is None and event.name != _CHOICE:
             continue
-        body = json_attribute(event.body) if event.body is not None else event.attributes
+        body = json_attribute(event.body) if event.body is not None else _with_values(event.attributes)
         fields = dict(body) if isinstance(body, dict) else {"content": body}
         if any(json_attribute(fields.get(name)) is ABSENT for name in ("content", "message")):
             return [], []
         if role is not None:
             inputs += _message(fields, role)
         else:
-            message = json_attribute(fields.get("message"))
+            message = fields.get("message")
             inner = (
                 message
                 if isinstance(message, dict)
@@ -303,15 +304,25 @@ def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
     return inputs, outputs
 
 
+def _with_values(attributes: Json) -> Json:
+    """The attributes of an event, with messages and parts as values, as they are in a body."""
+    texts = {name: attributes[name] for name in ("content", "message") if name in attributes}
+    return attributes | {name: _value_in(text) for name, text in texts.items()}
+
+
+def _value_in(text: Any) -> Any:
+    """The message, or the parts of one, in a text of JSON; the text itself where that has none."""
+    value = json_attribute(text)
+    is_message = isinstance(value, dict) and {"role", "content", "parts", "tool_calls"} & value.keys()
+    return value if is_message else parts_in_text(text)
+
+
 def _message(fields: Json, role: str) -> Iterator[Json]:
     content = fields.get("content")
-    parsed = json_attribute(content)
-    if isinstance(parsed, dict) and "parts" in parsed:
+    if isinstance(content, dict) and "parts" in content:
         # google-adk: a genai Content.
-        yield {"role": parsed.get("role") or role, "parts": parsed["parts"]}
+        yield {"role": content.get("role") or role, "parts": content["parts"]}
         return
-    if isinstance(parsed, list) and all(isinstance(part, dict) for part in parsed):
-        content = parsed
     if (content is not None and not is_placeholder(content)) or fields.get("tool_calls"):
         yield {**fields, "role": role, "content": content}
 

@@ -168,6 +168,19 @@ def messages_in_texts(value: Any) -> Any:
     return items if items and all(isinstance(item, dict) for item in items) else value
 
 
+def parts_in_text(text: Any) -> Any:
+    """The parts of a message that are recorded as JSON in a text; the text itself where its JSON is of flat
+    objects in no form of a part: somebody said it."""
+    value = json_attribute(text) if str(text).startswith("[{") else None
+    if value is ABSENT:
+        return ABSENT
+    items = value if isinstance(value, list) else []
+    if not items or not all(isinstance(item, dict) for item in items):
+        return text
+    is_nested = any(isinstance(member, dict | list) for item in items for member in item.values())
+    return value if is_nested or any(_parts(value)) else text
+
+
 def _unrecorded(item: Any) -> Json | None:
     author = item.get("role") if isinstance(item, dict) else None
     return {"role": _role(author), "parts": []} if isinstance(author, str) else None

@@ -14,6 +14,7 @@ from evaltui.traces.layouts.messages import (
     instruction_in,
     is_unread,
     messages_of,
+    parts_in_text,
     structured_output,
 )
 from evaltui.traces.layouts.operation import (
@@ -119,7 +120,7 @@ def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[Json]:
         if head == "tool_calls" and which.isdigit():
             message.setdefault(head, {}).setdefault(int(which), {})[field] = value
         elif head == "content":
-            message[head] = json_attribute(value) if str(value).startswith("[{") else value
+            message[head] = parts_in_text(value)
             if message[head] is ABSENT:
                 return []
         else:
