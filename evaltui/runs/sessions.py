@@ -163,7 +163,8 @@ class ScoredSession:
     def why(self) -> str:
         """The reason for its verdict, in a line; the user's first message where there is no reason."""
         message = next((f'"{visible(cut(text, _MAX_MESSAGE))}"' for text in self.messages if text), "")
-        if self.result is None:
+        if self.result is None or (self.status is Status.NOT_EVALUATED and not self.is_paired):
+            # The turns of a case that it is only like are none that are missing.
             turns = counted(self.turns, "turn") if self.turns else ""
             return "  ".join(filter(None, (turns, message, visible(self.problem))))
         reason = summary(self.result)

@@ -258,7 +258,7 @@ class TurnCalls:
 
 
 def _since_user(inputs: Sequence[Json]) -> list[Json]:
-    """The contents with calls and results after the last message of the user, or the last answer of a model."""
+    """The contents with calls and results after the last message of the user, or the last text of a model."""
     contents: list[Json] = []
     for content in reversed(inputs):
         if not responses_in([content]) and not calls_in([content]):

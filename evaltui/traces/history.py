@@ -299,7 +299,9 @@ def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
     """
     joined: list[TraceTurn] = []
     for turn in turns:
-        if joined and not turn.agents and not _is_adk(turn) and _goes_on(joined[-1], turn):
+        # A span that names the session is around all calls of a turn.
+        has_span = bool(turn.agents or (turn.session and turn.operation is None))
+        if joined and not has_span and not _is_adk(turn) and _goes_on(joined[-1], turn):
             joined[-1].works += turn.works
             joined[-1].spans += turn.spans
             joined[-1].has_ended = turn.has_ended

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("google.adk")
 
 from tests.traces.test_losses import ANSWERS, CALLS, USER_MESSAGE, copies, facts, read
-from tests.traces.test_trace_layouts import MODEL, span
+from tests.traces.test_trace_layouts import MODEL
+from tests.traces.test_trace_layouts import span as made_span
 from tests.traces.whole_traces import WHOLE
 
 pytestmark = pytest.mark.adk
@@ -131,7 +132,7 @@ def test_the_session_of_a_span_around_the_model_is_that_of_the_conversation(plac
             is_named = parent == (place == "between")
             session = {name: "s1"} if is_named else {}
             of_trace = str(number + 1)
-            made = span(parent + 1, parent, attributes | session, begin=begin + parent, trace=of_trace)
+            made = made_span(parent + 1, parent, attributes | session, begin=begin + parent, trace=of_trace)
             spans.append(made)
     (found,) = read(spans)
     assert (found.id, [turn.user for turn in found.turns]) == ("s1", ["Question 0.", "Question 1."])

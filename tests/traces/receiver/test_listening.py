@@ -53,7 +53,8 @@ async def received(folder, *told):
 
 
 async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
-    write_eval_set(tmp_path, "shop", case("lamp", LAMP, COST), case("clock", TIME))
+    polite = case("polite", (f"{THANKS[0]} again", *THANKS[1:]))
+    write_eval_set(tmp_path, "shop", case("lamp", LAMP, COST), case("clock", TIME), polite)
     messages = [LAMP[0], COST[0]]
     found = await received(
         tmp_path,
@@ -76,13 +77,18 @@ async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
     assert found["new"].new_patterns == (("price", "find", "price"),)
     assert (found["new"].case, found["new"].result) == (None, None)
     assert found["thanks"].new_patterns == ()
+    # The turns of a case that a session is only like are not missing in it.
+    assert found["thanks"].case_in_words == "like polite"
+    assert "no case begins like it" in found["thanks"].why
+    assert "not in the trace" not in found["thanks"].why
     # No case can expect what a turn did that failed.
     assert found["failed"].new_patterns == (("refusing",),)
 
     logs = RunStore.of_sessions(tmp_path).files()
     stored = {RunFile(log).header.session: open_run(log) for log in logs}
-    assert stored.keys() == {"same", "clock", "logs"}
-    assert {case.status for one in stored.values() for case in one.summary.cases.values()} == {Status.PASSED}
+    assert stored.keys() == {"same", "clock", "logs", "thanks"}
+    statuses = {case.status for one in stored.values() for case in one.summary.cases.values()}
+    assert statuses == {Status.PASSED, Status.NOT_EVALUATED}
     assert found["same"].log in RunStore.of_sessions(tmp_path).files()
     assert not RunStore(tmp_path).files()
     assert not list(tmp_path.rglob("*evalset_result*"))
