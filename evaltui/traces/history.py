@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise, starmap
 from math import inf
 
-from evaltui.core.model.events import ANSWERS, CALLS, USER_MESSAGE
+from evaltui.core.model.events import ANSWERS, CALLS, SOME_MODEL_CALLS, TEXTS, USER_MESSAGE
 from evaltui.traces.calls import answer_of, may_hold_thoughts
 from evaltui.traces.events import is_sent_response
 from evaltui.traces.layouts.messages import without_attachments
@@ -25,6 +25,10 @@ _RESUMED = (
     "the turn goes on with calls of an earlier one; the response of the person, or the model that asked for "
     "them, has no span: run the case instead, or import the session"
 )
+_OVERWRITTEN = (
+    "OpenInference writes all calls of a model of google-adk 2 on the span of the agent, each over the one "
+    "before: record spans of google-adk without it, or import the session"
+)
 _MISSING_TURN = (
     "only requests of later turns show the turn: export its spans, too. Examples for the model belong in its "
     "instruction"
@@ -39,6 +43,8 @@ _REPLACED = (
     "trace does not say by whom. Record the output of the agent in its span"
 )
 
+# How the name of the span of an agent begins.
+_AGENT = "invoke_agent"
 # How google-adk has an agent read what another one said or called.
 _AUTHOR = re.compile(r"\[([^\]\n]+)\] (?:(called tool)|`|said)")
 
@@ -348,6 +354,8 @@ def _settle_resumed(turn: TraceTurn, before: TraceTurn | None) -> None:
     is_after_calls = has_tool_before or bool(responses_in(_first_request(turn)[-1:]))
     if (_is_adk(turn) and is_after_calls) or (before is not None and _goes_on(before, turn)):
         turn.unknown |= dict.fromkeys((USER_MESSAGE, CALLS), _RESUMED)
+    if _is_adk(turn) and is_after_calls and any(model.span.name.startswith(_AGENT) for model in turn.models):
+        turn.unknown |= dict.fromkeys((USER_MESSAGE, CALLS, SOME_MODEL_CALLS, TEXTS), _OVERWRITTEN)
 
 
 def _lacks_others(turn: TraceTurn) -> bool:

@@ -467,6 +467,22 @@ def test_openinference_beside_google_adk_does_not_mix_calls():
     assert scored_text(one, thoughts=False) == ANSWER
 
 
+def test_calls_of_a_model_that_openinference_writes_over_each_other_are_unknown():
+    """Beside google-adk 2, it records the calls of a model on the span of the agent."""
+    inputs, outputs = genai_messages(True)
+    messages = {"gen_ai.input.messages": json.dumps(inputs), "gen_ai.output.messages": json.dumps(outputs)}
+    adk = {"gcp.vertex.agent.invocation_id": "e-1", "openinference.span.kind": "LLM"}
+    spans = [
+        span(1, 0, {"gen_ai.operation.name": "invoke_workflow"}, length=900),
+        span(2, 1, {**MODEL, **messages, **adk}, name="invoke_agent desk", length=600),
+        span(3, 2, TOOL | TOOL_CONTENT | {"openinference.span.kind": "TOOL"}),
+    ]
+    (turn,) = conversation(spans).turns
+    hint = "OpenInference writes all calls of a model of google-adk 2"
+    assert {USER_MESSAGE, CALLS, SOME_MODEL_CALLS, TEXTS} <= turn.untold.keys()
+    assert all(hint in turn.untold[part] for part in (USER_MESSAGE, CALLS, SOME_MODEL_CALLS, TEXTS))
+
+
 def test_redacted_content_is_absent():
     spans = genai()
     for one in spans:
@@ -762,6 +778,7 @@ def test_arguments_without_names_are_unknown():
         ("app", {"traceloop.workflow.name": "talk"}, "TRACELOOP_TRACE_CONTENT"),
         ("logfire.openai_agents", {}, "OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA"),
         ("pydantic-ai", {}, "include_content"),
+        ("langsmith", {"langsmith.span.kind": "llm"}, "LangSmith"),
         ("", {"openinference.span.kind": "LLM"}, "OPENINFERENCE_HIDE_INPUTS"),
         ("", {"langfuse.observation.type": "generation"}, "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED"),
     ],

@@ -55,6 +55,11 @@ _AI_SDK = (
     "pass experimental_telemetry: {isEnabled: true, recordInputs: true, recordOutputs: true} to the calls of "
     "the AI SDK where the agent runs"
 )
+_LANGSMITH = "langsmith."
+_LANGSMITH_UNREAD = (
+    "LangSmith records it as gen_ai.prompt and gen_ai.completion, which evaltui does not read: instrument "
+    "the agent with OpenInference or OpenLLMetry instead"
+)
 _WITH_CONTENT = "create InstrumentationSettings with include_content=True where the agent runs"
 _REMEDIES: Mapping[str, str] = {
     # OpenTelemetry's own are `openai_v2`, `google_genai` and the like.
@@ -181,6 +186,8 @@ def _remedy(span: OtelSpan) -> str:
     """The remedy is named by the instrumentation that wrote the span: the conventions leave it open."""
     if any(name.startswith("traceloop.") for name in span.attributes):
         return TRACELOOP
+    if any(name.startswith(_LANGSMITH) for name in span.attributes):
+        return _LANGSMITH_UNREAD
     if "ai.operationId" in span.attributes or span.scope == _AI_SDK_SCOPE:
         is_recorded = any(name.startswith(_AI_SDK_MESSAGES) for name in span.attributes)
         return _AI_SDK_UNREAD if is_recorded else _AI_SDK
