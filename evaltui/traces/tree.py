@@ -478,7 +478,22 @@ def _without_wrappers(works: list[Work]) -> list[Work]:
             unwrapped.append(_joined(work))
         else:
             unwrapped += leaves
-    return sorted(unwrapped, key=lambda work: work.span.start)
+    return _without_twins(sorted(unwrapped, key=lambda work: work.span.start))
+
+
+def _without_twins(works: list[Work]) -> list[Work]:
+    """Each call of a model once, where two libraries have recorded it beside each other: both name the
+    response that the provider gave, one inside the time of the other."""
+    single: list[Work] = []
+    by_response: dict[str, Work] = {}
+    for work in works:
+        response_id = work.operation.response_id
+        outer = by_response.setdefault(response_id, work) if response_id else work
+        if outer is work or work.span.end > outer.span.end:
+            single.append(work)
+        else:
+            outer.operation = prefer(outer.operation, work.operation)
+    return single
 
 
 def _leaves(work: Work) -> list[Work]:

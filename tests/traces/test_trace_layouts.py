@@ -483,6 +483,20 @@ def test_calls_of_a_model_that_openinference_writes_over_each_other_are_unknown(
     assert all(hint in turn.untold[part] for part in (USER_MESSAGE, CALLS, SOME_MODEL_CALLS, TEXTS))
 
 
+@pytest.mark.parametrize("is_outer", [True, False])
+def test_a_call_that_two_libraries_record_beside_each_other_is_one(is_outer):
+    """The client of Anthropic has spans of its own beside those of what instruments it, without content."""
+    spans = genai()
+    for number, model in ((5, spans[1]), (6, spans[3])):
+        model.attributes["gen_ai.response.id"] = f"msg_{number}"
+        twin = {**MODEL, "gen_ai.response.id": f"msg_{number}"}
+        begin = model.start // 10**6 + (-1 if is_outer else 1)
+        spans.append(span(number, 1, twin, begin=begin, length=12 if is_outer else 8))
+    (turn,) = conversation(spans).turns
+    assert dict(turn.untold) == {}
+    assert sum(event.kind == "model_request" for event in turn.events) == 2
+
+
 def test_redacted_content_is_absent():
     spans = genai()
     for one in spans:

@@ -155,6 +155,7 @@ def read_genai(span: OtelSpan) -> Operation | None:
         _read_messages(operation, merged, span)
     if kind == "model":
         _read_request(operation, merged)
+        operation.response_id = _text(merged.get("gen_ai.response.id"))
         output_tools = _output_tools(merged)
         operation.inputs = with_output_text(operation.inputs, output_tools)
         operation.outputs = with_output_text(operation.outputs, output_tools)

@@ -56,6 +56,8 @@ class Operation:
     """Arguments of a tool call, JSON."""
     result: Any = ABSENT
     call_id: str = ""
+    response_id: str = ""
+    """The id that the model's provider gave the response; "" for none."""
     is_output: bool = False
     """Whether a tool's work is the agent's output: the agent calls nothing for it."""
     usage: Json | None = None
@@ -85,7 +87,18 @@ class Operation:
         self.outputs, self.is_cut, self.remedy = None, True, CHOICES
 
 
-_TEXTS = ("name", "version", "agent", "instruction", "tools", "config", "call_id", "calls_tools", "error")
+_TEXTS = (
+    "name",
+    "version",
+    "agent",
+    "instruction",
+    "tools",
+    "config",
+    "call_id",
+    "response_id",
+    "calls_tools",
+    "error",
+)
 
 
 @dataclass(frozen=True)
