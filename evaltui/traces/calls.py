@@ -99,6 +99,10 @@ class TurnCalls:
                 self._of[id(tool)] = call
         self.start_times = {self._of[id(tool)].id: tool.span.start for tool in tools if id(tool) in self._of}
         """Start times of tools by the ids of their calls."""
+        last = max(works, key=lambda work: (work.span.start, work.span.end), default=None)
+        last_call = self._of.get(id(last))
+        self.ends_unasked = last_call is not None and not last_call.is_announced
+        """Whether the last span is of a tool that no model asks for."""
         strangers = self._find_results(models, calls_by_model)
         unannounced = sum(not call.is_announced for call in self._of.values())
         self.has_results_of_others = strangers > unannounced

@@ -140,6 +140,8 @@ class TurnEvents:
             self._untold |= dict.fromkeys((SOME_MODEL_CALLS, TEXTS), _HIDDEN_MODELS)
         if calls.has_results_of_others:
             self._untold |= dict.fromkeys((CALLS, SOME_MODEL_CALLS, TEXTS), _HIDDEN_CALLS)
+        if calls.ends_unasked and self._turn.around is not None:
+            self._untold.setdefault(CALLS, _ENDS_EARLY)
         if calls.may_be_renamed:
             self._untold.setdefault(CALLS, RENAMED)
         if calls.lacks_results:
@@ -538,9 +540,7 @@ def _is_same_value(text: str, value: Any) -> bool:
 
 
 def _remedy(turn: TraceTurn) -> str:
-    operations = [work.operation for work in turn.works] + [
-        operation for operation in [turn.operation] if operation
-    ]
+    operations = [work.operation for work in turn.works] + ([turn.operation] if turn.operation else [])
     cut = (
         operation.remedy
         for operation in operations

@@ -142,6 +142,12 @@ def test_a_turn_whose_first_model_is_missing_is_one_of_its_own(layout):
     assert (second.user, facts(second)[2]) == ("Once more?", "Now it is 13.")
     assert CALLS in second.untold
     assert ANSWERS not in second.untold
+    # A tool that it called may as well be of the turn before.
+    spans = under(WRAPPERS["function"], layout, [*requests[:2], requests[3]])
+    spans[-1].start, spans[-1].end = spans[-1].start + 10**8, spans[-1].end + 10**8
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "rebate"}
+    found = turns([*spans, span(5, 1, tool | {"gen_ai.tool.call.arguments": "{}"}, begin=450)])
+    assert [CALLS in turn.untold for turn in found] == [True, True]
 
 
 BYE = {"role": "user", "content": "bye"}
