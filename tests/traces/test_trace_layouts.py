@@ -768,6 +768,24 @@ def test_the_structured_response_of_langgraph_is_its_response(last, response, fo
     assert [call.name for call in tool_calls(one.intermediate_data)] == ["Weather"] * (last == "tool")
 
 
+@pytest.mark.parametrize("is_streamed", [True, False])
+@pytest.mark.parametrize("has_messages", [True, False])
+def test_openinference_has_the_whole_response_of_openai_beside_its_messages(has_messages, is_streamed):
+    """Of a call in the Responses API, messages are without empty arguments; of a stream, there are none."""
+    root, first, _, last = openinference()
+    name = "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments"
+    del first.attributes[name]
+    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": "{}"}
+    first.attributes["output.value"] = json.dumps([{"output": [call]}] if is_streamed else {"output": [call]})
+    if not has_messages:
+        kept = {key: value for key, value in first.attributes.items() if "output_messages" not in key}
+        first.attributes = kept
+    (turn,) = conversation([root, first, last]).turns
+    (one,) = invocations_from_events(turn.events)
+    assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", {})]
+    assert ARGUMENTS not in turn.untold
+
+
 def test_arguments_without_names_are_unknown():
     """Of a text, a list, or what a function got by place."""
     by_place = {"args": ["Rome"], "kwargs": {}}

@@ -190,6 +190,9 @@ def _items(value: Any, role: str) -> list[Any]:
     """The messages in a recorded value: a list, a message alone, or the response of a provider; `role` is
     that of a text alone."""
     match value:
+        case [{"output": list()} as response] if not _MESSAGE_KEYS & response.keys():
+            # Of a stream, with its whole response as the only piece.
+            value = response["output"]
         case {"messages": list() as items}:
             value = items
         case {"choices": [first, *_]} | {"candidates": [first, *_]} if isinstance(first, dict):

@@ -117,6 +117,8 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
         if outputs
         else _spoken(operation.output_value, "assistant", or_called=True)
     )
+    if outputs:
+        _complete(operation, contents_of(_value(span, "output"), "assistant"))
     if may_be_text(operation.output_value):
         operation.outputs = None
     operation.is_unread = is_unread(outputs or operation.output_value)
@@ -134,6 +136,16 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
         operation.config.get("n") not in (None, 1)
     ):
         operation.take_none_of_choices()
+
+
+def _complete(operation: Operation, response: list[Json] | None) -> None:
+    """Gives calls without arguments those of the whole response: empty ones are left out of messages."""
+    recorded = {
+        call["id"]: call["args"] for call in calls_in(response or ()) if {"id", "args"} <= call.keys()
+    }
+    for call in calls_in(operation.outputs or ()):
+        if "args" not in call and call.get("id") in recorded:
+            call["args"] = recorded[call["id"]]
 
 
 def _value(span: OtelSpan, way: str) -> Any:
