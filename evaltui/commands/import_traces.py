@@ -113,7 +113,7 @@ def _scenarios(options: argparse.Namespace, read: Conversations) -> Sequence[Jso
 
 
 def _cases(options: argparse.Namespace, read: Conversations, path: Path) -> tuple[list[_Imported], list[str]]:
-    """The cases to add, and a sentence for each conversation that is in the set already."""
+    """The cases to add, and a sentence for each conversation that is left out."""
     secrets = secrets_of(options.agent_dir)
     stored = list(read_eval_set_file(path, "given", path.parent).cases) if path.exists() else []
     others = chain.from_iterable(eval_set.cases for eval_set in open_workspace(options.agent_dir).sets)
@@ -122,6 +122,10 @@ def _cases(options: argparse.Namespace, read: Conversations, path: Path) -> tupl
     already: list[str] = []
     for conversation in _chosen(options, read):
         turns, notes = _turns(conversation, options.turns)
+        if not turns:
+            why = notes[0].replace(" left out", "", 1)
+            already.append(f"conversation {conversation.id} left out: {why}")
+            continue
         if has_states and conversation.session_before(turns[0]) is None:
             notes.append("initial state not in the trace: add it to the case if the session had one")
         named = options.case or conversation.named_case
@@ -162,7 +166,8 @@ def _alike(twin: Twin | None) -> Iterator[str]:
 
 
 def _turns(conversation: RecordedConversation, text: str | None) -> tuple[Sequence[int], list[str]]:
-    """The indexes of the turns that become the case, and notes on what is left out. Raises UsageError."""
+    """The indexes of the turns that become the case, and notes on what is left out. Raises UsageError where
+    a turn that was chosen cannot."""
     every = range(len(conversation.turns))
     try:
         numbers = every if text is None else chosen_turns(text, len(every))
@@ -171,14 +176,14 @@ def _turns(conversation: RecordedConversation, text: str | None) -> tuple[Sequen
     why = {number: unusable(conversation.turns[number]) for number in numbers}
     notes = [f"turn {number + 1} left out: {reason}" for number, reason in why.items() if reason]
     turns = [number for number in numbers if not why[number]]
-    if notes and (text is not None or not turns):
+    if notes and text is not None:
         raise UsageError(f"conversation {visible(conversation.id)}: {notes[0].replace(' left out', '', 1)}")
     notes += [
         f"turn {number + 1}: {gap}"
         for number in turns
         for gap in (*not_expected(conversation.turns[number]), *conversation.turns[number].remarks)
     ]
-    if (session := conversation.session_before(turns[0])) is not None:
+    if turns and (session := conversation.session_before(turns[0])) is not None:
         notes += unknown_state(session)
     return turns, notes
 

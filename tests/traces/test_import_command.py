@@ -203,6 +203,15 @@ def test_a_turn_that_failed_is_left_out_and_said(shop, capsys):
     assert "turn 1: ended with RuntimeError" in capsys.readouterr().err
 
 
+def test_a_conversation_without_a_turn_for_a_case_is_left_out_and_said(shop, capsys):
+    failed, other = run("raising", ["Try"], SPANS, "failed"), run("own", SAID, SPANS, "other")
+    trace = write(shop, "trace.json", failed, other)
+    assert call("import", trace, "--into", "all.evalset.json") == 0
+    assert "conversation failed left out: turn 1: ended with RuntimeError" in capsys.readouterr().err
+    assert len(cases(shop)) == 1
+    assert call("import", trace, "--into", "all.evalset.json", "--conversation", "failed") == 2
+
+
 def test_arguments_that_were_not_recorded_are_not_expected(shop, capsys):
     """Calls of a turn without arguments are unknown as a whole: an expected `{}` would never match."""
     trace = write(shop, "trace.json", run("own", ["Find a lamp"], SPANS))
