@@ -768,15 +768,23 @@ def test_the_structured_response_of_langgraph_is_its_response(last, response, fo
     assert [call.name for call in tool_calls(one.intermediate_data)] == ["Weather"] * (last == "tool")
 
 
-@pytest.mark.parametrize("is_streamed", [True, False])
+OF_OPENAI = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": "{}"}
+OF_LANGCHAIN = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"]}
+OF_LANGCHAIN["kwargs"] = {"content": "", "tool_calls": [{"name": "weather", "args": {}, "id": "call_1"}]}
+
+
+@pytest.mark.parametrize(
+    "response",
+    [{"output": [OF_OPENAI]}, [{"output": [OF_OPENAI]}], {"generations": [[{"message": OF_LANGCHAIN}]]}],
+    ids=["OpenAI", "a stream of OpenAI", "LangChain"],
+)
 @pytest.mark.parametrize("has_messages", [True, False])
-def test_openinference_has_the_whole_response_of_openai_beside_its_messages(has_messages, is_streamed):
-    """Of a call in the Responses API, messages are without empty arguments; of a stream, there are none."""
+def test_openinference_has_the_whole_response_beside_its_messages(has_messages, response):
+    """Messages are without empty arguments; of a stream, there are none."""
     root, first, _, last = openinference()
     name = "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments"
     del first.attributes[name]
-    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": "{}"}
-    first.attributes["output.value"] = json.dumps([{"output": [call]}] if is_streamed else {"output": [call]})
+    first.attributes["output.value"] = json.dumps(response)
     if not has_messages:
         kept = {key: value for key, value in first.attributes.items() if "output_messages" not in key}
         first.attributes = kept

@@ -197,6 +197,8 @@ def _items(value: Any, role: str) -> list[Any]:
             value = items
         case {"choices": [first, *_]} | {"candidates": [first, *_]} if isinstance(first, dict):
             value = first.get("message", first.get("content"))
+        case {"generations": [[{"message": dict() as message}]]}:
+            value = message
         case {"output": list() as items} | {"input": list() as items} if not _MESSAGE_KEYS & value.keys():
             value = items
     # LangChain has a list of messages for each prompt.
