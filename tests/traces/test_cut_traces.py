@@ -10,9 +10,19 @@ from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.span import Recorded
-from tests.traces.test_trace_layouts import ANSWER, ARGS, LAYOUTS, QUESTION, RESULT, span, tree
+from tests.traces.test_trace_layouts import (
+    ANSWER,
+    ARGS,
+    LAYOUTS,
+    QUESTION,
+    RESULT,
+    genai,
+    genai_details,
+    span,
+    tree,
+)
 
-TIMES = 3
+TIMES = 6
 ADK = "gcp.vertex.agent"
 # As instrumentations write it: longer than what is said.
 SCHEMA = json.dumps({"name": "weather", "parameters": {"type": "object", "properties": {"city": {}}}})
@@ -55,7 +65,15 @@ def only(kind):
     return layout
 
 
-EVERY = (*LAYOUTS, adk_schema_1, *map(only, LAYOUTS), only(adk_schema_1))
+def spans_and_records():
+    """Messages in attributes, and as values in a log record."""
+    spans = genai()
+    for one, other in zip(spans, genai_details(), strict=True):
+        one.events = other.events
+    return spans
+
+
+EVERY = (*LAYOUTS, spans_and_records, adk_schema_1, *map(only, LAYOUTS), only(adk_schema_1))
 OF_LAYOUTS = pytest.mark.parametrize("layout", EVERY, ids=lambda one: one.__name__)
 
 
@@ -102,6 +120,15 @@ def test_a_value_that_is_cut_anywhere_is_unknown(layout):
         unknown_or_right(spans)
 
 
+def cut(value, limit):
+    """A value as OpenTelemetry cuts it: of lists and objects, which log records have, the texts inside."""
+    if isinstance(value, dict):
+        return {name: cut(inner, limit) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [cut(inner, limit) for inner in value]
+    return value[:limit] if isinstance(value, str) else value
+
+
 @OF_LAYOUTS
 def test_a_limit_on_all_values_leaves_what_is_known(layout):
     """Texts are cut at the length at which JSON was."""
@@ -111,10 +138,7 @@ def test_a_limit_on_all_values_leaves_what_is_known(layout):
         for one in spans:
             one.attributes |= {"llm.tools.0.tool.json_schema": SCHEMA} if "weather" not in one.name else {}
         for one in holders(spans):
-            one.attributes = {
-                name: value[:limit] if isinstance(value, str) else value
-                for name, value in one.attributes.items()
-            }
+            one.attributes = cut(one.attributes, limit)
         unknown_or_right(spans)
 
 

@@ -45,13 +45,17 @@ def json_attribute(value: Any) -> Any:
 def leave_out_cut(spans: Sequence[OtelSpan]) -> None:
     """Removes the values of spans of one trace that were cut; their names are in `cut` then."""
     holders = list(_holders(spans))
-    texts = [value for holder in holders for value in holder.attributes.values() if isinstance(value, str)]
+    texts = [text for holder in holders for text in _texts(holder.attributes)]
     longest = max(map(len, texts), default=0)
     lengths = {len(text) for text in texts if _ends_too_early(text, longest)}
     if not lengths:
         return
     for holder in holders:
-        cut = {name for name, value in holder.attributes.items() if _is_cut(value, lengths)}
+        cut = {
+            name
+            for name, value in holder.attributes.items()
+            if any(_is_cut(text, lengths) for text in _texts(value))
+        }
         if cut:
             holder.cut |= cut
             holder.attributes = {name: value for name, value in holder.attributes.items() if name not in cut}
@@ -63,6 +67,17 @@ def _holders(spans: Sequence[OtelSpan]) -> Iterator[OtelSpan | SpanEvent]:
         yield from (event for event in span.events if event.name.startswith("gen_ai."))
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value: in those of log records, each is cut by itself."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+
+
 def _ends_too_early(text: str, longest: int) -> bool:
     closing = _CLOSING.get(text[:1])
     # Whole JSON is not read twice.
@@ -70,10 +85,10 @@ def _ends_too_early(text: str, longest: int) -> bool:
     return is_suspect and json_attribute(text) is ABSENT
 
 
-def _is_cut(value: Any, lengths: Collection[int]) -> bool:
-    if not isinstance(value, str) or len(value) not in lengths:
+def _is_cut(text: str, lengths: Collection[int]) -> bool:
+    if len(text) not in lengths:
         return False
-    return value[:1] not in ("{", "[") or not isinstance(json_attribute(value), dict | list)
+    return text[:1] not in ("{", "[") or not isinstance(json_attribute(text), dict | list)
 
 
 def lacks(span: OtelSpan, *prefixes: str) -> bool:
@@ -83,6 +98,10 @@ def lacks(span: OtelSpan, *prefixes: str) -> bool:
 
 def limit_of(span: OtelSpan) -> str:
     """The remedy for the content of a span that a limit has cut; "" where none has."""
-    if span.cut or any(json_attribute(value) is ABSENT for value in span.attributes.values()):
+    if (
+        span.cut
+        or any(event.cut for event in span.events)
+        or any(json_attribute(value) is ABSENT for value in span.attributes.values())
+    ):
         return _TOO_LONG
     return _TOO_MANY if span.dropped else ""
