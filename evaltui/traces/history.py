@@ -45,6 +45,8 @@ _REPLACED = (
 
 # How the name of the span of an agent begins.
 _AGENT = "invoke_agent"
+# Logfire's text for what Anthropic's client returned: it is no JSON.
+_OBJECT = re.compile(r"(Text|Thinking|ToolUse)Block\(")
 # How google-adk has an agent read what another one said or called.
 _AUTHOR = re.compile(r"\[([^\]\n]+)\] (?:(called tool)|`|said)")
 
@@ -441,7 +443,8 @@ def _settle_response(before: TraceTurn, turn: TraceTurn) -> None:
     response, repeated = (
         _plain(parts).replace(" ", "") for parts in (answer_of(last.operation), _own_parts(contents[-1:]))
     )
-    if len(agents) > 1 or not response or not repeated or response == repeated:
+    is_same = response == repeated or _OBJECT.match(repeated)
+    if len(agents) > 1 or not response or not repeated or is_same:
         return
     if not (may_hold_thoughts(last.operation) and response.endswith(repeated)):
         before.unknown.setdefault(ANSWERS, _REPLACED)

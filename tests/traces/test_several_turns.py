@@ -205,8 +205,13 @@ def test_messages_between_agents_are_of_no_user():
 
 @pytest.mark.parametrize(
     ("repeated", "agent", "is_known"),
-    [(PRICE, "desk", True), ({**PRICE, "content": "Ask a human."}, "desk", False), (WELCOME, "other", True)],
-    ids=["the same", "replaced", "of another agent"],
+    [
+        (PRICE, "desk", True),
+        ({**PRICE, "content": "Ask a human."}, "desk", False),
+        (WELCOME, "other", True),
+        ({**PRICE, "content": ["TextBlock(citations=None, text='It is 12.50.', type='text')"]}, "desk", True),
+    ],
+    ids=["the same", "replaced", "of another agent", "as an object of Anthropic's client"],
 )
 def test_a_response_is_known_unless_the_next_request_of_its_agent_has_another(repeated, agent, is_known):
     requests = [([ASKED], PRICE), ([ASKED, repeated, THANKS], WELCOME)]
