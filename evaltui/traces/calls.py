@@ -274,15 +274,15 @@ def _since_user(inputs: Sequence[Json]) -> list[Json]:
 def _without_results(contents: Sequence[Json], announced: Sequence[TurnCall]) -> list[Json]:
     """The calls in contents that have no result there, without those that an answer asks for."""
     calls, responses = calls_in(contents), responses_in(contents)
-    known = {str(response.get("id") or response.get("name")) for response in responses}
-    known |= {call.own_id or call.name for call in announced}
+    ids = {str(response.get("id") or response.get("name")) for response in responses}
+    ids |= {call.own_id or call.name for call in announced}
     names = {call.name for call in announced}
     if len(calls) <= len(responses):
         return []
     return [
         call
         for call in calls
-        if not {str(call.get("id")), call["name"]} & known and (call.get("id") or call["name"] not in names)
+        if not {str(call.get("id")), call["name"]} & ids and (call.get("id") or call["name"] not in names)
     ]
 
 

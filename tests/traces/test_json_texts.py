@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from evaltui.traces.span import SpanEvent
-from tests.traces.test_trace_layouts import ANSWER, QUESTION, span, spoken
+from tests.traces.test_trace_layouts import ANSWER, QUESTION, old_events, span, spoken
 
 TEXTS = [
     '{"output": "cheap", "score": 1}',
@@ -61,10 +60,12 @@ def test_a_text_of_json_that_a_model_has_too_is_the_message(kind, text):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_in_the_body_of_a_log_record_is_a_text(text):
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}}
-    bodies = {"gen_ai.user.message": {"content": text}, "gen_ai.choice": choice}
-    events = [SpanEvent(name, {}, 0, body) for name, body in bodies.items()]
-    assert spoken([span(1, 0, MODEL, events=events)]) == (text, text, {})
+    (*_, model) = old_events()
+    model.parent_id = ""
+    model.events = [event for event in model.events if event.name in ("gen_ai.user.message", "gen_ai.choice")]
+    for event in model.events:
+        event.body.get("message", event.body)["content"] = text
+    assert spoken([model]) == (text, text, {})
 
 
 @pytest.mark.parametrize("kind", ["AGENT", "LLM"])

@@ -7,15 +7,12 @@ import pytest
 
 pytest.importorskip("google.adk")
 
-from evaltui.core.model.events import CALLS
 from evaltui.core.trace.spans import SpanTree
 from evaltui.runs.history import open_run
-from evaltui.runs.store import RunStore
-from evaltui.traces.conversations import conversations_in
-from evaltui.traces.span import Recorded
 from tests.commands.command_line import call
 from tests.eval_data import write_eval_set
 from tests.traces.test_incomplete_traces import as_otlp
+from tests.traces.test_losses import CALLS, read
 from tests.traces.whole_traces import WHOLE
 
 pytestmark = pytest.mark.adk
@@ -60,14 +57,14 @@ def test_three_places_say_the_same_of_a_trace(source, tmp_path, monkeypatch, cap
     (tmp_path / "t.json").write_text("\n".join(json.dumps(scoped(one)) for one in WHOLE[source]()))
     assert call("inspect", "t.json", "--format", "json") == 0
     (shown,) = json.loads(capsys.readouterr().out)["conversations"]
-    (found,) = conversations_in([Recorded(WHOLE[source]())]).conversations
+    (found,) = read(WHOLE[source]())
     contents = [{"user_content": turn.events[0].content} for turn in found.turns]
     write_eval_set(tmp_path, "s", {"eval_id": "c", "conversation": contents})
     call("score", "t.json", "--sets", "s.evalset.json", "--report", "json=r.json")
     (case,) = json.loads((tmp_path / "r.json").read_text())["cases"]
     (repeat,) = case["repeats"]
     assert len(shown["turns"]) == len(repeat["actual"]) == len(found.turns)
-    (log,) = RunStore(tmp_path).files()
+    (log,) = tmp_path.glob(".evaltui/runs/*.sqlite")
     run = open_run(log)
     ((case_id, _),) = run.summary.cases.items()
     tree = SpanTree()
