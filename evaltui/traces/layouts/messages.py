@@ -302,10 +302,14 @@ def _message(item: Any, role: str) -> Json | None:
     parts = list(_parts(content))
     # OpenAI had one call in a message before it had several.
     older = [item["function_call"]] if isinstance(item.get("function_call"), dict) else []
+    calls: list[Json] = []
     for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")) or older:
         if not (read := [*_call(call)]):
             return None
-        parts += read
+        calls += read
+    # LangChain has a call as a part of the content, too.
+    ids = {part["function_call"]["id"] for part in calls if part["function_call"].get("id")}
+    parts = [part for part in parts if part.get("function_call", {}).get("id") not in ids] + calls
     if all(part.get("thought") for part in parts) and any(map(_lacks_text, _list(content))):
         return None
     if not parts and not any(name in item for name in ("parts", "content", "contents", "tool_calls")):
