@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("google.adk")
 
 from evaltui.core.trace.spans import SpanTree
-from evaltui.runs.history import open_run
+from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
 from tests.eval_data import write_eval_set
 from tests.traces.test_incomplete_traces import as_otlp
@@ -65,10 +65,8 @@ def test_three_places_say_the_same_of_a_trace(source, tmp_path, monkeypatch, cap
     (repeat,) = case["repeats"]
     assert len(shown["turns"]) == len(repeat["actual"]) == len(found.turns)
     (log,) = tmp_path.glob(".evaltui/runs/*.sqlite")
-    run = open_run(log)
-    ((case_id, _),) = run.summary.cases.items()
     tree = SpanTree()
-    tree.add(run.events(case_id)[0])
+    tree.add(RunFile(log).events(1)[0])
     for number, (turn, actual) in enumerate(zip(shown["turns"], repeat["actual"], strict=True)):
         user, calls, response, has_failed = inspected(turn)
         # Of unknown calls, a result has none.

@@ -483,6 +483,45 @@ def test_calls_of_a_model_that_openinference_writes_over_each_other_are_unknown(
     assert all(hint in turn.untold[part] for part in (USER_MESSAGE, CALLS, SOME_MODEL_CALLS, TEXTS))
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "tool_use", "id": "call_1", "name": "weather", "input": {}},
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": "{}"},
+        {"type": "tool_call", "id": "call_1", "name": "weather", "args": ARGS},
+    ],
+    ids=lambda one: one["type"],
+)
+@pytest.mark.parametrize("layout", [genai, langfuse], ids=lambda one: one.__name__)
+def test_a_call_of_langchain_that_is_in_the_content_too_is_one(layout, block):
+    """While it is streamed, the arguments in the content may be empty."""
+    spans = layout()
+    call = {"name": "weather", "args": ARGS, "id": "call_1", "type": "tool_call"}
+    message = {"role": "assistant", "content": [{"type": "text", "text": "So."}, block], "tool_calls": [call]}
+    name = "gen_ai.output.messages" if layout is genai else "langfuse.observation.output"
+    spans[1].attributes[name] = json.dumps([message] if layout is genai else message)
+    (turn,) = conversation([spans[0], spans[1], spans[3]]).turns
+    (one,) = invocations_from_events(turn.events)
+    assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", ARGS)]
+
+
+@pytest.mark.parametrize(("args", "more"), [({}, {}), (ARGS, {"inputs": ARGS})])
+def test_arguments_of_langchain_are_read_beside_its_metadata(args, more):
+    spans = genai()
+    value = {"input_str": str(args), "tags": ["seq:step:1"], "metadata": {"thread_id": "s"}, **more}
+    spans[2].attributes = {**TOOL, "gen_ai.tool.call.arguments": json.dumps(value)}
+    (turn,) = conversation([spans[0], spans[2]]).turns
+    (one,) = invocations_from_events(turn.events)
+    assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", args)]
+
+
+def test_a_client_of_anthropic_without_content_is_no_conversation():
+    """It has a trace for each call where what instruments it has no spans of OpenTelemetry around it."""
+    alone = span(1, 0, MODEL, trace="7", scope="com.anthropic.sdk.python")
+    found = conversations_in([Recorded([*genai(), alone])])
+    assert (len(found.conversations), found.warnings) == (1, ("1 trace of no agent left out",))
+
+
 @pytest.mark.parametrize("is_outer", [True, False])
 def test_a_call_that_two_libraries_record_beside_each_other_is_one(is_outer):
     """The client of Anthropic has spans of its own beside those of what instruments it, without content."""

@@ -31,6 +31,7 @@ from evaltui.traces.layouts.operation import (
     OperationKind,
     as_arguments,
     as_result,
+    of_langchain,
     usage_of,
 )
 from evaltui.traces.span import OtelSpan, SpanEvent
@@ -103,6 +104,9 @@ _FAILED_FINISHES = {
 _TOOL_FINISHES = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MERGED = "(merged tools)"
 _EXECUTE = "execute_tool "
+# Its client has spans without content of its own, which tell nothing beside those of what instruments it.
+_ANTHROPIC = "com.anthropic.sdk"
+_MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
 # Logfire's spans of the OpenAI Agents SDK have no name of the operation.
 _OPENAI_AGENTS = "logfire.openai_agents"
 # What a handoff is named stands in the model's answer only.
@@ -203,6 +207,8 @@ def _named(attributes: Mapping[str, Any]) -> str:
 
 def _kind(span: OtelSpan) -> OperationKind | None:
     attributes = span.attributes
+    if span.scope.startswith(_ANTHROPIC) and not any(name.startswith(_MESSAGES) for name in attributes):
+        return None
     if named := _named(attributes):
         if span.name == "execute_tool (merged)" or attributes.get("gen_ai.tool.name") == _MERGED:
             return "other"
@@ -236,7 +242,8 @@ def _text(value: Any) -> str:
 
 
 def _read_call(operation: Operation, attributes: Mapping[str, Any]) -> None:
-    operation.arguments = as_arguments(attributes.get("gen_ai.tool.call.arguments", ABSENT))
+    arguments = json_attribute(attributes.get("gen_ai.tool.call.arguments", ABSENT))
+    operation.arguments = as_arguments(of_langchain(arguments))
     operation.result = as_result(attributes.get("gen_ai.tool.call.result", ABSENT))
     operation.call_id = _text(attributes.get("gen_ai.tool.call.id"))
 
@@ -362,7 +369,7 @@ def _read_request(operation: Operation, attributes: Mapping[str, Any]) -> None:
 LAYOUT = Layout(
     read_genai,
     content=("gen_ai.",),
-    messages=("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call."),
+    messages=(*_MESSAGES, "gen_ai.tool.call."),
     kind=_KIND,
     session="gen_ai.conversation.id",
 )

@@ -71,7 +71,7 @@ def _decorated(span: OtelSpan) -> Operation:
 def _arguments(value: Any) -> Any:
     """The arguments that were recorded of a decorated function (`args`) or of LangChain (`inputs`)."""
     if isinstance(value, dict) and ("inputs" in value or "input_str" in value):
-        return value.get("inputs")
+        return value.get("inputs", {} if value.get("input_str") == "{}" else ABSENT)
     return of_function(value)
 
 

@@ -181,6 +181,14 @@ def of_function(value: Any) -> Any:
     return ABSENT if value["args"] else value["kwargs"]
 
 
+def of_langchain(value: Any) -> Any:
+    """The arguments of a tool of LangChain, beside which OpenLLMetry records metadata. Others stay as they
+    are."""
+    if not isinstance(value, dict) or not {"input_str", "metadata"} <= value.keys():
+        return value
+    return value.get("inputs", {} if value["input_str"] == "{}" else ABSENT)
+
+
 def as_result(value: Any) -> Any:
     """The response of a tool as an object; ABSENT where it is unknown. The text `null` is a known value."""
     if value is None or value == "":
