@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,9 +94,15 @@ class TurnCalls:
                 self._announce(part, model) for part in parts if "function_call" in part
             ]
             self._parts[id(model)] = parts
+        # A call with the arguments of another tool is of that one, where the model of this one is missing.
+        for is_of in (_has_id, _has_arguments, _has_name):
+            for tool in tools:
+                claimed = self._of.get(id(tool)) or self._claim(tool, models, calls_by_model, is_of)
+                if claimed is not None:
+                    self._of[id(tool)] = claimed
         for tool in tools:
-            if (call := self._claim(tool, models, calls_by_model)) is not None:
-                self._of[id(tool)] = call
+            if id(tool) not in self._of and tool.operation.name:
+                self._of[id(tool)] = self._unannounced(tool)
         self.start_times = {self._of[id(tool)].id: tool.span.start for tool in tools if id(tool) in self._of}
         """Start times of tools by the ids of their calls."""
         last = max(works, key=lambda work: (work.span.start, work.span.end), default=None)
@@ -193,45 +199,40 @@ class TurnCalls:
         return unique_id
 
     def _claim(
-        self, tool: Work, models: Sequence[Work], calls_by_model: dict[int, list[TurnCall]]
+        self,
+        tool: Work,
+        models: Sequence[Work],
+        calls_by_model: dict[int, list[TurnCall]],
+        is_of: Callable[[TurnCall, Operation], bool],
     ) -> TurnCall | None:
         operation = tool.operation
         unclaimed = [
             (model.span.start <= tool.span.start, call)
             for model in models
             for call in calls_by_model[id(model)]
-            if not call.has_span
+            if not call.has_span and is_of(call, operation)
         ]
-        call_id = operation.call_id
-        call = next(
-            (candidate for _, candidate in unclaimed if call_id and candidate.own_id == call_id), None
-        )
         # Clocks of several machines may not agree, so what began later comes second, not never.
         unclaimed.sort(key=lambda candidate: not candidate[0])
-        named = [candidate for _, candidate in unclaimed if operation.name in ("", candidate.name)]
         if not operation.name:
-            named.sort(key=lambda candidate: not candidate.is_transfer)
+            unclaimed.sort(key=lambda candidate: not candidate[1].is_transfer)
         # Calls at once may end, and begin, in any order.
-        same = (candidate for candidate in named if candidate.arguments == operation.arguments)
-        call = call or next(same, None) or next(iter(named), None)
-        if call is None and not operation.name:
-            return None
+        call = unclaimed[0][1] if unclaimed else None
         if call is None:
-            call = TurnCall(
-                operation.name,
-                self._unique(call_id or tool.span.span_id),
-                operation.arguments,
-                operation.result,
-            )
-        else:
-            if call_id and call_id != call.id:
-                self._ids.discard(call.id)
-                call.id = self._unique(call_id)
-            if call.arguments is ABSENT or (call.arguments == {} and operation.arguments is not ABSENT):
-                call.arguments = operation.arguments
-            call.result = operation.result
+            return None
+        if operation.call_id and operation.call_id != call.id:
+            self._ids.discard(call.id)
+            call.id = self._unique(operation.call_id)
+        if call.arguments is ABSENT or (call.arguments == {} and operation.arguments is not ABSENT):
+            call.arguments = operation.arguments
+        call.result = operation.result
         call.has_span = True
         return call
+
+    def _unannounced(self, tool: Work) -> TurnCall:
+        operation = tool.operation
+        own_id = self._unique(operation.call_id or tool.span.span_id)
+        return TurnCall(operation.name, own_id, operation.arguments, operation.result, has_span=True)
 
     def _find_results(self, models: Sequence[Work], calls_by_model: dict[int, list[TurnCall]]) -> int:
         """Results in requests. What the first request of an agent has before the user's message is of earlier
@@ -259,6 +260,18 @@ class TurnCalls:
                 before[model.agent] = inputs
             unanswered += calls_by_model[id(model)]
         return strangers
+
+
+def _has_id(call: TurnCall, operation: Operation) -> bool:
+    return bool(operation.call_id) and call.own_id == operation.call_id
+
+
+def _has_arguments(call: TurnCall, operation: Operation) -> bool:
+    return _has_name(call, operation) and call.arguments == operation.arguments
+
+
+def _has_name(call: TurnCall, operation: Operation) -> bool:
+    return operation.name in ("", call.name)
 
 
 def _since_user(inputs: Sequence[Json]) -> list[Json]:

@@ -522,6 +522,24 @@ def test_a_client_of_anthropic_without_content_is_no_conversation():
     assert (len(found.conversations), found.warnings) == (1, ("1 trace of no agent left out",))
 
 
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_a_tool_whose_model_is_missing_is_of_no_other_call(has_ids):
+    """Its model called the same tool with other arguments."""
+    cities = ("Paris", "Rome")
+    root, first, _, last = genai()
+    calls = [{"type": "tool_call", "name": "weather", "arguments": {"city": city}} for city in cities]
+    spans = [root, first, last]
+    for number, call in enumerate(calls):
+        call |= {"id": f"call_{number}"} if has_ids else {}
+        attributes = {**TOOL, "gen_ai.tool.call.arguments": json.dumps(call["arguments"])}
+        attributes |= {"gen_ai.tool.call.id": call["id"]} if has_ids else {}
+        spans.append(span(5 + number, 1, attributes, begin=150 + 150 * number))
+    first.attributes["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "parts": calls[1:]}])
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert [call.args["city"] for call in tool_calls(one.intermediate_data)] == [*cities]
+
+
 @pytest.mark.parametrize("is_outer", [True, False])
 def test_a_call_that_two_libraries_record_beside_each_other_is_one(is_outer):
     """The client of Anthropic has spans of its own beside those of what instruments it, without content."""
