@@ -21,6 +21,10 @@ _WITHOUT_HISTORY = (
     "agent for each message of the user (invoke_agent), or begin a trace for each"
 )
 
+_BESIDE_RESULTS = (
+    "a request has a text beside the results of calls, which the user may have said: record a span of the "
+    "agent for each message of the user (invoke_agent)"
+)
 _RESUMED = (
     "the turn goes on with calls of an earlier one; the response of the person, or the model that asked for "
     "them, has no span: run the case instead, or import the session"
@@ -65,6 +69,8 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
             elif _has_next_message(model.operation, before) or _is_asked_anew(model, before):
                 starts.append(model)
                 before = []
+            elif _has_text_beside_results(model.operation):
+                turn.lost = turn.lost or _BESIDE_RESULTS
             elif _lacks_next_message(model.operation, before[-1].operation):
                 turn.lost = turn.lost or model.operation.remedy
             elif _may_have_next_message(turn, model, before):
@@ -108,6 +114,12 @@ def _is_asked_anew(model: Work, before: Sequence[Work]) -> bool:
             for work in before
         )
     )
+
+
+def _has_text_beside_results(operation: Operation) -> bool:
+    """Whether a request ends in results of calls with a text of the user in the same message."""
+    last = (operation.inputs or [])[-1:]
+    return bool(responses_in(last) and texts([{"parts": user_parts(last)}]))
 
 
 def _lacks_next_message(operation: Operation, before: Operation) -> bool:
@@ -310,6 +322,8 @@ def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
         # A span that names the session is around all calls of a turn.
         has_span = bool(turn.agents or (turn.session and turn.operation is None))
         if joined and not has_span and not _is_adk(turn) and _goes_on(joined[-1], turn):
+            if any(_has_text_beside_results(model.operation) for model in turn.models):
+                joined[-1].lost = joined[-1].lost or _BESIDE_RESULTS
             joined[-1].works += turn.works
             joined[-1].spans += turn.spans
             joined[-1].has_ended = turn.has_ended

@@ -203,6 +203,20 @@ def test_messages_between_agents_are_of_no_user():
     assert [turn.user for turn in turns(spans)] == [ASKED["content"], "thanks"]
 
 
+@pytest.mark.parametrize("is_one_trace", [True, False])
+def test_a_text_beside_the_results_of_calls_may_be_of_the_user(is_one_trace):
+    """Anthropic wants both in one message."""
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "cancelled"}
+    both = {"role": "user", "content": [result, {"type": "text", "text": "No, order 8"}]}
+    spans = under(WRAPPERS["function"], genai, [([ASKED], CALL), ([ASKED, CALL, both], PRICE)])
+    if not is_one_trace:
+        spans = spans[1:]
+        for number, one in enumerate(spans):
+            one.trace_id, one.parent_id = f"{number + 1:032x}", ""
+            one.attributes["session.id"] = "c1"
+    assert all({CALLS, ANSWERS} <= turn.untold.keys() for turn in turns(spans))
+
+
 @pytest.mark.parametrize(
     ("repeated", "agent", "is_known"),
     [
