@@ -29,11 +29,10 @@ from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import finite_json, valid_json
 from evaltui.traces.calls import RENAMED, TurnCall, TurnCalls, may_hold_thoughts
-from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
 from evaltui.traces.span import OtelSpan, SpanEvent
-from evaltui.traces.trace_turn import TraceTurn, Work, user_message, user_parts
+from evaltui.traces.trace_turn import TraceTurn, Work, settle_ambiguous, user_message, user_parts
 
 _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
@@ -87,7 +86,7 @@ class TurnEvents:
 
     def events(self) -> list[Event]:
         turn = self._turn
-        _settle_ambiguous(turn)
+        settle_ambiguous(turn)
         _settle_texts_of_json(turn)
         done = list(self._works(turn.works, inside=""))
         final_texts = self._said_in_the_end(done)
@@ -393,6 +392,11 @@ class TurnEvents:
             self._untold.setdefault(CALLS, hidden[0].remedy)
         if any(work.operation.outputs is None for work in models[:-1]):
             self._untold.setdefault(TEXTS, _remedy(turn))
+        if turn.operation and turn.operation.kind == "model" and turn.operation.inputs is None:
+            # Its request would tell of calls before it, in traces of their own.
+            self._untold |= (
+                dict.fromkeys((CALLS, SOME_MODEL_CALLS, TEXTS), turn.operation.remedy) | self._untold
+            )
         if any(_is_interrupt(event) for span in turn.spans for event in span.events):
             self._untold |= dict.fromkeys((CALLS, ANSWERS), _INTERRUPTED)
         for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
@@ -497,20 +501,6 @@ def _last_text(events: Sequence[Event]) -> str:
     text_events = [event for event in events if event.kind == "text" and not event.data.get("nested")]
     parts = (text_events[-1].content or {}).get("parts", ()) if text_events else ()
     return "\n".join(part["text"] for part in parts if part.get("text") and not part.get("thought"))
-
-
-def _settle_ambiguous(turn: TraceTurn) -> None:
-    """Marks values that may not have been captured: `{}` in schema 1 of google-adk, where requests are
-    `{}`, too."""
-    elided = any(work.operation.is_elided for work in turn.works)
-    waiting = list(turn.works) if elided else []
-    while waiting:
-        work = waiting.pop()
-        waiting += work.inner
-        operation = work.operation
-        if operation.kind == "tool" and (operation.remedy == SCHEMA_1 or operation.is_cut):
-            operation.arguments = ABSENT if operation.arguments == {} else operation.arguments
-            operation.result = ABSENT if operation.result == {} else operation.result
 
 
 def _settle_texts_of_json(turn: TraceTurn) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evaltui.core.model.events import USER_MESSAGE, Event
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.operation import Json, Operation, texts
 from evaltui.traces.span import OtelSpan
 
@@ -144,3 +146,17 @@ def user_parts(contents: Sequence[Json]) -> list[Json]:
 
 def _without_responses(content: Json) -> list[Json]:
     return [part for part in content["parts"] if "function_response" not in part]
+
+
+def settle_ambiguous(turn: TraceTurn) -> None:
+    """Marks values that may not have been captured: `{}` in schema 1 of google-adk, where requests are
+    `{}`, too."""
+    elided = any(work.operation.is_elided for work in turn.works)
+    waiting = list(turn.works) if elided else []
+    while waiting:
+        work = waiting.pop()
+        waiting += work.inner
+        operation = work.operation
+        if operation.kind == "tool" and (operation.remedy == SCHEMA_1 or operation.is_cut):
+            operation.arguments = ABSENT if operation.arguments == {} else operation.arguments
+            operation.result = ABSENT if operation.result == {} else operation.result

@@ -232,6 +232,23 @@ def test_a_call_that_only_a_request_tells_of_is_unknown_without_its_result(form)
     assert "a request has calls that no span tells of" in turn.untold["tool calls"]
 
 
+@OF_LAYOUTS
+def test_calls_are_unknown_where_the_only_span_is_a_model_without_its_request(score, layout):
+    """Calls may have been made before it, in a trace of its own."""
+    last = layout()[3]
+    last.attributes |= {"session.id": "weather"}
+    last.attributes = {
+        name: value
+        for name, value in last.attributes.items()
+        if not any(part in name for part in ("input", "prompt", "request"))
+    }
+    for event in last.events:
+        event.attributes.pop("gen_ai.input.messages", None)
+    code, status, said = score([last], called=())
+    assert (code, status) == (3, "NOT_EVALUATED")
+    assert said["tool_trajectory_avg_score"][0] == "NOT_EVALUATED"
+
+
 def test_results_of_earlier_turns_are_no_hidden_calls():
     """The history before the message of the user has calls, as in every later turn."""
     spans = [genai()[0], genai()[3]]
