@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import ANSWERS, USER_MESSAGE, Event, Json
 from evaltui.core.model.json_values import ABSENT
 from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhere, SetPlan
 from evaltui.runs.resuming import Resumption
@@ -170,6 +170,10 @@ def _pair_single(pairing: Pairing, traces: TracesToScore, selected: Collection[C
         return ()
     (alone,), (case,) = pairing.unpaired, selected
     if alone.conversation.named_case or alone.reason.startswith("several"):
+        return ()
+    turns = alone.conversation.turns
+    if any(USER_MESSAGE in turn.untold and ANSWERS not in turn.untold for turn in turns):
+        # Content is recorded, and the response may be that to anything.
         return ()
     pairing.unpaired.clear()
     pairing.pairs[case] = [alone.conversation]

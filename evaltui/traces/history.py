@@ -22,8 +22,8 @@ _WITHOUT_HISTORY = (
 )
 
 _BESIDE_RESULTS = (
-    "a request has a text beside the results of calls, which the user may have said: record a span of the "
-    "agent for each message of the user (invoke_agent)"
+    "a request has a text beside the results of calls, which may be of the user: record a span of the agent "
+    "for each message of the user (invoke_agent)"
 )
 _RESUMED = (
     "the turn goes on with calls of an earlier one; the response of the person, or the model that asked for "

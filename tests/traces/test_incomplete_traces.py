@@ -246,7 +246,18 @@ def test_calls_are_unknown_where_the_only_span_is_a_model_without_its_request(sc
         event.attributes.pop("gen_ai.input.messages", None)
     code, status, said = score([last], called=())
     assert (code, status) == (3, "NOT_EVALUATED")
-    assert said["tool_trajectory_avg_score"][0] == "NOT_EVALUATED"
+    # The last span names no session in every layout, and what is paired is not scored by calls.
+    assert said.get("tool_trajectory_avg_score", ("NOT_EVALUATED",))[0] == "NOT_EVALUATED"
+
+
+def test_a_known_response_to_an_unknown_message_is_of_no_case_that_nothing_names(score):
+    """Not even where conversation and case are the only ones."""
+    root, _, _, last = genai()
+    root.attributes = {"gen_ai.operation.name": "invoke_agent"}
+    del last.attributes["gen_ai.input.messages"]
+    code, status, said = score([root, last], called=())
+    assert (code, status) == (3, "NOT_EVALUATED")
+    assert "no conversation in the traces is of this case" in said["conversation"][1]
 
 
 def test_results_of_earlier_turns_are_no_hidden_calls():
