@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from evaltui.core.metrics.judges.judge import judge_options
 from evaltui.core.model.base_model import dump
 from evaltui.project.configs import find_config
 from evaltui.project.eval_sets import changes, load_eval_set, read_eval_set
@@ -348,7 +347,7 @@ evaltui: {criteria: {m: {threshold: 1, OPTIONS}}}
 def test_a_criterion_changes_single_options_of_a_defined_judge(tmp_path, options, judge):
     write(tmp_path / "eval_config.yaml", JUDGED.replace("OPTIONS", options))
     (metric,) = find_config(read(tmp_path, PROMPT)).config.metrics()
-    assert judge_options(metric).model_dump(include={"judge_model", "num_samples"}) == judge
+    assert metric.criterion.model_extra["judge_model_options"] == judge
 
 
 def test_a_user_of_a_history_has_a_name(tmp_path):

@@ -31,8 +31,8 @@ class Decided:
     """A result that is true if it passed, so that it can be asserted."""
 
     __slots__ = ()
+    # A `Status`, which each result describes.
     status: Any
-    """A `Status`."""
 
     def __bool__(self) -> bool:
         return bool(self.status == "PASSED")
