@@ -45,7 +45,7 @@ def test_an_option_whose_value_is_empty_is_refused(capsys):
     assert {"run", "score", "merge"} <= {*commands}
     for command in [[], *([command] for command in commands)]:
         _, help_text = said(capsys, *command, "--help")
-        for name in re.findall(r"^  (?:-\w \w+, )?(-[\w-]+) [A-Z|]+(?! [A-Z])", help_text.out, re.MULTILINE):
+        for name in re.findall(r"^  (?:-\w \w+, )?(-[\w-]+) [A-Z|]+(?! ?[A-Z])", help_text.out, re.MULTILINE):
             code, printed = said(capsys, *command, name, "")
             assert (code, "the value is empty" in printed.err) == (2, True), (command, name)
 
