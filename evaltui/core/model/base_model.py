@@ -27,17 +27,6 @@ def dump(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", exclude_unset=True, exclude_defaults=True, exclude_none=True)
 
 
-class Decided:
-    """A result that is true if it passed, so that it can be asserted."""
-
-    __slots__ = ()
-    # A `Status`, which each result describes.
-    status: Any
-
-    def __bool__(self) -> bool:
-        return bool(self.status == "PASSED")
-
-
 NOT_REPORTED = {"exclude": True}
 """Metadata of a field that a run's file has, but reports omit."""
 LEFT_OUT_IF_EMPTY = {"exclude_if": not_}

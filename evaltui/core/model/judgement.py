@@ -7,6 +7,17 @@ from dataclasses import dataclass, field
 from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY, TextOrNull, keys_first
 
 
+class Decided:
+    """A result that is true if it passed, so that it can be asserted."""
+
+    __slots__ = ()
+    # A `Status`, which each has in its own words.
+    status: str
+
+    def __bool__(self) -> bool:
+        return self.status == "PASSED"
+
+
 @dataclass(frozen=True)
 class Vote:
     """A judge's answer about one subject."""

@@ -20,7 +20,6 @@ from evaltui.core.model.base_model import (
     LEFT_OUT_IF_EMPTY,
     LEFT_OUT_IF_NONE,
     NOT_REPORTED,
-    Decided,
     Seconds,
     TextOrNull,
     dump,
@@ -32,7 +31,7 @@ from evaltui.core.model.confidence import Decision
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import tool_calls
-from evaltui.core.model.judgement import JudgedBy, Judgement
+from evaltui.core.model.judgement import Decided, JudgedBy, Judgement
 from evaltui.core.model.served import ServedModel
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
@@ -327,7 +326,8 @@ class RepeatResult(Decided):
     spent: Spending | None = None
     """Spending of its model calls; None where it is unknown."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Reason for the end of a simulated user's conversation; "" for others, and for an incomplete one."""
+    """Reason for the end of a simulated user's conversation; "" for other cases, and for an incomplete one.
+    """
     served: tuple[ServedModel, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
     """Models that answered, as their responses name them; none where none names one."""
 
