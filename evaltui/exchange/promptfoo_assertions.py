@@ -374,8 +374,8 @@ ASSERTIONS: Mapping[str, tuple[_Handler, str]] = {
     "model-graded-factuality": (_facts, "rubric of the response"),
     "answer-relevance": (_relevance, "rubric of the response"),
     "trajectory:goal-success": (_goal, "rubric of the conversation"),
-    "cost": (_cost, "`cost_usd`"),
-    "latency": (_latency, "`seconds`"),
+    "cost": (_cost, "`cost_usd`, where each test has one"),
+    "latency": (_latency, "`seconds`, where each test has one"),
 }
 """Assertions that are taken, with their counterparts; they are applied in this order."""
 _CODE = "code, which is not run; write a metric function, see `evaltui help criteria`"
