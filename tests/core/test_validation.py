@@ -433,7 +433,7 @@ def test_a_sound_config():
         ),
         (
             {"criteria": {"safety_v1": 1}, "evaltiu": {}},
-            "warning evaltiu: unknown key. Did you mean evaltui?",
+            "error evaltiu: unknown key. Did you mean evaltui?",
         ),
         ({"criteria": {}}, "warning names no metric, so only final session states are scored"),
     ],
