@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_address import AgentAddress
 from evaltui.workbench.agent.agent_state import AgentState, Console
 from evaltui.workbench.agent.first_minute import RetryOnSave, is_first_minute
@@ -156,6 +157,8 @@ class Workbench:
 
     async def open(self) -> None:
         """Lists the eval sets, also again; results of cases that still exist are kept."""
+        before = {(eval_set.path, eval_set.stamp) for eval_set in self.sets.listed}
+        is_first = not self.sets.is_read
         await self.editing.merge_outside_changes()
         await self.agent.compare_files(during_run=self.is_running)
         await self.sets.read()
@@ -166,6 +169,11 @@ class Workbench:
         self.outcomes.rescore([eval_set.path for eval_set in self.sets.listed])
         self.navigation.select_nearest(self.navigation.selection)
         self.messages.publish(FilesChanged())
+        changed = [listed for listed in self.sets.listed if (listed.path, listed.stamp) not in before]
+        cases = (CaseId(listed.case_path, case.eval_id) for listed in changed for case in listed.cases)
+        if not is_first and any(self.outcomes.results.get(case) is None for case in cases):
+            # Such as of a set that is there again, which another branch of git does not have.
+            await self.outcomes.restore()
 
     async def reload(self) -> None:
         """Lists the eval sets again, and the runs of other processes."""

@@ -32,7 +32,7 @@ STEPS = [
     *("expect", "expect", "user", "threshold", "undo", "undo", "redo", "rename", "move", "outside", "mark"),
     *("run", "run", "run one", "cancel", "change in run", "other run", "restart", "open", "leave"),
     *("file", "file", "file", "touch", "revert", "back", "between", "moved folder", "settings"),
-    *("copy", "delete", "add", "order"),
+    *("copy", "delete", "add", "order", "away"),
 ]
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(4, 80))]
 OWN_REASONS = {"case", "config", "set", "settings", "tool mode", "record mode", "prices", "recording"}
@@ -84,6 +84,7 @@ class Desk(Sitting):
             (self.folder / source).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / source).touch()
             self.write(source, "red", has_notes=seed % 2 == 1)
+        self._before = [(path, path.read_text()) for path, _ in self._before]
 
     def contents(self) -> dict[str, str]:
         files = ((name, self.folder / name) for name in (*SOURCES, NOTES))
@@ -150,6 +151,17 @@ class Desk(Sitting):
             case "revert" | "back":
                 self.put(*(self._before[-1] if what == "revert" else rng.choice(self._before)))
                 await self.look()
+            case "away":
+                # As another branch of git has no such set.
+                await bench.editing.save_all()
+                path = self.folder / rng.choice([SET, OTHER])
+                text = path.read_text()
+                path.unlink()
+                await bench.open()
+                if rng.random() < 0.3:
+                    self.change()
+                path.write_text(text)
+                await bench.open()
             case "settings":
                 self.put(self.folder.parent / "pyproject.toml", f"[tool.evaltui]\n{rng.choice(SETTINGS)}")
                 await self.look()
@@ -215,7 +227,9 @@ class Desk(Sitting):
         self._restored = {}
         if not self.bench.editing.unsaved():
             other = await open_workbench(self.folder)
-            self._restored = {key: _files(other, key) for key in other.sets.every_case()}
+            # What was renamed or moved in the workbench has a result there alone.
+            known = [key for key in other.sets.every_case() if other.outcomes.get(key) is not None]
+            self._restored = {key: _files(other, key) for key in known}
             await other.close()
 
     def check(self) -> None:
@@ -223,6 +237,7 @@ class Desk(Sitting):
         outcomes, now = self.bench.outcomes, self.contents()
         for key in self.cases() if outcomes.previous_run is None else ():
             if (scored := outcomes.get(key)) is None:
+                assert key not in self._restored, key
                 continue
             begun, meanwhile = self._begun[scored.logged.file.path.name]
             named = _files(self.bench, key)
