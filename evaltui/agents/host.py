@@ -55,8 +55,9 @@ class OpenedFiles:
     def __init__(self) -> None:
         self._read: set[str] = set()
         self._written: set[str] = set()
-        # Time and size of each database before it was opened: writes to it are not audited.
-        self._databases: dict[str, _Stamp] = {}
+        # Time and size of databases, and of files opened for reading and writing, before they were opened:
+        # writes are not audited.
+        self._stamps: dict[str, _Stamp] = {}
         self._reported: dict[str, set[str]] = {"read": set(), "written": set()}
         # The hook cannot be removed and is called for every audited event, so it must be fast.
         sys.addaudithook(self._on_event)
@@ -66,15 +67,17 @@ class OpenedFiles:
             access = args[2] & os.O_ACCMODE
             if access != os.O_WRONLY:
                 self._add(self._read, args[0])
-            if access != os.O_RDONLY:
+            if access == os.O_RDWR and not args[2] & (os.O_TRUNC | os.O_CREAT):
+                self._note_stamp(args[0])
+            elif access != os.O_RDONLY:
                 self._add_written(args[0])
         elif event in _LISTINGS:
             if _is_called_by_own_code():
                 self._add(self._read, "." if args[0] is None else args[0])
         elif event == "sqlite3.connect":
-            if path := _absolute(_database(args[0])):
-                self._read.add(path)
-                self._databases.setdefault(path, _stamp(path))
+            path = _database(args[0])
+            self._add(self._read, path)
+            self._note_stamp(path)
         elif event in _CHANGES:
             for path in args[:2]:
                 self._add_written(path)
@@ -82,6 +85,10 @@ class OpenedFiles:
     def _add(self, paths: set[str], path: object) -> None:
         if absolute := _absolute(path):
             paths.add(absolute)
+
+    def _note_stamp(self, path: object) -> None:
+        if absolute := _absolute(path):
+            self._stamps.setdefault(absolute, _stamp(absolute))
 
     def _add_written(self, path: object) -> None:
         """Adds a file that is written, created or removed, and its folder, whose listing may differ then."""
@@ -91,7 +98,7 @@ class OpenedFiles:
     def new_paths(self) -> Message:
         """The paths that were not returned before, by `read` and `written`; a kind without new paths is left
         out."""
-        self._written |= {path for path, before in self._databases.items() if _stamp(path) != before}
+        self._written |= {path for path, before in self._stamps.items() if _stamp(path) != before}
         result: Message = {}
         for use, paths in (("read", self._read), ("written", self._written)):
             reported = self._reported[use]
