@@ -29,13 +29,12 @@ from evaltui.project.folders import (
     is_json,
     is_run_folder,
     project_root,
+    repository_root,
 )
 from evaltui.project.modules import ImportedFiles, function_module
 
 # What is larger is told by its size and time.
-_LARGE = 1_000_000
-# The same of fingerprints that logs hold: size and time differ from machine to machine.
-_LARGE_IN_LOGS = 64_000_000
+_LARGE = 64_000_000
 # How a file that evaltui wrote begins, also where it lies among the files of an agent.
 _WRITTEN_BY_EVALTUI = re.compile(
     b"|".join(
@@ -68,8 +67,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 class FileReader(Generic[_Name]):
     """Reads the same files repeatedly; unchanged files are read once."""
 
-    def __init__(self, large: int = _LARGE) -> None:
-        self._large = large
+    def __init__(self) -> None:
         self._cache: dict[_Name, tuple[Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
@@ -87,7 +85,7 @@ class FileReader(Generic[_Name]):
                 stamp = stamp_in(stat)
                 stamp_before, content = self._cache.get(name, (None, ""))
                 if stamp_before != stamp:
-                    content = _listing(path) if is_folder else _digest(path, stamp, self._large)
+                    content = _listing(path) if is_folder else _digest(path, stamp)
             except OSError:
                 # It is being replaced, or nobody may read it.
                 continue
@@ -96,12 +94,12 @@ class FileReader(Generic[_Name]):
         return {name: content for name, (_, content) in seen.items() if content}
 
 
-def _digest(path: Path, stamp: Stamp, large: int) -> str:
+def _digest(path: Path, stamp: Stamp) -> str:
     with path.open("rb") as file:
         head = file.read(_HEAD)
         if _WRITTEN_BY_EVALTUI.match(head):
             return ""
-        return f"{stamp}" if stamp[2] > large else hashlib.sha256(head + file.read()).hexdigest()
+        return f"{stamp}" if stamp[2] > _LARGE else hashlib.sha256(head + file.read()).hexdigest()
 
 
 def _listing(folder: Path) -> str:
@@ -136,17 +134,16 @@ class AgentFiles:
 
     Excluded are files with their own fingerprints, or made from the agent: eval sets, configs, recordings,
     reports, caches. In a very large folder only the first files count, modules before others. With
-    `only_env`, for an agent behind a network, only `.env` counts. Files above `large` bytes are compared by
-    size and time.
+    `only_env`, for an agent behind a network, only `.env` counts.
     """
 
-    def __init__(self, agent_dir: Path, *, only_env: bool = False, large: int = _LARGE) -> None:
+    def __init__(self, agent_dir: Path, *, only_env: bool = False) -> None:
         self.imported: list[Path] = []
         """The modules outside of the agent's folder, as last collected."""
         self._folder = agent_folder(agent_dir)
         self._real_folder = self._folder.resolve()
         self._only_env = only_env
-        self._reader: FileReader[str] = FileReader(large)
+        self._reader: FileReader[str] = FileReader()
         self._imported_files = ImportedFiles(agent_dir)
 
     def paths(self) -> list[Path]:
@@ -259,10 +256,10 @@ def used_files(agent_dir: Path, opened: Iterable[Path]) -> dict[str, Path]:
     """The opened files, and listed folders, that an agent's behaviour may depend on, by their names as seen
     from its folder.
 
-    These are files in its project, modules anywhere, and folders elsewhere in its project."""
+    These are files in its repository or project, modules anywhere, and folders elsewhere there."""
     folder = agent_folder(agent_dir).resolve()
     parent = folder if folder.parent == Path.home() else folder.parent
-    root = project_root(folder) or parent
+    root = repository_root(folder) or project_root(folder) or parent
     files: dict[str, Path] = {}
     for path in opened:
         place = path if path.is_relative_to(root) else path.resolve()
@@ -292,7 +289,7 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
     """The files of an agent and its `.env` with fingerprints. `also` are names of further files, relative
     to its folder."""
     folder = agent_folder(agent_dir)
-    contents = AgentFiles(agent_dir, large=_LARGE_IN_LOGS).contents(folder / name for name in also)
+    contents = AgentFiles(agent_dir).contents(folder / name for name in also)
     return {name: print_of(folder / name, content) for name, content in contents.items()}
 
 
@@ -304,7 +301,7 @@ def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> s
     modules = [module, *ImportedFiles(agent_dir).reached([module], module)]
     files = {*modules, *_named_prompts(modules, agent_dir)}
     # Folders and times differ from machine to machine.
-    contents = FileReader[Path](_LARGE_IN_LOGS).read((file, file) for file in files)
+    contents = FileReader[Path]().read((file, file) for file in files)
     return fingerprint(" ".join(sorted(contents.values())))
 
 
@@ -339,7 +336,7 @@ class FilesNow:
 def prints_of(agent_dir: Path, names: Iterable[str]) -> dict[str, str]:
     """Fingerprints of files by their names, as from `files_of`; unreadable files are left out."""
     folder = agent_folder(agent_dir)
-    contents = FileReader[str](_LARGE_IN_LOGS).read((name, folder / name) for name in names)
+    contents = FileReader[str]().read((name, folder / name) for name in names)
     return {name: print_of(folder / name, content) for name, content in contents.items()}
 
 

@@ -106,13 +106,21 @@ def project_root(folder: Path) -> Path | None:
     return None if root == Path.home() else root
 
 
+def repository_root(folder: Path) -> Path | None:
+    """The root of the git repository that a folder is in, absolute; None for none. A home folder does not
+    count."""
+    folder = folder.absolute()
+    levels = (level for level in (folder, *folder.parents) if level != Path.home())
+    return next((level for level in levels if os.path.exists(level / ".git")), None)  # noqa: PTH110
+
+
 def place_in_repository(folder: Path, seen_from: Path) -> Path:
     """A folder as a relative path that tells it from others: seen from the root of its repository, or of its
     outermost project; with the root's own name where `seen_from` is outside, and without a repository a
     digest of where the root is."""
     folder = folder.resolve()
     levels = [level for level in (folder, *folder.parents) if level != Path.home()]
-    repository = next((level for level in levels if (level / ".git").exists()), None)
+    repository = repository_root(folder)
     projects = (level for level in reversed(levels) if (level / "pyproject.toml").is_file())
     root = repository or next(projects, folder)
     inside = folder.relative_to(root)

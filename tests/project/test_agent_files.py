@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from evaltui.project.agent_files import AgentFiles, changed_files
+from evaltui.project.agent_files import AgentFiles, changed_files, used_files
 
 
 @pytest.fixture
@@ -75,11 +75,28 @@ def test_what_cannot_be_read_is_left_out(folder):
     assert AgentFiles(folder / "nothing").contents() == {}
 
 
-def test_large_files_are_told_by_size_and_time(folder):
-    (folder / "big.txt").write_bytes(b"x" * 1_100_000)
+@pytest.mark.parametrize(("size", "when_touched"), [(1_100_000, ()), (64_100_000, ("big.bin",))])
+def test_only_very_large_files_are_told_by_size_and_time(folder, size, when_touched):
+    big = folder / "big.bin"
+    with big.open("wb") as file:
+        file.truncate(size)
+    os.utime(big, (1, 1))
     files = AgentFiles(folder)
     before = files.contents()
     assert files.contents() == before
-    with (folder / "big.txt").open("ab") as file:
+    os.utime(big, (2, 2))
+    assert changed_files(before, files.contents()) == when_touched
+    with big.open("ab") as file:
         file.write(b"y")
-    assert changed_files(before, files.contents()) == ("big.txt",)
+    assert changed_files(before, files.contents()) == ("big.bin",)
+
+
+def test_what_is_opened_in_the_repository_counts(tmp_path):
+    opened = ("prompts/system.md", "libs/common/data.txt", ".git/data.txt")
+    for name in (".git/config", "apps/desk/pyproject.toml", "apps/desk/desk/agent.py", *opened):
+        path = tmp_path / "repository" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    folder, root = tmp_path / "repository" / "apps" / "desk" / "desk", tmp_path / "repository"
+    used = used_files(folder, [tmp_path / "data.txt", *(root / name for name in opened)])
+    assert {*used} == {f"../../../{name}" for name in opened[:2]}
