@@ -38,6 +38,17 @@ def site_packages(executable: Path) -> list[Path]:
     return sorted(path for name in folders for path in environment.glob(name) if path.is_dir())
 
 
+PACKAGE = "package "
+"""Begins the names of packages among the files of an agent that have changed."""
+
+
+def installed_packages(executable: Path) -> dict[str, str]:
+    """The versions of the packages of a Python by their names, judged by its files, without evaltui."""
+    folders = (folder for libraries in site_packages(executable) for folder in libraries.glob("*.dist-info"))
+    packages = (folder.stem.partition("-") for folder in sorted(folders))
+    return {name: version for name, _, version in packages if name != "evaltui"}
+
+
 def package_of(module: str) -> str:
     """The package that most probably has a module: `google-adk` for `google.adk.agents`."""
     if module.startswith("google.") and not module.startswith("google.adk"):

@@ -69,7 +69,7 @@ class _Snapshot:
 
     code: Contents
     also: Mapping[str, Path]
-    """Code outside of the agent's folder, by name."""
+    """Imported and read files, by name."""
     sets: Mapping[Path, str]
     others: Mapping[Path, str]
     folders: _Folders
@@ -78,7 +78,7 @@ class _Snapshot:
 class WatchedFiles:
     """The watched files: the folder of an agent, the folders of its eval sets, and its `.env`.
 
-    `modules` are imported and read files elsewhere, `contents` what some of them held when they were read, by
+    `modules` are imported and read files, `contents` what some of them held when they were read, by
     their names; both may be changed at any time. `only_env` is for an agent behind a network, see
     `AgentFiles`.
     """
@@ -89,7 +89,6 @@ class WatchedFiles:
         self._agent_dir = agent_dir
         self._paths = tuple(paths)
         self._folder = agent_folder(agent_dir)
-        self._only_env = only_env
         self._code = AgentFiles(agent_dir, only_env=only_env)
         self._sets: FileReader[Path] = FileReader()
 
@@ -115,9 +114,7 @@ class WatchedFiles:
                         break
 
     def _snapshot(self) -> _Snapshot:
-        home = self._folder.resolve()
-        outside = [path for path in self.modules if self._only_env or not path.is_relative_to(home)]
-        also = {self._code.name(path): path for path in outside}
+        also = {self._code.name(path): path for path in self.modules}
         files = {path.resolve(): path for path in set_files(self._agent_dir, self._paths)}
         return _Snapshot(
             self._code.contents(also.values()),

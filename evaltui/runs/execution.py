@@ -23,7 +23,7 @@ from evaltui.documents.saving import fingerprint_of
 from evaltui.project.agent_address import AgentAddress, files_of_agent
 from evaltui.project.agent_files import UNKNOWN, is_source
 from evaltui.project.folders import agent_file, app_name, case_path
-from evaltui.project.packages import own_version
+from evaltui.project.packages import installed_packages, own_version
 from evaltui.project.settings import secrets_of
 from evaltui.runner.execution import follow_plan
 from evaltui.runner.plan import (
@@ -132,6 +132,7 @@ class LoggedRun:
             url=agent.url,
             in_process=agent.in_process,
             interpreter=None if agent.url or agent.in_process else interpreter,
+            packages=None if agent.url or agent.in_process else installed_packages(interpreter.path),
             variant=agent.variant.shown if agent.variant else None,
             preflight=plan.checks,
             functions=functions_now(

@@ -212,6 +212,7 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
     """The circumstances of a run from its header and the metadata of its agent."""
     return Circumstances(
         files=header.files,
+        packages=header.packages or {},
         own_data=header.own_data,
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),

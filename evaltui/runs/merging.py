@@ -281,6 +281,7 @@ class _Merge:
         # A merged run that regressed must not be the next baseline.
         baselines = (baseline, *(header.baseline for header in headers))
         is_of_matrix = all(header.matrix == headers[0].matrix for header in headers)
+        is_of_packages = all(header.packages == headers[0].packages for header in headers)
         return replace(
             headers[0],
             sets=tuple(
@@ -288,6 +289,7 @@ class _Merge:
                 for merged in self.sets
             ),
             files=_merged_files([header.files for header in headers]),
+            packages=headers[0].packages if is_of_packages else None,
             functions={name: text for header in headers for name, text in header.functions.items()},
             read=tuple(sorted({name for header in headers for name in header.read})),
             written=tuple(sorted({name for header in headers for name in header.written})),

@@ -33,6 +33,8 @@ from evaltui.project.agent_files import (
     was_written_since,
 )
 from evaltui.project.folders import agent_folder
+from evaltui.project.interpreters import Interpreter
+from evaltui.project.packages import PACKAGE, installed_packages
 from evaltui.project.settings import secrets_of
 from evaltui.runner.plan import SetPlan
 from evaltui.runner.recording_files import SCORED, Recordings, read_recordings, recordings_path
@@ -241,8 +243,25 @@ def _refuse_another(
     if not (of_traces or url or then is None or then.is_in_environment_of(agent.interpreter)):
         change = f"{then.path} → {agent.interpreter.path}"
         raise ResumeError(f"its Python changed: {change} (--python chooses it)", differs=True)
-    if not of_traces and (changed := files_changed_since(RunFile(path), agent)):
+    # What was installed since may be what the unfinished cases lacked.
+    packages = (
+        []
+        if of_traces
+        else [
+            f"{PACKAGE}{name}"
+            for name in packages_changed(header, agent.interpreter)
+            if name in (header.packages or {})
+        ]
+    )
+    if not of_traces and (changed := (*packages, *files_changed_since(RunFile(path), agent))):
         raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
+
+
+def packages_changed(header: RunHeader, interpreter: Interpreter) -> tuple[str, ...]:
+    """The packages of its Python that are new, gone or of another version since a run."""
+    if header.packages is None:
+        return ()
+    return changed_files(header.packages, installed_packages(interpreter.path))
 
 
 def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:

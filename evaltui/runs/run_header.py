@@ -108,6 +108,8 @@ class RunHeader:
     """Whether the agent was an object, run in the evaluating process."""
     interpreter: Interpreter | None = None
     """The agent's Python, with an empty `reason` for evaltui's own; None where it is unknown."""
+    packages: Mapping[str, str] | None = None
+    """The versions of the packages of that Python by their names; None where they are unknown."""
     of_adk: bool = False
     """Whether google-adk ran the agent, with unknown modes."""
     files: Mapping[str, str] = field(default_factory=dict)

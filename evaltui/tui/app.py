@@ -205,10 +205,10 @@ class WorkbenchApp(KeysInOrder[int]):
             gc.enable()
 
     def on_app_focus(self) -> None:
-        """Shows changes on disk when the app gets the focus again, if the files are not watched."""
+        """Shows changes on disk when the app gets the focus again; of watched files, the others."""
         bench = self.workbench
-        if bench.sets.is_read and not bench.agent.followed:
-            start_work(self, bench.open)
+        if bench.sets.is_read:
+            start_work(self, bench.outcomes.compare_files if bench.agent.followed else bench.open)
 
     async def _check_python(self) -> None:
         agent = self.workbench.agent

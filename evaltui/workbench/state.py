@@ -155,6 +155,8 @@ class RunRef:
     """The log or result file of a run of an earlier session."""
     title: str = ""
     """The title of a run of an earlier session; "" for a run of this one."""
+    started: float = 0.0
+    """Its start, in seconds since the epoch."""
 
     @property
     def name(self) -> str:
@@ -383,6 +385,8 @@ class Run:
     """The number of cases by status."""
     began: float = field(default_factory=time.monotonic)
     """Start time, as `time.monotonic()`."""
+    started: float = field(default_factory=time.time)
+    """Start time, in seconds since the epoch."""
     working_since: float | None = None
     """Start time of its first case, as `began`."""
     ended: float | None = None
@@ -420,7 +424,7 @@ class Run:
     @cached_property
     def ref(self) -> RunRef:
         """The reference that all of its cases share."""
-        return RunRef(self.number)
+        return RunRef(self.number, started=self.started)
 
     def renumber(self, number: int) -> None:
         """Gives it the number of its file: another process may have begun a run at the same time."""

@@ -14,6 +14,7 @@ from environments import make_environment
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import Interpreter, look_for_interpreter
+from evaltui.project.packages import site_packages
 from evaltui.runner.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
@@ -207,3 +208,35 @@ async def test_a_result_is_stale_by_another_environment_not_by_another_name_of_i
         assert bool(again.outcomes.stale()) == is_stale
     finally:
         await again.close()
+
+
+PACKAGES = [
+    (["foo-2.0"], ("package foo",)),
+    ([], ("package foo",)),
+    (["foo-1.0", "new_one-1"], ("package new_one",)),
+    (["foo-1.0", "evaltui-7"], ()),
+]
+
+
+@pytest.mark.parametrize(("installed", "reasons"), PACKAGES)
+async def test_a_result_is_stale_by_other_packages_of_its_python(project, opened, installed, reasons):
+    make_environment(project)
+    (libraries,) = site_packages(project / ".venv" / "bin" / "python")
+    (libraries / "foo-1.0.dist-info").mkdir()
+    workbench = await opened()
+    assert await run(workbench) == ".venv"
+    (case,) = workbench.sets.every_case()
+    (libraries / "foo-1.0.dist-info").rmdir()
+    for name in installed:
+        (libraries / f"{name}.dist-info").mkdir()
+    await workbench.open()
+    assert workbench.outcomes.freshness(case).reasons == reasons
+    again = await opened()
+    await again.outcomes.restore()
+    assert again.outcomes.freshness(case).reasons == reasons
+    for name in installed:
+        (libraries / f"{name}.dist-info").rmdir()
+    (libraries / "foo-1.0.dist-info").mkdir()
+    for bench in (workbench, again):
+        await bench.open()
+        assert not bench.outcomes.stale()

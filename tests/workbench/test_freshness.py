@@ -769,6 +769,52 @@ async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
     await workbench.close()
 
 
+@pytest.mark.parametrize("followed", [False, True])
+@pytest.mark.parametrize(
+    ("before", "access"),
+    [(None, "FACTS.exists() or FACTS.write_text(message)"), ("hi", "FACTS.open('r+').close()")],
+    ids=["written before", "opened for update"],
+)
+async def test_a_file_that_the_agent_does_not_write_in_a_run_counts(
+    write_agent, write_set, until, before, access, followed
+):
+    agent = write_agent(
+        "from pathlib import Path\n\nFACTS = Path(__file__).parents[1] / 'facts' / 'facts.json'\n\n"
+        f"def root_agent(message, session):\n    {access}\n    return FACTS.read_text()\n"
+    )
+    facts = agent.parent / "facts" / "facts.json"
+    facts.parent.mkdir()
+    if before:
+        facts.write_text(before)
+    key = CaseId(write_set(agent, a=("hi", "hi")).name, "a")
+    workbench = Workbench(agent)
+    await workbench.open()
+    if followed:
+        workbench.following.start()
+        await until(lambda: workbench.following.version)
+    for _ in range(2):
+        workbench.runs.run_all()
+        await workbench.runs.finished()
+        await workbench.open()
+        assert workbench.outcomes.freshness(key).state == "fresh"
+    facts.write_text("ho")
+    if followed:
+        await until(lambda: workbench.outcomes.is_stale(key))
+    again = Workbench(agent)
+    await again.outcomes.restore()
+    for bench in (workbench, again):
+        await bench.open()
+        await bench.outcomes.restore()
+        assert bench.outcomes.freshness(key).reasons == ("../facts/facts.json",)
+        facts.write_text("hi")
+        await bench.open()
+        assert bench.outcomes.freshness(key).state == "fresh"
+        facts.write_text("ho")
+        await bench.open()
+        assert bench.outcomes.is_stale(key)
+        await bench.close()
+
+
 async def test_a_case_of_the_same_id_elsewhere_is_not_the_one_that_was_run(folder, opened):
     write(folder, SET, None)
     elsewhere = {"eval_set_id": "u", "eval_cases": [case("a", **first_turn(user_content=message("ho")))]}

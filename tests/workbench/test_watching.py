@@ -454,25 +454,30 @@ READER = """
 
     def root_agent(message, session):
         (HERE / "memory.md").write_text(message)
-        return (HERE.parent / "data" / f"{message}.txt").read_text()
+        return (HERE / "DATA" / f"{message}.json").read_text()
 """
 
 
+@pytest.fixture(params=["../data", "recordings"])
+def data(request):
+    """Where the agent's data is, as seen from its folder: files of neither folder count unless it opens
+    them."""
+    return request.param
+
+
 @pytest.fixture
-def reader(write_agent, write_set):
-    """An agent that reads a file of its project, outside of its folder, for each case, and writes one
-    inside."""
-    folder = write_agent(READER)
-    data = folder.parent / "data"
-    data.mkdir()
+def reader(write_agent, write_set, data):
+    """An agent that reads a file of its data for each case, and writes one in its folder."""
+    folder = write_agent(READER.replace("DATA", data))
+    (folder / data).mkdir()
     for name in ("you", "me"):
-        (data / f"{name}.txt").write_text("hello")
+        (folder / data / f"{name}.json").write_text("hello")
     write_set(folder, good=("you", "hello"), other=("me", "hello"))
     return folder
 
 
 @pytest.mark.parametrize("how", ["followed", "watched", "restored"])
-async def test_a_file_of_the_project_that_any_run_has_read_makes_results_stale(reader, how, until):
+async def test_a_file_of_the_project_that_any_run_has_read_makes_results_stale(reader, data, how, until):
     workbench = Workbench(reader)
     await workbench.open()
     if how == "restored":
@@ -491,19 +496,19 @@ async def test_a_file_of_the_project_that_any_run_has_read_makes_results_stale(r
         workbench.runs.run_cases("one", [key for key in workbench.sets.every_case() if "other" in key])
         await until(lambda: workbench.runs.current.number == 2 and not workbench.runs.is_running)
     await until(lambda: statuses(workbench) == {"good": "PASSED", "other": "PASSED"})
-    (reader.parent / "data" / "you.txt").write_text("good evening")
+    (reader / data / "you.json").write_text("good evening")
     await until(lambda: statuses(workbench)["good"] == "old PASSED")
     (key, _) = workbench.sets.every_case()
-    assert workbench.outcomes.freshness(key).reasons == ("../data/you.txt",)
+    assert workbench.outcomes.freshness(key).reasons == (f"{data}/you.json",)
     await workbench.close()
 
 
-async def test_a_file_that_a_run_has_read_is_compared_by_a_reload_too(reader, until):
+async def test_a_file_that_a_run_has_read_is_compared_by_a_reload_too(reader, data, until):
     workbench = Workbench(reader)
     await workbench.open()
     workbench.agent.followed = True
     await all_run(workbench, until)
-    (reader.parent / "data" / "you.txt").write_text("good evening")
+    (reader / data / "you.json").write_text("good evening")
     await workbench.open()
     assert statuses(workbench) == {"good": "old PASSED", "other": "old PASSED"}
     await workbench.close()

@@ -156,9 +156,13 @@ def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
     if then.files and now.files:
         changed = different_files(then.files, now.files, then.own_data | now.own_data)
         words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in changed]
-        more = [counted(len(words) - _MAX_DETAILS, "more file")] if len(words) > _MAX_DETAILS else []
         if words:
-            yield f"agent: {', '.join([*words[:_MAX_DETAILS], *more])}"
+            yield f"agent: {_first(words, 'more file')}"
+    if then.packages and now.packages:
+        changed = different_files(then.packages, now.packages, ())
+        words = [f"{name}{_new_or_gone(name, then.packages, now.packages)}" for name in changed]
+        if words:
+            yield f"packages: {_first(words, 'more package')}"
     options = ((name, then.options.get(name, ""), option) for name, option in now.options.items())
     for what, mine, theirs in (
         ("agent", then.agent, now.agent),
@@ -167,6 +171,11 @@ def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
     ):
         if mine and theirs and mine != theirs:
             yield f"{what} {mine} → {theirs}"
+
+
+def _first(words: Sequence[str], what: str) -> str:
+    more = [counted(len(words) - _MAX_DETAILS, what)] if len(words) > _MAX_DETAILS else []
+    return ", ".join([*words[:_MAX_DETAILS], *more])
 
 
 def _new_or_gone(name: str, then: Mapping[str, str], now: Mapping[str, str]) -> str:

@@ -203,6 +203,8 @@ class Circumstances:
     adk_verdicts: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     """The options of agent and run, by label; "" for an unknown value."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """The versions of the packages of the agent's Python."""
     own_data: frozenset[str] = frozenset()
     """Files that the agent wrote itself in the run."""
 

@@ -26,6 +26,7 @@ from evaltui.project.agent_files import (
 )
 from evaltui.project.agent_source import agent_facts
 from evaltui.project.folders import agent_folder
+from evaltui.project.packages import PACKAGE, installed_packages
 from evaltui.project.run_settings import SettingsError, run_settings
 from evaltui.project.settings import env_values, secrets_of
 from evaltui.runner.python_check import check_python
@@ -118,7 +119,8 @@ class AgentState:
         self._contents: Contents | None = None
         # The files of its project that runs of this sitting have opened, by their names.
         self._read: dict[str, Path] = {}
-        self._written: set[str] = set()
+        # With the start of the last run that has written them.
+        self._written: dict[str, float] = {}
         self._messages = messages
         self.is_running = is_running
         self._find_python = find_python
@@ -212,7 +214,11 @@ class AgentState:
             changed = () if before is None else changed_files(before, now)
             if before is not None and (during_run or after_run):
                 files = before, self._read, self._written
-                others = {name for name in changed if name != PYTHON and not is_read_only(name, *files)}
+                others = {
+                    name
+                    for name in changed
+                    if not (name == PYTHON or name.startswith(PACKAGE) or is_read_only(name, *files))
+                }
                 changed = tuple(name for name in changed if name not in others)
                 if during_run:
                     seen = {name: now[name] for name in now.keys() - others}
@@ -226,7 +232,7 @@ class AgentState:
         """Notes the files that a run has opened, which began at a moment in seconds since the epoch: from now
         on, those that it has read are the agent's."""
 
-        self._written |= used_files(self.dir, files.written).keys()
+        self._written |= dict.fromkeys(used_files(self.dir, files.written), since)
         new = {
             name: path for name, path in used_files(self.dir, files.read).items() if name not in self._read
         }
@@ -249,12 +255,8 @@ class AgentState:
 
     @property
     def read_files(self) -> Mapping[str, Path]:
-        """The files outside of its folder that runs have read and not written, by their names."""
-        return {
-            name: path
-            for name, path in self._read.items()
-            if name.startswith("../") and name not in self._written
-        }
+        """The files that runs have read, by their names."""
+        return self._read
 
     @property
     def read_contents(self) -> Contents:
@@ -262,13 +264,12 @@ class AgentState:
         contents = self._contents or {}
         return {name: contents[name] for name in self.read_files if name in contents}
 
-    def restored(self, names: Iterable[str], written: Iterable[str]) -> None:
-        """Notes the names of the files that other runs have read, and of those that they have written. Where
-        they have changed, the results of these runs are stale already."""
-        self._written |= {*written}
+    def restored(self, names: Iterable[str], written: Mapping[str, float]) -> None:
+        """Notes the names of the files that other runs have read, and of those that they have written, with
+        the start of the run. Where they have changed, the results of these runs are stale already."""
+        self._written |= {name: max(at, self._written.get(name, at)) for name, at in written.items()}
         folder = agent_folder(self.dir)
-        outside = (name for name in names if name.startswith("../") and name not in self._read)
-        new = {name: (folder / name).resolve() for name in outside}
+        new = {name: (folder / name).resolve() for name in names if name not in self._read}
         self._read |= new
         if self._contents is not None and self._files is not None:
             self._contents = {**self._contents, **self._files.read(new)}
@@ -283,11 +284,14 @@ class AgentState:
         if self._files is None:
             self._files = AgentFiles(self.dir, only_env=bool(self.address.url))
         contents = self._files.contents([*self._read.values()])
-        return {**contents, PYTHON: str(self.address.interpreter.path)}
+        python = self.address.interpreter.path
+        packages = {} if self.address.url else installed_packages(python)
+        named = {f"{PACKAGE}{name}": version for name, version in packages.items()}
+        return {**contents, **named, PYTHON: str(python)}
 
-    def files_changed_since(self, version: int) -> tuple[str, ...]:
+    def files_changed_since(self, version: int, started: float = 0.0) -> tuple[str, ...]:
         """Names of the files that differ from a version of the code, or may do so, without data that the
-        agent writes itself."""
+        agent has written itself in runs from a moment on."""
         before: dict[str, str] = {}
         for changed in self._changes[max(0, version) :]:
             before = {**changed, **before}
@@ -296,7 +300,7 @@ class AgentState:
             name
             for name, text in before.items()
             if (UNKNOWN in (text, now.get(name)) or text != now.get(name, ""))
-            and (is_of_user(name) or name not in self._written)
+            and (is_of_user(name) or self._written.get(name, -1.0) < started)
         )
 
     def differs_from_run(self, name: str, content: str) -> bool:

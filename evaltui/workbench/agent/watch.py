@@ -312,6 +312,10 @@ class Watch:
         names = [name for name in change.code if not (is_of_run and self._agent.writes(name))]
         code = self._own_writes.without_own(names, run)
         due = await self._take_over_sets(change) if change.sets else frozenset()
+        version = self._agent.code_version
+        if change.code:
+            # Also what starts no run may make results stale.
+            await self._agent.compare_files(during_run=self._agent.is_running())
         if not code and not due:
             return
         now = time.monotonic()
@@ -322,8 +326,6 @@ class Watch:
         self._due.cases |= due
         if code:
             self._due.files |= dict.fromkeys(code)
-            version = self._agent.code_version
-            await self._agent.compare_files(during_run=self._agent.is_running())
             if self._agent.code_version == version:
                 # A module from elsewhere that no run has opened yet, or data during a run.
                 self._agent.code_changed(code)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
 from evaltui.core.metrics.normal_config import normal_config
-from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.case_id import CaseId, fingerprint
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes, modes_of
@@ -28,11 +28,12 @@ from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agent_files import UNKNOWN
 from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.project.interpreters import Interpreter
+from evaltui.project.packages import PACKAGE
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import Workspace
 from evaltui.runs.adk_results import open_run_file
 from evaltui.runs.listing import run_title
-from evaltui.runs.resuming import files_changed_since
+from evaltui.runs.resuming import files_changed_since, packages_changed
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.run_kind import RunKind
@@ -171,16 +172,16 @@ def last_outcomes(
         done.update(shown)
 
 
-def names_used(logs: Iterable[Path]) -> tuple[set[str], set[str]]:
-    """The names of the files that the agent of these runs has read and not written, also outside of its
-    folder, and of those that it has written."""
-    read, written = set[str](), set[str]()
-    for log in logs:
+def names_used(logs: Iterable[Path]) -> tuple[set[str], dict[str, float]]:
+    """The names of the files that the agent of these runs has read and not written in one of them, also
+    outside of its folder, and of those that it has written with the start of the last of these runs."""
+    read, written = set[str](), dict[str, float]()
+    for log in sorted(logs):
         with suppress(OSError, ValueError):
             header = RunFile(log).header
-            read |= {*header.read}
-            written |= {*header.written}
-    return read - written, written
+            read |= {*header.read} - {*header.written}
+            written |= dict.fromkeys(header.written, header.started.timestamp())
+    return read, written
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ class _RunReader:
 
     @cached_property
     def _ref(self) -> RunRef:
-        return RunRef(log=self.file.path, title=self.title)
+        return RunRef(log=self.file.path, title=self.title, started=self.header.started.timestamp())
 
     @cached_property
     def _sets(self) -> SetsOfRun:
@@ -296,7 +297,15 @@ class _RunReader:
         missing = UNKNOWN if self.header.url else ""
         changed = {name: self.header.files.get(name, missing) for name in files}
         now, then = self.agent.python, self.header.interpreter
-        return changed | ({PYTHON: UNKNOWN} if now and then and not then.is_in_environment_of(now) else {})
+        if now is None or then is None:
+            return changed
+        if not then.is_in_environment_of(now):
+            return changed | {PYTHON: UNKNOWN}
+        packages = self.header.packages or {}
+        return changed | {
+            f"{PACKAGE}{name}": fingerprint(packages[name]) if name in packages else ""
+            for name in packages_changed(self.header, now)
+        }
 
     @cached_property
     def _version(self) -> int:

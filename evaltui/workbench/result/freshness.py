@@ -115,7 +115,7 @@ def files_changed(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
     """The files of the agent that changed since the run."""
     then = result.changed_files
     if result.code != agent.code_version or then:
-        names = dict.fromkeys([*then, *agent.files_changed_since(result.code)])
+        names = dict.fromkeys([*then, *agent.files_changed_since(result.code, result.run.started)])
         # Of those that differed when the run was read, the change may have been taken back since.
         files = [name for name in names if name not in then or agent.differs_from_run(name, then[name])]
         yield from files or (["agent"] if result.code < 0 else [])

@@ -200,7 +200,6 @@ class RunFollower:
         self._outcomes = outcomes
         self._console = console
         self._selected = selected
-        self._started = time.time()
         self._messages = messages
         self._cases: Mapping[CaseId, StoredCase] = {}
         # By the path of `CaseId`.
@@ -246,7 +245,7 @@ class RunFollower:
                 run.remarks.append(reason)
                 run.is_stopped = True
             case FilesOpened():
-                self._agent.opened(update, self._started)
+                self._agent.opened(update, run.started)
             case RepeatDone(case=case, result=repeated):
                 run.judging.discard(case)
                 run.calls.on_result(repeated)
