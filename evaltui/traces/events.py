@@ -394,9 +394,7 @@ class TurnEvents:
             self._untold.setdefault(TEXTS, _remedy(turn))
         if turn.operation and turn.operation.kind == "model" and turn.operation.inputs is None:
             # Its request would tell of calls before it, in traces of their own.
-            self._untold |= (
-                dict.fromkeys((CALLS, SOME_MODEL_CALLS, TEXTS), turn.operation.remedy) | self._untold
-            )
+            self._untold.setdefault(CALLS, turn.operation.remedy)
         if any(_is_interrupt(event) for span in turn.spans for event in span.events):
             self._untold |= dict.fromkeys((CALLS, ANSWERS), _INTERRUPTED)
         for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():

@@ -110,9 +110,11 @@ def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
     Where a message stands `alone`, those before it are of turns that failed before a model answered.
     """
     user_message: list[Json] = []
+    has_later = False
     for content in reversed(inputs):
         if content["role"] == "model":
-            if user_message:
+            # What comes before an answered message is of an earlier turn.
+            if user_message or (has_later and texts([content]) and not alone):
                 break
         elif parts := user_parts([content]):
             user_message = [*parts, *user_message]
@@ -121,6 +123,8 @@ def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
         elif (user_message and not _without_responses(content)) or not content["parts"]:
             # Nobody recorded what is in a message without parts.
             break
+        else:
+            has_later = has_later or bool(_without_responses(content))
     return user_message
 
 

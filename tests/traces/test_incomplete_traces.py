@@ -491,8 +491,10 @@ def test_a_text_of_which_only_the_type_is_recorded_is_unknown(score, thought):
     assert said["response_match_score"][1].startswith("the responses of turn 1 are unknown: set OTEL_")
 
 
-def test_what_a_user_says_for_context_is_the_message_of_the_user(score):
-    said = f"For context: I am in Rome. {QUESTION}"
+@pytest.mark.parametrize("place", ["I am in Rome.", "[ticket 12]"])
+def test_what_a_user_says_for_context_is_the_message_of_the_user(score, place):
+    """Or it is unknown, where google-adk would tell of another agent so."""
+    said = f"For context: {place} {QUESTION}"
     before = [
         {"role": "user", "parts": [{"type": "text", "content": QUESTION}]},
         {"role": "assistant", "parts": [{"type": "text", "content": "Where?"}]},
