@@ -199,13 +199,18 @@ class _Place(Generic[Item]):
     """The error with which the host was lost; None where it was not."""
     served: int = 0
     """Number of items that came to an end on it."""
+    cases: set[object] = field(default_factory=set)
+    """The cases of its items; an item without a case stands for itself."""
+    is_decided: bool = False
+    """Whether the loss of the host is the result of an item."""
 
     def is_guilty(self, error: ErrorInfo) -> bool:
-        """Whether only the item in flight can have brought the host down.
+        """Whether only the item in flight, or another repeat of its case, can have brought the host down.
 
         What an earlier one left behind may end a process too, but not hold up the answer.
         """
-        return len(self.in_flight) == 1 and (self.served == 0 or error.type == "TimeoutError")
+        is_alone = len(self.in_flight) == 1 and error.type == "TimeoutError"
+        return is_alone or (len(self.cases) == 1 and not self.is_decided)
 
 
 class HostPool(Generic[Item]):
@@ -272,7 +277,7 @@ class HostPool(Generic[Item]):
                 alone.close()
                 again = await self._on_host(alone, 1)
                 is_lost_again |= again is None or again.lost is not None or not again.served
-            if not is_lost_again:
+            if not is_lost_again and not place.is_decided:
                 self._listener.recovered(place.suspects, place.lost)
 
     async def _on_host(self, work: WorkQueue[Item], slots: int) -> _Place[Item] | None:
@@ -329,6 +334,7 @@ class HostPool(Generic[Item]):
             if is_lost and ran.error and not place.is_guilty(ran.error) and self._may_repeat(ran):
                 place.suspects.append(item)
             else:
+                place.is_decided |= is_lost
                 await self._listener.done(item, ran)
 
     def _may_repeat(self, ran: ExecutionResult) -> bool:
@@ -340,6 +346,7 @@ class HostPool(Generic[Item]):
         """Run an item; returns its result, and whether the host was lost meanwhile."""
         message = self._listener.message(item)
         place.in_flight.append(item)
+        place.cases.add(getattr(item, "case", item))
         self._listener.started(item)
         gated = GatedRequest(self._gate, self._settings.timeout) if self._gate else None
         events: list[Event] = []

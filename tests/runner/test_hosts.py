@@ -184,6 +184,16 @@ async def test_a_crash_that_does_not_come_again_is_noted(write_agent, parallel):
     (note,) = notes
     assert "ended itself with exit code 7 (os._exit), but not when run again alone" in note
 
+    # Nothing but a repeat of the case can have ended it, although the next one passes.
+    (agent / "crashed.log").unlink()
+    notes.clear()
+    result = await evaluate(
+        agent, make_answers("bad"), TEXT_ONLY, runs=4, parallel=parallel, workers=1, on_update=update
+    )
+    (case,) = result.cases
+    assert sorted(repeat.status for repeat in case.repeats) == [Status.ERROR, *[Status.PASSED] * 3]
+    assert notes == []
+
 
 @pytest.mark.parametrize("what", ["'again'", "'again' * 500_000"], ids=["many", "big"])
 async def test_an_agent_that_never_stops_talking_is_stopped(write_agent, what):

@@ -14,7 +14,6 @@ from environments import make_environment
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.interpreters import Interpreter, look_for_interpreter
-from evaltui.project.packages import site_packages
 from evaltui.runner.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
@@ -221,7 +220,7 @@ PACKAGES = [
 @pytest.mark.parametrize(("installed", "reasons"), PACKAGES)
 async def test_a_result_is_stale_by_other_packages_of_its_python(project, opened, installed, reasons):
     make_environment(project)
-    (libraries,) = site_packages(project / ".venv" / "bin" / "python")
+    (libraries,) = (project / ".venv" / "lib").glob("python*/site-packages")
     (libraries / "foo-1.0.dist-info").mkdir()
     workbench = await opened()
     assert await run(workbench) == ".venv"
