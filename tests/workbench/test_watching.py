@@ -437,6 +437,15 @@ async def test_what_the_agent_has_others_write_does_not_run_it_for_ever(write_ag
         await until(lambda: not workbench.runs.is_running)
 
 
+async def test_what_starts_no_run_makes_results_stale(greeter, until, monkeypatch):
+    monkeypatch.setattr(watch, "_MAX_OWN_WRITES", 0)
+    monkeypatch.setattr(watch, "_SOON_SECONDS", 600)
+    async with watched(greeter) as workbench:
+        await all_run(workbench, until)
+        (greeter / "prompt.txt").write_text("old")
+        await until(lambda: statuses(workbench)["good"] == "old PASSED")
+
+
 async def test_the_selected_case_is_run_although_it_passed_or_never_ran(write_agent, write_set, until):
     folder = write_agent("def root_agent(message, session):\n    return message\n")
     write_set(folder, good=("hi", "hi"), fine=("ho", "ho"))
