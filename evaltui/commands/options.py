@@ -55,7 +55,7 @@ OPTIONS: tuple[Option, ...] = (
             ("--not-tag", "Only cases without this tag; repeatable: with none of these"),
         )
     ),
-    Option("--failed", "run", "Cases", "Run only cases that did not pass in the last run"),
+    Option("--failed", "run", "Cases", "Run only cases whose last result is not a pass"),
     Option("--resume", "run score", "Cases", "Resume an interrupted run: missing cases and errors", "RUN"),
     Option(
         "--retry-errors",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -125,15 +125,22 @@ def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "")
 
     Runs that scored traces and runs of the matrix `besides` are skipped.
     """
+    return next(runs_of_kind(store, kind, besides), ())
+
+
+def runs_of_kind(store: RunStore, kind: RunKind | None, besides: str) -> Iterator[tuple[Path, ...]]:
+    """The files of each run, the newest first, as of `newest_runs`."""
+    seen, matrices = {besides}, dict[str, StoredMatrix]()
     for path in reversed(store.files()):
         if not _is_of_kind(path, kind):
             continue
         log = _variant_log(path)
         if log is None:
-            return (path,)
-        if log.header.matrix != besides:
-            return next(matrix.paths for matrix in stored_matrices(store) if matrix.id == log.header.matrix)
-    return ()
+            yield (path,)
+        elif log.header.matrix not in seen:
+            seen.add(log.header.matrix)
+            matrices = matrices or {matrix.id: matrix for matrix in stored_matrices(store)}
+            yield matrices[log.header.matrix].paths
 
 
 def _is_of_kind(path: Path, kind: RunKind | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from evaltui.project.settings import environment_of, secrets_of
 from evaltui.runner.gate import SharedByGates
 from evaltui.runner.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.matrices import newest_runs
+from evaltui.runs.matrices import newest_runs, runs_of_kind
 from evaltui.runs.resuming import Resumption, notes_on_kept
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
@@ -45,7 +45,7 @@ class RunRequest:
     cases: Mapping[Path, Collection[str] | None] = field(default_factory=dict)
     """The ids of the selected cases by file; None for all cases of a file."""
     only_failed: bool = False
-    """Whether cases that passed in the newest run are left out."""
+    """Whether cases whose last result is a pass are left out."""
     skips_invalid: bool = False
     """Whether an invalid set becomes a note; otherwise it raises EvalSetError."""
     settings: RunSettings = field(default_factory=RunSettings)
@@ -141,7 +141,6 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     """
     plans: list[SetPlan] = []
     notes: list[str] = []
-    passed = _passed_cases(request) if request.only_failed else frozenset()
     opened: list[SetPlan] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
@@ -153,13 +152,13 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         if eval_ids is not None and is_whole:
             notes += _notes_on_later_cases(request.resumes, whole_set, eval_ids)
         selected = whole_set if eval_ids is None else replace(whole_set.only(eval_ids), whole=is_whole)
-        if passed:
-            selected = selected.only([case.eval_id for case in selected.case_ids if case not in passed])
-        if selected.cases or (eval_ids is None and not request.only_failed):
+        if selected.cases or eval_ids is None:
             plans.append(selected)
             opened.append(whole_set)
-    if request.only_failed and not plans:
-        raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
+    if request.only_failed:
+        plans = _without_passed(request, plans)
+        paths = {plan.path for plan in plans}
+        opened = [whole_set for whole_set in opened if whole_set.path in paths]
     notes += warnings_of(opened)
     if request.resumes is not None:
         notes += notes_on_kept(request.resumes, request.agent)
@@ -340,26 +339,46 @@ def _whole_sets(resumption: Resumption | None) -> frozenset[str]:
     return frozenset(eval_set.path for eval_set in sets if eval_set.whole)
 
 
-def _passed_cases(request: RunRequest) -> frozenset[CaseId]:
-    """The cases that passed in the newest run of this kind outside of this matrix, in every variant if it was
-    a matrix.
+def _without_passed(request: RunRequest, plans: Sequence[SetPlan]) -> list[SetPlan]:
+    passed = _passed_cases(request, [case for plan in plans for case in plan.case_ids])
+    failed = (plan.only([case.eval_id for case in plan.case_ids if case not in passed]) for plan in plans)
+    if not (left := [plan for plan in failed if plan.cases]):
+        raise SelectionError("--failed: every selected case passed in its last run; nothing to run")
+    return left
 
-    Raises SelectionError where it is unreadable.
+
+def _passed_cases(request: RunRequest, cases: Collection[CaseId]) -> set[CaseId]:
+    """The cases that passed in the newest run with them of this kind outside of this matrix, in every variant
+    if it was a matrix.
+
+    Raises SelectionError without a run, and where the newest is unreadable.
     """
-
     store, kind = request.store, request.kind
     variants = [item.name if item.changes else "" for item in request.variants] or [kind.variant]
-    runs_of_variants = [
-        newest_runs(store, kind._replace(variant=variant), besides=request.matrix) for variant in variants
-    ]
-    last = {path for paths in runs_of_variants for path in paths}
-    if not last:
+    kinds = [kind._replace(variant=variant) for variant in variants]
+    if not any(newest_runs(store, variant, request.matrix) for variant in kinds):
         raise SelectionError(f"--failed: no runs of {store.title} yet")
-    if not all(runs_of_variants):
-        return frozenset()
-    try:
-        runs = [RunFile(path) for path in last]
-        passed = [{item.id for item in run.cases if item.summary.passes} for run in runs]
-    except (OSError, ValueError) as error:
-        raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
-    return frozenset.intersection(*map(frozenset, passed))
+    return set.intersection(
+        *(_passed_last(runs_of_kind(store, variant, request.matrix), cases) for variant in kinds)
+    )
+
+
+def _passed_last(runs: Iterable[Sequence[Path]], cases: Collection[CaseId]) -> set[CaseId]:
+    """The cases that passed in the newest run that selected them; the newest run is the first."""
+    left, passed = set(cases), set[CaseId]()
+    for number, paths in enumerate(runs):
+        try:
+            files = [RunFile(path) for path in paths]
+            selected = left.intersection(case for file in files for case, _ in file.header.selected())
+            if selected:
+                of_each = ({item.id for item in file.cases if item.summary.passes} for file in files)
+                passed |= selected.intersection(*of_each)
+        except (OSError, ValueError) as error:
+            if number == 0:
+                raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
+            # Which results before it are the last ones is unknown.
+            break
+        left -= selected
+        if not left:
+            break
+    return passed

@@ -1,6 +1,7 @@
 """The cases that failed in any variant of the newest matrix: marked in the workbench, run by `--failed`."""
 
 import json
+import random
 
 import pytest
 from fake_runs import FakeRuns
@@ -122,6 +123,30 @@ def test_a_later_run_that_is_no_matrix_counts_alone(folder):
     log = write_variant(folder, "pro", PRO, Change("model", "x"))
     change(log, "UPDATE run SET header = json_remove(header, '$.matrix')")
     assert newest_runs(RunStore(folder)) == (log,)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_failed_goes_by_the_last_result_of_each_case_as_the_workbench(write_agent, seed):
+    rng = random.Random(seed)
+    folder = write_agent("root_agent = lambda message: message")
+    names = "abcd"
+    for _ in range(5):
+        chosen = {name: rng.choice("pppfe") for name in names if rng.random() < 0.5} or {"a": "p"}
+        log = write_variant(folder, "base", {"lights": chosen})
+        change(log, "UPDATE run SET header = json_remove(header, '$.matrix')")
+    write_variant(folder, "base", {"lights": dict.fromkeys(names, "p")}).unlink()
+    workbench = Workbench(folder)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    results = workbench.outcomes.results
+    cases = set(workbench.sets.every_case())
+    wanted = {case for case in cases if case in results.attention or results.get(case) is None}
+    await workbench.close()
+    if wanted:
+        assert run_again(folder) == {f"lights:{case.eval_id}" for case in wanted}
+    else:
+        with pytest.raises(SelectionError, match="every selected case passed in its last run"):
+            run_again(folder)
 
 
 async def test_the_next_failing_case_is_found_without_going_through_the_cases(
