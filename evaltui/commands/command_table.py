@@ -206,8 +206,8 @@ COMMANDS: Mapping[str, Command] = {
         "Put run logs together as one run: all shards of a run, or runs of different cases of an agent. "
         "Without -o, the run is stored with the agent's runs. Of a case that several logs have, the latest "
         "run wins.",
-        "as of `evaltui run` for the whole run; 2 also for logs of different plans, 3 also for missing "
-        "shards and unfinished cases.",
+        "as of `evaltui run` for the whole run; 2 also for logs of different plans, 3 also for cases of "
+        "missing shards and unfinished ones.",
         (
             _argument(
                 "logs",

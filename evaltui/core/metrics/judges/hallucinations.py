@@ -7,7 +7,7 @@ judge is asked once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
@@ -389,15 +389,24 @@ def _number(value: Any, count: int) -> int:
 def _read_finding(entry: dict[str, Any]) -> Statement:
     reason = str(entry.get("reason") or entry.get("rationale") or "").strip()
     evidence = tuple(
-        Evidence(side, excerpt.strip())
+        Evidence(side, passage)
         for side in ("supporting", "contradicting")
-        if isinstance(excerpt := entry.get(side), str) and excerpt.strip().lower() not in _NO_PASSAGE
+        if (passage := _passage(entry.get(side)))
     )
     vote = SUPPORT.vote(entry["label"], reason)
     # Where the evidence says both, the sentence is disputed.
     if vote.score and any(passage.kind == "contradicting" for passage in evidence):
         vote = contradiction_vote([vote.label, "contradicting passage"], reason)
     return Statement(vote, evidence)
+
+
+def _passage(excerpt: object) -> str:
+    """A passage, which judges without a schema give as a list or an object, too; "" for none."""
+    items = excerpt.values() if isinstance(excerpt, dict) else excerpt
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        items = (items,)
+    texts = (str(item).strip() for item in items if item not in (None, False))
+    return "; ".join(text for text in texts if text.lower() not in _NO_PASSAGE)
 
 
 def _only_finding(findings: Sequence[Statement]) -> Statement:

@@ -207,7 +207,9 @@ def test_labels_are_read_as_they_are_written():
 
 @pytest.mark.parametrize("label", ["supported", "not_applicable"])
 def test_a_supported_sentence_has_no_passage_that_contradicts_it(label):
-    for passage, score in (("It is 19.", None), (" None ", 1.0), ("null", 1.0), (None, 1.0)):
+    passages = ("It is 19.", ["It is 19."], {"a": "It is 19."}, [["It is 19."]])
+    absent = (" None ", "null", None, [], {}, [None, "-"], False)
+    for passage, score in [*((passage, None) for passage in passages), *((none, 1.0) for none in absent)]:
         entry = {"sentence": 1, "supporting": None, "contradicting": passage, "label": label}
         assert read_findings(json.dumps([entry]), 1)[0].vote.score == score
 
