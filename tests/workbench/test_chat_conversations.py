@@ -23,6 +23,10 @@ AGENT = """
         session.state["turns"] = session.state.get("turns", 0) + 1
         if message == "raise":
             raise ValueError("not today")
+        if message.startswith("keep"):
+            open(os.path.join(os.path.dirname(__file__), "kept.json"), "w").write("{}")
+        if message == "keep, then raise":
+            raise ValueError("kept")
         if message == "forever":
             yield "well"
             while True:
@@ -443,3 +447,18 @@ async def test_closing_ends_a_turn(chatting, until):
     await until(lambda: chatting.chat.answering and len(chatting.chat.transcript.turns[0].events) > 1)
     await chatting.close()
     assert stages(chatting.chat) == [TurnStage.CANCELLED]
+
+
+@pytest.mark.parametrize("message", ["keep", "keep, then raise"])
+async def test_data_that_the_agent_writes_in_a_chat_makes_no_result_stale(chatting, message):
+    chatting.runs.run_all()
+    await chatting.runs.finished()
+    (case,) = chatting.sets.every_case()
+    await chatting.talk(message)
+    assert (chatting.agent.dir / "kept.json").exists()
+    await chatting.open()
+    assert chatting.outcomes.status(case) == "FAILED"
+    assert chatting.outcomes.freshness(case).reasons == ()
+    change(chatting, "hello", "hi")
+    await chatting.open()
+    assert chatting.outcomes.freshness(case).reasons == ("agent.py",)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaltui.agents.errors import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.agents.protocol import FilesOpened
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import (
     CallPlace,
@@ -217,6 +218,8 @@ class CurrentSession:
         self._code: Contents | None = None
         # What its process has read outside of its folder.
         self._read: dict[str, Path] = {}
+        # What its process has written, as far as the agent's state knows it.
+        self._written = frozenset[Path]()
         self._held: tuple[Transcript, list[ChatTurn]] | None = None
         self._new_code: tuple[str, ...] = ()
         self._checking: asyncio.Task[None] | None = None
@@ -257,6 +260,13 @@ class CurrentSession:
         self._read |= new
         if new:
             self._code = {**self._code, **await asyncio.to_thread(self._files.read, new)}
+
+    def _note_written(self) -> None:
+        """Makes the files that the process has written data of the agent, as those of a run."""
+        if self._conversation is not None:
+            new = self._conversation.opened.written - self._written
+            self._written |= new
+            self._agent.opened(FilesOpened(written=new), time.time())
 
     def _changed_files(self, now: Contents) -> tuple[str, ...]:
         """The files that others than the agent have changed since it was imported."""
@@ -355,6 +365,8 @@ class CurrentSession:
             await self._open(transcript, past)
             self._held = None
             state = await say()
+        finally:
+            self._note_written()
         self._held = transcript, [*past, turn]
         await self._note_read()
         return state
@@ -377,6 +389,7 @@ class CurrentSession:
         if self._conversation is None:
             return
         ended, self._conversation = self._conversation, None
+        self._written = frozenset()
         closing = asyncio.create_task(ended.close())
         try:
             await asyncio.shield(closing)
