@@ -6,6 +6,7 @@ import json
 import pytest
 from misbehaving_server import MisbehavingServer
 from stored_runs import store_run
+from test_freshness import page
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_address import AgentAddress
@@ -210,6 +211,9 @@ async def test_of_an_agent_behind_a_network_no_change_of_code_is_known(tmp_path,
         await workbench.open()
         await workbench.outcomes.restore()
         assert outcomes(workbench) == {"good": outcome}
+        (case,) = workbench.sets.every_case()
+        shown = "\n".join(page(workbench, *case))
+        assert ("run 1: changes of the agent since are unknown" in shown) == (url == server.url)
         await workbench.close()
 
 

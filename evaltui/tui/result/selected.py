@@ -456,6 +456,9 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [("rescored", "bold"), ("   by case and config of now", "muted")]
     if changed := [reason for reason in now.reasons if reason in EXPECTATIONS and now.state is State.THEN]:
         return [(f"{', '.join(changed)} changed after {visible(scored.run.name)}: as scored then", "warning")]
+    if workbench.agent.address.url and scored.run.log is not None:
+        unknown = f"{visible(scored.run.name)}: changes of the agent since are unknown"
+        return [(unknown, "muted"), ("   ", ""), (key_of("run"), "bold accent"), (" run again", "muted")]
     return []
 
 
