@@ -53,6 +53,26 @@ async def test_results_and_traces_are_shown(begin, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["greetings.evalset.json"]
 
 
+async def test_data_that_a_run_wrote_before_it_failed_by_itself_makes_no_result_stale(begin, tmp_path):
+    """Such as where the disk is full."""
+    service = FakeRuns()
+    workbench = await begin(service)
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+
+    async def fail(*_):
+        (tmp_path / "notes.json").write_text("{}")
+        raise OSError(28, "No space left on device")
+
+    service._run = fail
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert workbench.runs.current.stage is Stage.FAILED
+    await workbench.outcomes.compare_files()
+    cases = [*workbench.sets.every_case()]
+    assert [workbench.outcomes.freshness(case).reasons for case in cases] == [(), ()]
+
+
 async def test_errors_and_repeats(begin):
     def act(case, repeat):
         if repeat:

@@ -256,16 +256,17 @@ class RunController:
             await self._agent.compare_files()
             chosen = await self._with_new_sets(run, chosen)
             run.code = self._agent.code_version
-            stage = await self._execute(run, chosen, first)
+            try:
+                stage = await self._execute(run, chosen, first)
+            finally:
+                # While nobody has seen its end: what changes from then on is no work of the agent's.
+                await self._agent.compare_files(after_run=True)
             if stage is not Stage.FAILED:
                 run.remarks += self._not_read(chosen)
-            # While nobody has seen its end: what changes from then on is no work of the agent's.
-            await self._agent.compare_files(after_run=True)
             await self._reload_if_changed(run)
             run.stage = stage
         except asyncio.CancelledError:
             # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
-            await self._agent.compare_files(after_run=True)
             has_all = run.selected and len(run.done) == len(run.selected)
             run.stage = Stage.FINISHED if has_all else Stage.CANCELLED
         except Exception as error:  # whatever it is, the workbench goes on and says so
