@@ -5,12 +5,11 @@ import json
 
 import pytest
 from misbehaving_server import MisbehavingServer
-from stored_runs import store_run
+from stored_runs import store_repeats
 from test_freshness import page
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_address import AgentAddress
-from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.messages import WorkbenchMessage
@@ -143,7 +142,7 @@ async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_
 
 async def test_the_last_result_counts_however_many_runs_of_other_cases_came_after(echo, ran, open_workbench):
     for _ in range(60):
-        store_run(echo.parent, [SelectedSet(echo.name, "greetings", ("bad",))], [], None)
+        store_repeats(echo.parent, {echo.name: "greetings"}, {CaseId(echo.name, "bad"): []})
     assert outcomes(await open_workbench()) == {"good": ("PASSED", ()), "bad": ("FAILED", ())}
 
 
