@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import islice, product
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,14 +151,19 @@ def last_outcomes(
     done: set[CaseId] = set()
     kind = RunKind.of(agent.address)
     names = {run: name for name, run in store.names().items()}
-    for of_traces, log in product((False, True), reversed(store.files())):
+    of_traces: list[Path] = []
+    for log in chain(reversed(store.files()), of_traces):
         if len(done) == count:
             return
         shown: set[CaseId] = set()
         with suppress(OSError, ValueError):
             file = RunFile(log)
             header = file.header
-            if header.of_traces != of_traces or not header.is_of(kind):
+            if not header.is_of(kind):
+                continue
+            if header.of_traces and log not in of_traces:
+                # For cases that have no other result.
+                of_traces.append(log)
                 continue
             title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
             read = _RunReader(sets, workspace, agent, file, title)
