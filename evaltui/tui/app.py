@@ -205,10 +205,9 @@ class WorkbenchApp(KeysInOrder[int]):
             gc.enable()
 
     def on_app_focus(self) -> None:
-        """Shows changes on disk when the app gets the focus again; of watched files, the others."""
-        bench = self.workbench
-        if bench.sets.is_read:
-            start_work(self, bench.outcomes.compare_files if bench.agent.followed else bench.open)
+        """Shows changes on disk and runs of others when the app gets the focus again."""
+        if self.workbench.sets.is_read:
+            start_work(self, self.workbench.look_again)
 
     async def _check_python(self) -> None:
         agent = self.workbench.agent

@@ -180,6 +180,14 @@ class Workbench:
         await self.open()
         await self.following.read_runs()
 
+    async def look_again(self) -> None:
+        """Reloads; while files are watched, only what is not followed."""
+        if not self.agent.followed:
+            await self.reload()
+            return
+        await self.outcomes.compare_files()
+        await self.following.read_runs()
+
     def step_back(self) -> None:
         """Clears the marks, the search of the trace, the filter, then closes the earlier run; one of them per
         call."""

@@ -87,6 +87,35 @@ async def test_what_was_changed_elsewhere_is_stale_when_the_terminal_gets_the_fo
         assert not app.workbench.outcomes.counts()["PASSED"]
 
 
+@pytest.mark.parametrize("watches", [False, True])
+async def test_a_run_of_another_process_is_shown_when_the_terminal_gets_the_focus(watches, tmp_path):
+    # Of what a subprocess reads, nobody knows.
+    service, folder = tmp_path / "service.txt", tmp_path / "desk"
+    folder.mkdir()
+    service.write_text(RAN)
+    write_cases(folder, "talk", {"a": [turn("Hi", RAN)]})
+    (folder / "agent.py").write_text(
+        "import subprocess\n\ndef root_agent(message, session):\n"
+        f"    return subprocess.check_output(['cat', {str(service)!r}], text=True)\n"
+    )
+    app, other = WorkbenchApp(Workbench(folder)), Workbench(folder)
+    async with app.run_test(size=(120, 36)) as pilot:
+        bench = app.workbench
+        await until(pilot, lambda: bench.sets.is_read)
+        if watches:
+            bench.watch.start()
+            await bench.watch.ready()
+        await pilot.press("R")
+        await until_ran(pilot, lambda: bench.outcomes.counts()["PASSED"] == 1 and not bench.is_running)
+        service.write_text("Something else")
+        await other.open()
+        other.runs.run_all()
+        await other.runs.finished()
+        app.post_message(events.AppFocus())
+        await until(pilot, lambda: bench.outcomes.counts()["FAILED"] == 1)
+    await other.close()
+
+
 @pytest.mark.parametrize("name", ["agent.py", "talk.evalset.json"])
 async def test_what_was_changed_elsewhere_during_a_run_is_stale_before_the_run_ends(name, tmp_path):
     (tmp_path / "agent.py").write_text(
