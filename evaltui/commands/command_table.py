@@ -167,7 +167,7 @@ COMMANDS: Mapping[str, Command] = {
         "and judges run in its Python. Files of OTLP (JSON, JSON lines, protobuf), Tempo, Jaeger and ADK are "
         "read; see `evaltui help traces`.",
         "0 all passed, 1 some case failed, 2 usage error, 3 errors, metrics not evaluated, cases without a "
-        "conversation or conversations without a case, but no failure, 130 interrupted.",
+        "conversation, conversations without a case, or records missing, but no failure, 130 interrupted.",
         (_argument("traces", "TRACE", _TRACES.help, Path, nargs="*"),),
         ("score traces.jsonl --sets orders",),
         _RUN,

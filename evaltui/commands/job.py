@@ -215,7 +215,7 @@ class Job:
         self._required = required
         # What is said on standard error begins with it.
         self._command = "run" if request.traces is None else "score"
-        self._unpaired = 0
+        self._is_partly_scored = False
         self._notes = tuple(notes)
         self._progress: Progress | None = None
         self.finished: FinishedVariant | None = None
@@ -288,7 +288,7 @@ class Job:
             code = 0
         else:
             code = exit_code(summary.verdict for summary in report.summaries)
-        return code or (HAD_ERRORS if self._unpaired else 0)
+        return code or (HAD_ERRORS if self._is_partly_scored else 0)
 
     def _on_update(self, update: RunUpdate) -> None:
         match update:
@@ -309,7 +309,7 @@ class Job:
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         gc.enable()
-        self._unpaired = selected.header.unpaired
+        self._is_partly_scored = bool(selected.header.unscored)
         configs = (eval_set.config_in_use for eval_set in selected.plan.sets)
         for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)

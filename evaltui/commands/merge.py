@@ -88,7 +88,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         code = regression_exit_code(comparison, "merge")
     else:
         code = exit_code(case.verdict for case in run.cases.values())
-    code = code or (HAD_ERRORS if file.header.unpaired else 0)
+    code = code or (HAD_ERRORS if file.header.unscored else 0)
     return code if all_written else code or HAD_ERRORS
 
 

@@ -34,7 +34,7 @@ from evaltui.runs.history import StoredRun, find_run, name_run, open_run
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore, run_id
-from evaltui.text.figures import UNKNOWN, counted, plural, show_duration, show_local, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, cut, draw
 from evaltui.text.values import visible
@@ -159,12 +159,11 @@ def compare_runs(options: argparse.Namespace) -> int:
     if not options.fail_on_regression:
         return 0
     code = regression_exit_code(comparison, "compare")
-    unpaired = candidate.file.header.unpaired if candidate.file else 0
-    if unpaired and not code:
-        what, match = counted(unpaired, "conversation"), plural(unpaired, "matches", "match")
-        title = candidate.summary.title
-        write_stderr(f"evaltui compare: --fail-on-regression: {what} of {title} {match} no case")
-    return code or (HAD_ERRORS if unpaired else 0)
+    unscored = candidate.file.header.unscored if candidate.file else ()
+    if unscored and not code:
+        title = f"evaltui compare: --fail-on-regression: {candidate.summary.title}"
+        write_stderr(*(f"{title}: {visible(text)}" for text in unscored))
+    return code or (HAD_ERRORS if unscored else 0)
 
 
 def _open(options: argparse.Namespace, store: RunStore, ref: str) -> StoredRun:

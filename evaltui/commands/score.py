@@ -58,7 +58,7 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     files, traces = _resumed(options, settings) if _resumes(options) else _named(options)
     read = conversations_of(read_files(files), (traces.case_from,) if traces.case_from else ())
     require_some(read, traces.files)
-    traces = replace(traces, conversations=read.conversations, warnings=read.warnings)
+    traces = replace(traces, conversations=read.conversations, warnings=read.warnings, lost=read.lost)
     job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
     return await job.run(None)
 

@@ -18,7 +18,6 @@ from evaltui.core.model.spending import Payer, Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.runs.report import ReportedCases, RunReport
 from evaltui.runs.run_header import SelectedSet
-from evaltui.text.figures import counted
 from evaltui.text.lines import draw
 from evaltui.text.values import visible
 
@@ -34,10 +33,10 @@ def junit_report(report: RunReport) -> Iterator[str]:
     root = ET.Element("testsuites", name=visible(report.agent))
     if report.seconds is not None:
         root.set("time", f"{report.seconds:.3f}")
-    _count(root, report.summaries, report.unpaired)
+    _count(root, report.summaries, len(report.unscored))
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
     suites = (_suite(eval_set, cases, report) for eval_set, cases in report.by_set())
-    yield from _element_pieces(root, chain(suites, _unpaired(report.unpaired)), "\n")
+    yield from _element_pieces(root, chain(suites, _unscored(report.unscored)), "\n")
     yield "\n"
 
 
@@ -64,14 +63,14 @@ def _suite(eval_set: SelectedSet, cases: ReportedCases, report: RunReport) -> It
     yield from _element_pieces(suite, (_text(element, level=2) for element in elements), "\n  ")
 
 
-def _unpaired(count: int) -> Iterator[Iterator[str]]:
-    """The suite with an error for conversations without a case, where there are any."""
-    if count:
-        name, what = "conversations without a case", counted(count, "conversation")
-        suite = ET.Element("testsuite", name=name)
-        _count(suite, (), count)
-        problem = {"message": f"{what} without a case", "type": Status.NOT_EVALUATED.value}
-        ET.SubElement(ET.SubElement(suite, "testcase", name=name, classname="traces"), "error", problem)
+def _unscored(sentences: Sequence[str]) -> Iterator[Iterator[str]]:
+    """The suite with an error for each unscored part of the traces, where there is one."""
+    if sentences:
+        suite = ET.Element("testsuite", name="not scored")
+        _count(suite, (), len(sentences))
+        for name in map(visible, sentences):
+            problem = {"message": name, "type": Status.NOT_EVALUATED.value}
+            ET.SubElement(ET.SubElement(suite, "testcase", name=name, classname="traces"), "error", problem)
         yield _text(suite, level=1)
 
 
@@ -121,8 +120,8 @@ def _config(eval_set: SelectedSet) -> str:
     return "as in the run log" if eval_set.defaulted is None else eval_set.config_path or "defaults"
 
 
-def _count(element: ET.Element, cases: Iterable[CaseSummary], unpaired: int = 0) -> None:
-    tags = Counter([*(_tag(case.verdict) for case in cases), *["error"] * bool(unpaired)])
+def _count(element: ET.Element, cases: Iterable[CaseSummary], unscored: int = 0) -> None:
+    tags = Counter([*(_tag(case.verdict) for case in cases), *["error"] * unscored])
     element.set("tests", str(tags.total()))
     element.set("failures", str(tags["failure"]))
     element.set("errors", str(tags["error"]))

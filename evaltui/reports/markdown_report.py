@@ -127,7 +127,7 @@ def _head(report: RunReport, not_passed: int) -> str:
     else:
         verdicts = f"{counted(len(cases), 'case')} passed"
         # Flaky cases may have passed.
-        mark = mark if report.unpaired else "✓"
+        mark = mark if report.unscored else "✓"
     line = draw(counts_text(report.totals.by_status), color=False)
     facts = run_facts(report)
     took = f"in {facts['took'].text}" if "took" in facts else ""

@@ -59,7 +59,7 @@ def stored_report(run: StoredRun, secrets: Secrets) -> RunReport:
         # Those of google-adk's results are made of its turns, without times.
         events=no_events if is_of_adk else events,
         expected=expected,
-        unpaired=header.unpaired,
+        unscored=header.unscored,
     )
 
 

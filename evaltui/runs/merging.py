@@ -301,6 +301,7 @@ class _Merge:
             trace_files={name: text for header in headers for name, text in header.trace_files.items()},
             # Each shard looks at all conversations.
             unpaired=max(header.unpaired for header in headers),
+            lost=tuple(dict.fromkeys(text for header in headers for text in header.lost)),
             preflight=tuple(self._checks()),
             stopped="",
             resumed="",

@@ -166,8 +166,8 @@ class RunReport:
 
     Raises the errors of `events`.
     """
-    unpaired: int = 0
-    """Number of scored conversations without a case."""
+    unscored: tuple[str, ...] = ()
+    """Sentences about unscored parts of the traces."""
 
     @property
     def uses_recordings(self) -> bool:

@@ -29,6 +29,7 @@ from evaltui.runner.plan import rule_of_case
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.run_tables import with_all_fields
 from evaltui.runs.shards import ShardsOfRun
+from evaltui.text.figures import counted, plural
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,8 @@ class RunHeader:
     """Whether cases without a conversation were left out."""
     unpaired: int = 0
     """Number of scored conversations without a case."""
+    lost: tuple[str, ...] = ()
+    """Sentences about missing records of the scored traces."""
     session: str = ""
     """Id of the received session that was scored; "" for none."""
     resumed: str = ""
@@ -173,9 +176,16 @@ class RunHeader:
         """Whether several runs were merged to this run."""
         return bool(self.parts) and not self.resumed
 
+    @property
+    def unscored(self) -> tuple[str, ...]:
+        """Sentences about unscored parts of the traces."""
+        count = self.unpaired
+        match = plural(count, "matches", "match")
+        return (*([f"{counted(count, 'conversation')} {match} no case"] if count else ()), *self.lost)
+
     def status_of(self, statuses: Iterable[Status]) -> Status:
-        """The worst status of the cases; a conversation without a case was not evaluated."""
-        return worst_status([*statuses, Status.NOT_EVALUATED] if self.unpaired else statuses)
+        """The worst status of the cases; unscored parts of traces were not evaluated."""
+        return worst_status([*statuses, Status.NOT_EVALUATED] if self.unscored else statuses)
 
     @property
     def ended_early(self) -> str:

@@ -90,6 +90,8 @@ class TracesToScore:
     """Whether cases without a conversation are left out."""
     warnings: tuple[str, ...] = ()
     """Sentences about records that were skipped."""
+    lost: tuple[str, ...] = ()
+    """The warnings about missing records."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """The source files with their SHA-256; see `trace_files`."""
 

@@ -183,8 +183,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     plan = _with_part_of_limits(_plan(request, plans), shards, notes)
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
-    unpaired = of_traces.unpaired if of_traces else 0
-    header = _header(request, plan, sets, shards, unpaired)
+    header = _header(request, plan, sets, shards, of_traces.unpaired if of_traces else 0)
     undivided = checked(replace(plan, sets=tuple(all_plans))) if request.shard else None
     return SelectedRun(request, checked(plan), header, tuple(notes), undivided)
 
@@ -281,6 +280,7 @@ def _header(
         trace_files=traces.digests,
         case_from=traces.case_from,
         only_paired=traces.only_paired,
+        lost=traces.lost,
     )
 
 

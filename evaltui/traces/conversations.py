@@ -143,6 +143,8 @@ class Conversations:
     """Conversations in the order in which they began."""
     warnings: tuple[str, ...] = ()
     """Parts that were left out, a sentence each."""
+    lost: tuple[str, ...] = ()
+    """The warnings about missing records."""
     scenarios: tuple[Json, ...] = ()
     """Scenarios of ADK, with which no conversation was recorded."""
 
@@ -151,8 +153,11 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
     """The conversations in what was read. Of `attributes`, values are kept with each."""
     scenarios: list[Json] = []
     incomplete: set[str] = set()
-    spans, logs, warnings, twins = _merged(_followed(recorded, scenarios, incomplete))
-    lost = with_logs(spans, logs)
+    lost: list[str] = []
+    spans, logs, warnings, twins = _merged(_followed(recorded, scenarios, incomplete, lost))
+    if strays := with_logs(spans, logs):
+        lost.append(f"{counted(strays, 'log record')} with messages left out: of no span that is here")
+        warnings.append(lost[-1])
     traces: dict[str, list[OtelSpan]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
@@ -185,24 +190,24 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
         warnings.append(f"{counted(gone, 'conversation')} left out: {why}")
     if twins:
         warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
-    if lost:
-        warnings.append(f"{counted(lost, 'log record')} with messages left out: of no span that is here")
     if empty:
         warnings.append(f"{counted(empty, 'trace')} of no agent left out")
     return Conversations(
         tuple(sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))),
         tuple(warnings),
+        tuple(lost),
         tuple(scenarios),
     )
 
 
 def _followed(
-    recorded: Iterable[Recorded], scenarios: list[Json], incomplete: set[str]
+    recorded: Iterable[Recorded], scenarios: list[Json], incomplete: set[str], lost: list[str]
 ) -> Iterator[Recorded]:
-    """Adds the scenarios and the incomplete sessions in what is read to these."""
+    """Adds the scenarios, the incomplete sessions and what is lost in what is read to these."""
     for document in recorded:
         scenarios += document.scenarios
         incomplete |= document.incomplete
+        lost += document.lost
         yield document
 
 

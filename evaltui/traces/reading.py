@@ -202,9 +202,10 @@ def _in_file(file: OpenFile, path: Path) -> Iterator[Recorded]:
     if file.peek(len(SQLITE))[: len(SQLITE)] == SQLITE:
         yield from _in_database(path)
         return
-    warnings: list[str] = []
-    yield from map(read_document, documents_in(file, warnings))
-    yield Recorded(warnings=[f"{path}: {warning}" for warning in warnings])
+    cuts: list[str] = []
+    yield from map(read_document, documents_in(file, cuts))
+    lost = [f"{path}: {cut_off}" for cut_off in cuts]
+    yield Recorded(warnings=[*lost], lost=lost)
 
 
 def read_document(document: Any) -> Recorded:

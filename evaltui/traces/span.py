@@ -83,6 +83,8 @@ class Recorded:
     logs: list[LogRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """Warnings: parts that were left out, a sentence each."""
+    lost: list[str] = field(default_factory=list)
+    """The warnings about missing records."""
     formats: dict[str, None] = field(default_factory=dict)
     """The formats of the document, each once, such as `OTLP JSON`."""
     scenarios: list[dict[str, Any]] = field(default_factory=list)
@@ -97,6 +99,7 @@ class Recorded:
         self.spans += other.spans
         self.logs += other.logs
         self.warnings += other.warnings
+        self.lost += other.lost
         self.scenarios += other.scenarios
         self.sessions += other.sessions
         self.incomplete |= other.incomplete

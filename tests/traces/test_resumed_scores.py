@@ -328,17 +328,54 @@ def test_a_budget_ends_a_score_which_goes_on_with_a_higher_one(desk, capsys):
     assert "4 passed" in capsys.readouterr().out
 
 
-def test_conversations_of_no_case_are_told_by_parts_their_whole_and_reports(desk, capsys):
+def write_with_rest(path, rest):
+    """A document of no agent, and something behind it."""
+    write_trace(path, conversation("other", "", "", 90) | {"attributes": []})
+    path.write_text(path.read_text() + "\n" + rest)
+
+
+STRAY = {
+    "traceId": "7" * 32,
+    "spanId": "7" * 16,
+    "eventName": "gen_ai.choice",
+    "body": {"stringValue": "No."},
+}
+UNSCORED = {
+    "no case": (
+        lambda path: write_trace(path, conversation("other", "something else", "yes", 90)),
+        "1 of 6 conversations matches no case:",
+        "1 conversation matches no case",
+    ),
+    "cut off": (
+        lambda path: write_with_rest(path, '{"resourceSpans": [{"scopeSp'),
+        "traces/other.json: the rest after 1 document is cut off and was left out",
+    ),
+    "of lost spans": (
+        lambda path: write_with_rest(
+            path, json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [STRAY]}]}]})
+        ),
+        "1 log record with messages left out: of no span that is here",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNSCORED)
+def test_what_of_traces_is_not_scored_is_told_by_parts_their_whole_and_reports(desk, capsys, kind):
     (desk / "go").touch()
-    write_trace(desk / "traces" / "other.json", conversation("other", "something else", "yes", 90))
+    write, note = UNSCORED[kind][:2]
+    write(desk / "traces" / "other.json")
     for number in (1, 2):
         assert call(*SCORE, "--shard", f"{number}/2") == 3
     capsys.readouterr()
     assert call("merge", ".", *RunStore(desk).files()) == 3
-    assert capsys.readouterr().out.count("1 of 6 conversations matches no case") == 1
+    assert capsys.readouterr().out.count(note) == 1
     capsys.readouterr()
     assert call("report", ".", "--report", "json=report.json", "--report", "junit") == 0
-    assert 'errors="1"' in capsys.readouterr().out.partition("<testsuite ")[0]
+    junit = capsys.readouterr().out
+    assert 'errors="1"' in junit.partition("<testsuite ")[0]
+    assert f'message="{UNSCORED[kind][-1]}" type="NOT_EVALUATED"' in junit
+    assert call("compare", ".", "last", "last", "--fail-on-regression") == 3
+    assert UNSCORED[kind][-1] in capsys.readouterr().err
     assert call("runs", ".") == 0
     assert "not evaluated" in capsys.readouterr().out.splitlines()[0]
     assert call("report", ".", "--report", "markdown") == 0
@@ -346,8 +383,6 @@ def test_conversations_of_no_case_are_told_by_parts_their_whole_and_reports(desk
     report = json.loads((desk / "report.json").read_text())
     assert report["status"] == "NOT_EVALUATED"
     notes = report["notes"]
-    assert notes[:2] == [
-        "1 of 6 conversations matches no case:",
-        '  other  "something else"  no case is like it',
-    ]
+    assert notes[0] == note
+    assert kind != "no case" or notes[1] == '  other  "something else"  no case is like it'
     assert notes == RunFile(RunStore(desk).files()[0]).notes

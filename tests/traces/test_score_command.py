@@ -245,7 +245,7 @@ def test_what_has_no_counterpart_is_named(shop, capsys):
     assert "1 case without a conversation left out" in "".join(capsys.readouterr())
     # What is scored alone is no more complete in a comparison.
     assert call("compare", "last", "last", "--fail-on-regression") == 3
-    assert "1 conversation of run 2 matches no case" in "".join(capsys.readouterr())
+    assert "run 2: 1 conversation matches no case" in "".join(capsys.readouterr())
     code, cases = shop.score(traces[0], "--only-paired")
     assert (code, list(cases)) == (0, ["buy"])
 
