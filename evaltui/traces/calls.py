@@ -84,6 +84,7 @@ class TurnCalls:
         self._ids: set[str] = set()
         self._parts: dict[int, list[Json]] = {}
         self._of: dict[int, TurnCall] = {}
+        self._tries: dict[int, list[Work]] = {}
         self._answered: dict[int, list[TurnCall]] = {}
         calls_by_model = self._calls_by_model = dict[int, list[TurnCall]]()
         models = [work for work in works if work.operation.kind == "model"]
@@ -97,20 +98,26 @@ class TurnCalls:
         # A call with the arguments of another tool is of that one, where the model of this one is missing.
         for is_of in (_has_id, _has_arguments, _has_name):
             for tool in tools:
-                claimed = self._of.get(id(tool)) or self._claim(tool, models, calls_by_model, is_of)
+                claimed = (
+                    self._of.get(id(tool))
+                    or self._claim(tool, models, calls_by_model, is_of)
+                    or self._tried_again(tool, models)
+                )
                 if claimed is not None:
-                    self._of[id(tool)] = claimed
+                    self._add_try(tool, claimed)
         for tool in tools:
             if id(tool) not in self._of and tool.operation.name:
-                self._of[id(tool)] = self._unannounced(tool)
-        self.start_times = {self._of[id(tool)].id: tool.span.start for tool in tools if id(tool) in self._of}
+                self._add_try(tool, self._tried_again(tool, models) or self._unannounced(tool))
+        self.start_times = {
+            self._of[id(tool)].id: tool.span.start for tool in reversed(tools) if id(tool) in self._of
+        }
         """Start times of tools by the ids of their calls."""
         last = max(works, key=lambda work: (work.span.start, work.span.end), default=None)
         last_call = self._of.get(id(last))
         self.ends_unasked = last_call is not None and not last_call.is_announced
         """Whether the last span is of a tool that no model asks for."""
         strangers = self._find_results(models, calls_by_model)
-        unannounced = sum(not call.is_announced for call in self._of.values())
+        unannounced = sum(not self._of[id(tries[0])].is_announced for tries in self._tries.values())
         self.has_results_of_others = strangers > unannounced
         """Whether requests have results of calls that neither an answer nor a span tells of."""
         self.lacks_models = strangers > 0 and all(calls_by_model[id(model)] for model in models[:-1])
@@ -164,6 +171,10 @@ class TurnCalls:
     def of(self, tool: Work) -> TurnCall | None:
         """The call that a span of a tool tells of; None where nothing tells its name."""
         return self._of.get(id(tool))
+
+    def tries_of(self, call: TurnCall) -> list[Work]:
+        """The tools that were run for a call, in their order: one that failed may have been tried again."""
+        return self._tries[id(call)]
 
     def parts_of(self, model: Work) -> list[Json]:
         """The parts of a model's answer, its calls as they are known."""
@@ -225,9 +236,29 @@ class TurnCalls:
             call.id = self._unique(operation.call_id)
         if call.arguments is ABSENT or (call.arguments == {} and operation.arguments is not ABSENT):
             call.arguments = operation.arguments
-        call.result = operation.result
         call.has_span = True
         return call
+
+    def _add_try(self, tool: Work, call: TurnCall) -> None:
+        """Takes a span of a tool for one of a call; the last one has its result."""
+        if id(tool) not in self._of:
+            self._of[id(tool)] = call
+            self._tries.setdefault(id(call), []).append(tool)
+            call.result = tool.operation.result
+
+    def _tried_again(self, tool: Work, models: Sequence[Work]) -> TurnCall | None:
+        """The call whose id the span of a tool has, too, without a model asked since."""
+        operation = tool.operation
+        for first, *_ in self._tries.values() if operation.call_id else ():
+            call = self._of[id(first)]
+            if (
+                first.operation.call_id == operation.call_id
+                and _has_name(call, operation)
+                and (call.arguments == operation.arguments or ABSENT in (call.arguments, operation.arguments))
+                and not any(first.span.start < model.span.start <= tool.span.start for model in models)
+            ):
+                return call
+        return None
 
     def _unannounced(self, tool: Work) -> TurnCall:
         operation = tool.operation

@@ -263,7 +263,8 @@ class TurnEvents:
                 self._untold.setdefault(CALLS, _remedy(self._turn) if is_hidden else _NAMELESS)
             return
         nested = {"nested": True} if inside else {}
-        if not call.is_announced:
+        tries = calls.tries_of(call)
+        if not call.is_announced and work is tries[0]:
             part = {"function_call": call.as_json()}
             step = Step(
                 author=work.agent,
@@ -276,6 +277,8 @@ class TurnEvents:
         if call.arguments is ABSENT and not inside:
             self._untold.setdefault(ARGUMENTS, operation.remedy)
         yield from self._works(work.inner, inside=call.id)
+        if work is not tries[-1]:
+            return
         if operation.error and call.result is ABSENT:
             error = {**_exception(span, operation.error), **nested}
             yield self._event(

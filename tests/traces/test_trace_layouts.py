@@ -540,6 +540,27 @@ def test_a_tool_whose_model_is_missing_is_of_no_other_call(has_ids):
     assert [call.args["city"] for call in tool_calls(one.intermediate_data)] == [*cities]
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+@pytest.mark.parametrize("has_content", [True, False])
+def test_a_tool_that_is_tried_again_is_one_call_with_the_last_result(has_content, is_last):
+    spans = genai()
+    for model in spans[1::2] if not has_content else ():
+        model.attributes = dict(MODEL)
+    failed = span(5, 1, {**TOOL, "error.type": "TimeoutError"}, begin=305 if is_last else 250, status="error")
+    (turn,) = conversation([*spans, failed]).turns
+    (one,) = invocations_from_events(turn.events)
+    assert [call.name for call in tool_calls(one.intermediate_data)] == ["weather"]
+    results = [event for event in turn.events if event.kind == "tool_result"]
+    ends = [event.kind for event in turn.events if event.parent and event.kind == "error"]
+    # A later request tells what the model was given.
+    assert (len(results), len(ends)) == ((0, 1) if is_last and not has_content else (1, 0))
+    # One that a model asks for in between is another.
+    spans = [*spans, span(6, 1, {**MODEL, "gen_ai.output.messages": "[]"}, begin=320), failed]
+    failed.start, failed.end = 330 * 10**6, 340 * 10**6
+    (one,) = invocations_from_events(conversation(spans).turns[0].events)
+    assert len(tool_calls(one.intermediate_data)) == 2
+
+
 @pytest.mark.parametrize("is_outer", [True, False])
 def test_a_call_that_two_libraries_record_beside_each_other_is_one(is_outer):
     """The client of Anthropic has spans of its own beside those of what instruments it, without content."""
