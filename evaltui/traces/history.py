@@ -259,6 +259,9 @@ def turns_of_conversation(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
         if _is_adk(turn) and _lacks_others(turn):
             turn.lost = turn.lost or _OTHERS
         _settle_resumed(turn, complete[-1] if complete else None)
+        if complete and _has_failed(complete[-1]):
+            failed = user_message(complete[-1])
+            turn.failed_messages = [*complete[-1].failed_messages, *([failed] if failed else [])]
         history = list(_history(turn))
         is_mixed = is_mixed or _skips_turn(turn, history, complete)
         if turn.own_events is None or turn.own_events[0].turn != len(complete):
@@ -296,15 +299,15 @@ def _skips_turn(turn: TraceTurn, history: Sequence[Json], complete: Sequence[Tra
     """
     earlier = [_plain(message["parts"]) for message in history]
     sent = [_plain([part]) for part in user_parts(_first_request(turn))]
-    messages = [
-        _plain(user_message(other))
-        for other in complete
-        if not (other.lost or other.failed or other.span.status == "error")
-    ]
+    messages = [_plain(user_message(other)) for other in complete if not (other.lost or _has_failed(other))]
     after = next(
         (number for number, message in enumerate(messages) if _is_in(message, earlier)), len(messages)
     )
     return any(message and not _is_in(message, sent) for message in messages[after:])
+
+
+def _has_failed(turn: TraceTurn) -> bool:
+    return bool(turn.failed) or turn.span.status == "error"
 
 
 def _is_in(message: str, repeated: Sequence[str]) -> bool:

@@ -59,6 +59,8 @@ class TraceTurn:
     """Its events as evaltui wrote them, numbered as where they were written; None for spans of others."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Parts of which other turns show that the spans do not tell them, each with its remedy."""
+    failed_messages: list[list[Json]] = field(default_factory=list)
+    """The parts of the user's messages of failed turns just before it, which its requests may have, too."""
     around: OtelSpan | None = None
     """The span around the turn and others; None for a turn with a span of its own."""
 
@@ -94,7 +96,8 @@ def user_message(turn: TraceTurn) -> list[Json] | None:
     agents = turn.agents[: 1 if is_cut else 2]
     for operation in (turn.operation, *agents, *(work.operation for work in models[:1])):
         if operation is not None and operation.inputs:
-            return _last_said(operation.inputs, alone=operation.is_adk) or None
+            messages = _last_said(operation.inputs, alone=operation.is_adk)
+            return _joined(_without_failed(messages, turn.failed_messages)) or None
     return None
 
 
@@ -104,28 +107,42 @@ _FROM_OTHERS = re.compile(
 )
 
 
-def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
-    """The parts of the user's messages after the last one of a model; results of tools are none.
+def _joined(messages: Sequence[list[Json]]) -> list[Json]:
+    return [part for parts in messages for part in parts]
+
+
+def _without_failed(messages: list[list[Json]], failed: Sequence[list[Json]]) -> list[list[Json]]:
+    """The messages, each as its parts, without those in front that are of failed turns."""
+    for number in range(len(failed)):
+        earlier = _joined(failed[number:])
+        for count in range(1, len(messages)):
+            if _joined(messages[:count]) == earlier:
+                return messages[count:]
+    return messages
+
+
+def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[list[Json]]:
+    """The user's messages after the last one of a model, each as its parts; results of tools are none.
 
     Where a message stands `alone`, those before it are of turns that failed before a model answered.
     """
-    user_message: list[Json] = []
+    messages: list[list[Json]] = []
     has_later = False
     for content in reversed(inputs):
         if content["role"] == "model":
             # What comes before an answered message is of an earlier turn.
-            if user_message or (has_later and texts([content]) and not alone):
+            if messages or (has_later and texts([content]) and not alone):
                 break
         elif parts := user_parts([content]):
-            user_message = [*parts, *user_message]
+            messages = [parts, *messages]
             if alone:
                 break
-        elif (user_message and not _without_responses(content)) or not content["parts"]:
+        elif (messages and not _without_responses(content)) or not content["parts"]:
             # Nobody recorded what is in a message without parts.
             break
         else:
             has_later = has_later or bool(_without_responses(content))
-    return user_message
+    return messages
 
 
 def texts_of_others(inputs: Sequence[Json]) -> list[str]:

@@ -262,6 +262,27 @@ def test_a_request_that_was_cut_may_be_another_turn():
     assert all("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT" in text for text in turn.untold.values())
 
 
+@pytest.mark.parametrize("kept", [0, 1, 2])
+@pytest.mark.parametrize(("root", "layout"), [(RUN, openinference), (GENAI_RUN, genai)])
+def test_the_messages_of_failed_turns_before_are_none_of_the_message(root, layout, kept):
+    """A session of the OpenAI Agents SDK, or of LangGraph, keeps them; others do not."""
+    said = [{"role": "user", "content": text} for text in ("Hello", "Hello?", "Price?", "Thanks")]
+    sent = [said[:1], said[1 - min(kept, 1) : 2], said[2 - kept : 3], [*said[2 - kept : 3], PRICE, said[3]]]
+    spans = []
+    for number, (inputs, output) in enumerate(zip(sent, [None, None, PRICE, WELCOME], strict=True)):
+        status = "" if output else "error"
+        attributes = layout(inputs, output or PRICE)
+        if output is None:
+            attributes = {key: attributes[key] for key in attributes if "output" not in key}
+        place = {"trace": str(number + 1), "begin": 100 * number, "status": status}
+        spans.append(span(1, 0, root | {"session.id": "s"}, length=20, **place))
+        spans.append(span(2, 1, attributes, **place))
+    found = turns(spans)
+    assert [turn.user for turn in found] == [one["content"] for one in said]
+    assert [facts(turn)[2] for turn in found[2:]] == [PRICE["content"], WELCOME["content"]]
+    assert [dict(turn.untold) for turn in found[2:]] == [{}, {}]
+
+
 def test_what_fails_in_the_end_is_of_the_last_turn():
     spans = under(WRAPPERS["function"], genai)
     spans[0].status, spans[0].message = "error", "not today"
