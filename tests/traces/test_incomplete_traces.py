@@ -491,15 +491,21 @@ def test_a_text_of_which_only_the_type_is_recorded_is_unknown(score, thought):
     assert said["response_match_score"][1].startswith("the responses of turn 1 are unknown: set OTEL_")
 
 
-@pytest.mark.parametrize("place", ["I am in Rome.", "[ticket 12]"])
-def test_what_a_user_says_for_context_is_the_message_of_the_user(score, place):
-    """Or it is unknown, where google-adk would tell of another agent so."""
-    said = f"For context: {place} {QUESTION}"
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [
+        ("user", f"For context: I am in Rome. {QUESTION}"),
+        ("user", f"For context: [ticket 12] {QUESTION}"),
+        ("system", "The user is idle. Tell the weather in Rome."),
+    ],
+)
+def test_what_is_said_after_an_answer_is_the_message_or_it_is_unknown(score, role, said):
+    """Unknown where google-adk would tell of another agent so, and where no user said it."""
     before = [
         {"role": "user", "parts": [{"type": "text", "content": QUESTION}]},
         {"role": "assistant", "parts": [{"type": "text", "content": "Where?"}]},
     ]
-    asked = [*before, {"role": "user", "parts": [{"type": "text", "content": said}]}]
+    asked = [*before, {"role": role, "parts": [{"type": "text", "content": said}]}]
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}]
     told = {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(answer)}
     # It is the second message: the case of the first one is not judged by its response.

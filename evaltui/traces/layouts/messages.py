@@ -15,7 +15,7 @@ from evaltui.core.model.events import output_text
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import either
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.operation import as_arguments, as_result
+from evaltui.traces.layouts.operation import as_arguments, as_result, calls_in, texts
 
 Json = dict[str, Any]
 
@@ -68,10 +68,22 @@ def is_placeholder(value: Any) -> bool:
 def contents_of(value: Any, role: str = "user") -> list[Json] | None:
     """The messages in a list, or in a text of JSON; a text that is none is one message of `role`.
 
-    None where nothing was recorded. System messages are left out.
+    None where nothing was recorded. System messages are left out; instead of one that a user's request has
+    after a response, there is a message without parts: no user has said what the model goes on with.
     """
     messages = messages_of(value, role)
-    return None if messages is None else [message for message in messages if message["role"] != "system"]
+    if messages is None:
+        return None
+    contents: list[Json] = []
+    runs = [list(run) for _, run in groupby(messages, lambda message: str(message["role"]))]
+    for before, run, after in zip([[], *runs], runs, [*runs[1:], []], strict=False):
+        last = [message for message in before[-1:] if message["role"] == "model"]
+        is_followed = any(message["role"] == "user" for message in after)
+        if run[0]["role"] != "system":
+            contents += run
+        elif role == "user" and texts(last) and not calls_in(last) and not is_followed:
+            contents.append({"role": role, "parts": []})
+    return contents
 
 
 def without_attachments(contents: list[Json] | None) -> list[Json] | None:
