@@ -265,7 +265,7 @@ def test_a_name_that_is_taken_is_refused_with_its_place(words, called, block, ex
         (("agent", "bill", "x"), "no agent 'bill' in {}. Did you mean billing?"),
         (("tool", "find_order", "find_order"), "find_order is its name already"),
         (("tool", "find_order", "get order"), "'get order' cannot be the name of a tool"),
-        (("tool", "find_order", ""), "The new name is empty"),
+        (("tool", "find_order", ""), "argument NEW: the value is empty"),
     ],
 )
 def test_what_cannot_be_renamed(words, expected, tmp_path, capsys):

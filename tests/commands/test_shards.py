@@ -159,7 +159,7 @@ def test_durations_are_stored_and_kept(agent, tmp_path, capsys):
     assert "does not exist; the cases are divided by a hash" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "", "1/" + "9" * 5000])
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", " ", "1/" + "9" * 5000])
 def test_what_is_no_shard_is_a_usage_error(agent, capsys, text):
     write_set(agent, "first", [0])
     assert call("run", agent, f"--shard={text}") == 2

@@ -86,7 +86,7 @@ def test_why_an_address_cannot_be_had_is_said_once(error, said):
     ("words", "said"),
     [
         (["--port", "x"], "argument --port: 'x' is not a port from 0 to 65535\n"),
-        (["--host", ""], "argument --host: '' is not an address or a name, e.g. 127.0.0.1\n"),
+        (["--host", ""], "argument --host: the value is empty\n"),
     ],
 )
 def test_wrong_ports_and_hosts(words, said, capsys):

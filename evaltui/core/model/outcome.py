@@ -597,4 +597,4 @@ class CaseResult:
     def in_words(self) -> str:
         """Id, status and deciding metrics in one line."""
         reasons = (self.reason,) if self.reason else _fault_texts(self)
-        return "; ".join((f"{self.eval_id} {self.status}", *reasons))
+        return " ".join("; ".join((f"{self.eval_id} {self.status}", *reasons)).split())
