@@ -258,6 +258,8 @@ def test_thoughts_files_and_data_are_what_they_are():
     data = genai_part({"raw": raw, "mediaType": "image/png", "filename": "a.png"})["inline_data"]
     assert base64.urlsafe_b64decode(data["data"]) == b"\xff\xfe\xfd"
     assert (data["mime_type"], data["display_name"]) == ("image/png", "a.png")
+    for items in ({"b": 2.0, "a": {"d": 1, "c": 0}}, {"a": {"c": 0, "d": 1}, "b": 2.0}):
+        assert genai_part({"data": items}) == {"text": '{"a": {"c": 0, "d": 1}, "b": 2}'}
     assert genai_part({"url": "https://x/y"}) == {"file_data": {"file_uri": "https://x/y"}}
     assert genai_part({"data": {"total": 2.0}}) == {"text": '{"total": 2}'}
     assert genai_part({"data": ["é"], "metadata": {"adk_type": "function_call"}}) == {"text": '["é"]'}

@@ -60,7 +60,8 @@ def plain_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [plain_numbers(item) for item in value]
     if isinstance(value, dict):
-        return {key: plain_numbers(item) for key, item in value.items()}
+        # Maps of protobuf have another order in each process.
+        return {key: plain_numbers(item) for key, item in sorted(value.items())}
     return value
 
 
