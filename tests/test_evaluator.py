@@ -117,7 +117,9 @@ async def test_nothing_evaluated_has_not_passed(write_agent):
 
 
 async def test_a_crash_is_named(write_agent):
-    agent = write_agent("def root_agent(message, session):\n    raise RuntimeError('out of stock\\n::error::x')\n")
+    agent = write_agent(
+        "def root_agent(message, session):\n    raise RuntimeError('out of stock\\n::error::x')\n"
+    )
     result = await evaluate(agent, write_set(agent, GOOD))
     assert "RuntimeError: out of stock ::error::x" in repr(result.case("good"))
     # pytest shows it, and CI takes the begin of a line for a command.
