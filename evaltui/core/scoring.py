@@ -521,6 +521,7 @@ def turn_results(
     for number, want in enumerate(conversation):
         did = actual[number] if number < len(actual) else None
         did = None if did is None or TURN in did.untold else did
+        is_unknown = did is not None and ANSWERS in did.untold
         thoughts = expected.score_thoughts
         wanted_text = scored_text(want, thoughts=thoughts)
         actual_text = scored_text(did, thoughts=thoughts) if did else None
@@ -532,7 +533,7 @@ def turn_results(
                 expected_text=wanted_text or None,
                 # Most answers are those expected: of thousands of results, each text is in memory once.
                 actual_text=None
-                if did is None or ANSWERS in did.untold
+                if is_unknown
                 else wanted_text
                 if actual_text == wanted_text
                 else actual_text,
@@ -543,6 +544,7 @@ def turn_results(
                 any_order=expected.takes_any_order,
                 rules=rules,
                 leaves_response=expected.unspecified and want.final_response is None,
+                has_unknown_response=is_unknown,
             )
         )
     return tuple(turns)

@@ -228,6 +228,18 @@ def test_names_alone_are_compared_where_arguments_do_not_count(shop):
     assert (code, cases["buy"]["status"]) == (0, "PASSED")
 
 
+def test_an_unknown_response_is_no_difference(shop, tmp_path, capsys):
+    shop.sets(case("buy", (LAMP[0], [], LAMP[2])), criteria={"tool_trajectory_avg_score": 1.0})
+    reports = ("--report", "console", "--report", "markdown=report.md", "--report", "html=report.html")
+    code, cases = shop.score(shop.trace("a.json", [LAMP[0]], BARE), *reports)
+    assert (code, cases["buy"]["status"]) == (1, "FAILED")
+    (turn,) = cases["buy"]["turns"]
+    assert turn["response"] == {"expected": LAMP[2], "actual": None, "score": None, "is_unknown": True}
+    shown = [capsys.readouterr().out, *((tmp_path / f"report.{kind}").read_text() for kind in ("md", "html"))]
+    assert not any("no response" in text for text in shown)
+    assert "actual unknown" in shown[-1]
+
+
 def test_what_has_no_counterpart_is_named(shop, capsys):
     shop.sets(case("buy", LAMP), case("time", TIME))
     traces = [

@@ -89,6 +89,7 @@ def turn_result(
     any_order: bool = False,
     rules: CaseRules = NO_RULES,
     leaves_response: bool = False,
+    has_unknown_response: bool = False,
 ) -> TurnResult:
     """A turn with both sides; None for a side without the turn.
 
@@ -103,7 +104,7 @@ def turn_result(
             any_order=any_order,
             rules=rules,
         ),
-        response=ResponseDiff(expected_text, actual_text, response_score),
+        response=ResponseDiff(expected_text, actual_text, response_score, has_unknown_response),
         unscored=tuple(unscored),
         intermediate=tuple(intermediate),
         leaves_response=leaves_response,

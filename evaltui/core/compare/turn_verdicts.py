@@ -67,6 +67,7 @@ def text_differs(result: CaseResult | RepeatResult, number: int, diff: Intermedi
 
 
 def answer_differs(turn: TurnResult) -> bool:
-    """Whether the actual answer differs from an expected one."""
-    expected = turn.response.expected
-    return bool(expected) and turn.expectation != "context" and expected != turn.response.actual
+    """Whether the actual answer is known to differ from an expected one."""
+    response = turn.response
+    is_compared = bool(response.expected) and turn.expectation != "context" and not response.is_unknown
+    return is_compared and response.expected != response.actual

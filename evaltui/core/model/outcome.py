@@ -278,8 +278,9 @@ class TurnResult:
     @property
     def without_response(self) -> str:
         """The text shown for an absent response."""
-        has_output = any(text.author == OUTPUT for text in self.unscored)
-        return "no text, but an output" if has_output else "no response"
+        if any(text.author == OUTPUT for text in self.unscored):
+            return "no text, but an output"
+        return "unknown" if self.response.is_unknown else "no response"
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,8 +327,7 @@ class RepeatResult(Decided):
     spent: Spending | None = None
     """Spending of its model calls; None where it is unknown."""
     stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
-    """Reason for the end of a simulated user's conversation; "" for other cases, and for an incomplete one.
-    """
+    """Reason for the end of a simulated user's conversation; "" for others, and for an incomplete one."""
     served: tuple[ServedModel, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
     """Models that answered, as their responses name them; none where none names one."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from evaltui.core.model.base_model import LEFT_OUT_IF_EMPTY
 
 THOUGHT = "thought"
 OUTPUT = "output"
@@ -29,6 +31,8 @@ class ResponseDiff:
     """The actual response; None for none."""
     score: float | None = None
     """The score of `response_match_score`; None where it is not in use."""
+    is_unknown: bool = field(default=False, metadata=LEFT_OUT_IF_EMPTY)
+    """Whether the actual response is unknown, such as one that a trace does not have."""
 
 
 @dataclass(frozen=True, slots=True)
