@@ -169,6 +169,8 @@ def _desk_app(url: str) -> Any:
                     new_text_message(f"Hello {count}.", context_id=context.context_id)
                 )
                 return
+            if said == "crash":
+                raise RuntimeError("the boiler is out")
             update = TaskUpdater(event_queue, context.task_id or "", context.context_id or "")
             going_on = context.current_task is not None
             if not going_on:

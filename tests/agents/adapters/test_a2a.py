@@ -114,12 +114,16 @@ async def test_an_agent_that_gives_up_says_why(servers):
         assert (type(raised.value).__name__, str(raised.value)) == ("TaskFailedError", why)
 
 
+@pytest.mark.parametrize("way", ["stream", "send", "rest"])
+@pytest.mark.parametrize(
+    ("message", "why"), [("reject", "Not on Sundays"), ("crash", "the boiler is out|500 Int")]
+)
 @pytest.mark.parametrize("before", [["hello"], ["hello", "ask"]])
-async def test_a_conversation_goes_on_after_a_task_that_failed(servers, before):
-    async with Opened(f"{servers.desk}/stream") as adapter:
+async def test_a_conversation_goes_on_after_a_turn_that_failed(servers, before, message, why, way):
+    async with Opened(f"{servers.desk}/{way}") as adapter:
         past = past_of_turns((await talk(adapter, before)).turns)
-        with pytest.raises(RemoteError, match="Not on Sundays"):
-            await talk(adapter, ["reject"], past=past)
+        with pytest.raises(RemoteError, match=why):
+            await talk(adapter, [message], past=past)
         made = await talk(adapter, ["hello"], past=past)
         assert texts(made) == [f"Hello {len(before) + 2}."]
         with pytest.raises(ValueError, match="cannot continue from here"):

@@ -36,6 +36,7 @@ from ..base import (
 from .a2a_steps import FAILED, Received, TurnSteps, a2a_part
 from .requests import (
     UNRECORDED,
+    AnsweredError,
     CancelledError,
     HttpStatusError,
     MalformedResponseError,
@@ -215,7 +216,7 @@ class _Agent:
             return MalformedResponseError(f"{reason}. Check the server's log", self.where)
         # Errors that the protocol names keep their names.
         name = "RemoteError" if isinstance(error, A2AClientError) else type(error).__name__
-        remote: RemoteError = type(name, (RemoteError,), {})(
+        remote: RemoteError = type(name, (AnsweredError,), {})(
             f"the agent's server answered: {reason}. Check the server's log", self.where
         )
         return remote
@@ -249,7 +250,9 @@ class A2ASession(AgentSession):
                 await self._agent.cancel(turn.task_id)
             raise
         except RemoteError as error:
-            if not _may_be_received(error):
+            if _is_answered(error):
+                self._agent.set_position(self._context_id, self._turns, "", self._received)
+            elif not _may_be_received(error):
                 self._agent.set_position(self._context_id, self._turns, self._task_id, self._received)
             raise
         finally:
@@ -298,6 +301,11 @@ class A2ASession(AgentSession):
 
     async def state(self) -> None:
         """Returns None, for unknown: A2A has no session state."""
+
+
+def _is_answered(error: RemoteError) -> bool:
+    """Whether the agent's own server said that it failed, so that the conversation continues."""
+    return isinstance(error, AnsweredError) or (isinstance(error, HttpStatusError) and error.status == 500)
 
 
 def _may_be_received(error: RemoteError) -> bool:

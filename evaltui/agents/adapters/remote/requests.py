@@ -66,6 +66,10 @@ class MalformedResponseError(RemoteError):
     """The response does not follow the protocol."""
 
 
+class AnsweredError(RemoteError):
+    """The server answered the message with an error of the protocol: the conversation continues."""
+
+
 class HttpStatusError(RemoteError):
     """The server refused the request, or failed. `detail` is the server's message, `wait` the seconds until
     it accepts requests again."""
