@@ -464,12 +464,24 @@ async def test_a_run_takes_what_is_on_disk_and_that_is_shown(
     assert workbench.outcomes.counts() == {"PASSED": 2}
 
 
-async def test_an_error_of_a_config_is_not_one_of_its_sets(folder, opened):
-    (folder / CONFIG).write_text("{oops")
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_an_error_of_a_config_is_not_one_of_its_sets_and_ends_with_the_config(folder, opened, is_link):
+    config_path = folder / CONFIG
+    config_path.unlink()
+    if is_link:
+        config_path.symlink_to("nowhere")
+    else:
+        config_path.write_text("{oops")
     workbench = await opened(folder)
     workbench.sets.open(workbench.sets.listed[0].path)
     refusal = ACTIONS_BY_ID["run"].refusal(workbench)
-    assert refusal.startswith(f"Cannot run: {CONFIG}:1: not valid JSON")
+    why = "link to nowhere, which does not exist" if is_link else "not valid JSON"
+    assert refusal.startswith(f"Cannot run: {CONFIG}")
+    assert why in refusal
+    config_path.unlink()
+    await workbench.look_again()
+    workbench.sets.open(workbench.sets.listed[0].path)
+    assert ACTIONS_BY_ID["run"].refusal(workbench) is None
 
 
 async def test_a_reload_shows_what_another_process_has_run(folder, opened, monkeypatch):

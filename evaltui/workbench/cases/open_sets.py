@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -255,7 +256,8 @@ class OpenSets:
 
     def _version(self, path: Path) -> object:
         file = self.files.get(path)
-        return stamp_of(path) if file is None else file.document
+        # A link to nowhere is no absent file.
+        return (stamp_of(path) or os.path.lexists(path)) if file is None else file.document
 
     def _validated(self, path: Path) -> EvalSetFile:
 
