@@ -45,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             code = fail(f"{cut(str(error.filename), MAX_VALUE)!r}: file name too long")
+        elif isinstance(error, PermissionError) and str(error.filename) in words:
+            # A file that was named, in a folder that may not be entered.
+            code = fail(f"{error.filename}: {error.strerror}")
         elif isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
             fail(f"cannot write: {error.strerror}")
             code = HAD_ERRORS

@@ -27,10 +27,10 @@ from evaltui.documents.json_text import parse
 from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save, save_together
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.project.configs import config_file, find_config
-from evaltui.project.eval_set_file import read_eval_set_file
+from evaltui.project.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.project.eval_sets import set_kind, set_name
 from evaltui.project.folders import SET_SUFFIXES, agent_folder
-from evaltui.project.workspace import open_workspace
+from evaltui.project.workspace import hint_for_unknown, open_workspace
 from evaltui.text.figures import plural, short_list
 from evaltui.text.values import did_you_mean, visible
 
@@ -92,15 +92,14 @@ _NEW_SET = SET_SUFFIXES[0]
 
 def existing_set(agent_dir: Path, name: str, *, in_project: bool = True) -> Path:
     """The file of an existing set, by its path or id. Raises UsageError."""
-    path, set_ids = _existing(agent_dir, name, in_project)
+    path, sets = _existing(agent_dir, name, in_project)
     if path is None:
-        hint = did_you_mean(name, set_ids) or (f"; there are {short_list(set_ids)}" if set_ids else "")
-        raise UsageError(f"no eval set {name!r} in {agent_folder(agent_dir)}{hint}")
+        raise UsageError(f"no eval set {name!r} in {agent_folder(agent_dir)}{hint_for_unknown(name, sets)}")
     return path
 
 
-def _existing(agent_dir: Path, name: str, in_project: bool) -> tuple[Path | None, list[str]]:
-    """The file of a set, None where there is none, and the ids of all sets. Raises UsageError."""
+def _existing(agent_dir: Path, name: str, in_project: bool) -> tuple[Path | None, Sequence[EvalSetFile]]:
+    """The file of a set, None where there is none, and all sets. Raises UsageError."""
     for path in (Path(name), agent_folder(agent_dir) / name):
         if path.is_file():
             return path, []
@@ -110,15 +109,16 @@ def _existing(agent_dir: Path, name: str, in_project: bool) -> tuple[Path | None
         raise UsageError(
             f"{name!r} is the id of several sets, {' and '.join(map(str, matches))}; name the file instead"
         )
-    return (matches[0] if matches else None), [eval_set.eval_set_id for eval_set in sets]
+    return (matches[0] if matches else None), sets
 
 
 def find_set(agent_dir: Path, name: str, *, in_project: bool = True) -> Path:
     """The file of an existing set, or of a new one; a new one without a folder goes to the agent's."""
     folder = agent_folder(agent_dir)
-    existing, set_ids = _existing(agent_dir, name, in_project)
+    existing, sets = _existing(agent_dir, name, in_project)
     if existing:
         return existing
+    set_ids = [eval_set.eval_set_id for eval_set in sets]
     if not name.endswith(_NEW_SET):
         hint = did_you_mean(name, set_ids) or f". For a new set, name its file: NAME{_NEW_SET}"
         raise UsageError(f"no eval set {name!r} in {folder}{hint}")

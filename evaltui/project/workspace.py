@@ -472,9 +472,17 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
             except SelectionError as error:
                 failure = failure or error
     name = selector.partition(":")[0]
-    ids = [eval_set.eval_set_id for eval_set in workspace.sets]
-    hint = did_you_mean(name, ids) or _list_of(ids)
+    hint = hint_for_unknown(name, workspace.sets)
     raise failure or SelectionError(f"no eval set {name!r} in {workspace.folder.resolve().name}{hint}")
+
+
+def hint_for_unknown(name: str, sets: Sequence[EvalSetFile]) -> str:
+    """The clause for an id that no set has: what cannot be read, and may have it, else the ids there are."""
+    unread = (eval_set for eval_set in sets if eval_set.format is None)
+    if reasons := [problem.located() for eval_set in unread for problem in eval_set.errors]:
+        return f" as far as it can be read: {short_list(reasons, _MAX_SKIPPED)}"
+    ids = [eval_set.eval_set_id for eval_set in sets]
+    return did_you_mean(name, ids) or _list_of(ids)
 
 
 def _folders_named(workspace: Workspace, name: str) -> list[Path]:

@@ -21,7 +21,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
 from evaltui.core.model.json_values import ABSENT, equal
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.core.model.problems import SelectionError
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.core.recordings.given import agent_input_fingerprint
@@ -121,6 +121,10 @@ def cases_in_runs(
     `sets` has them as they are now; without it they are read from files, by the settings of their run. Raises
     SelectionError for an unknown run, OSError, EvalSetError, and ValueError for a run that cannot be read.
     """
+    selections = list(selections)
+    if errors := [error for eval_set, _ in selections if not eval_set.cases for error in eval_set.errors]:
+        # Of these no case is known that could be told to have no result.
+        raise EvalSetError(errors)
     named = find_run(store, ref) if ref else None
     if named is not None and is_adk_result(named):
         raise SelectionError(f"{named}: ADK result files are not enough; name a run of evaltui")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,19 @@ def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
             assert f"{path}: {reason}" in capsys.readouterr().err
 
 
+def test_gaps_and_estimates_of_all_sets_need_every_set(agent, tmp_path, capsys):
+    """The other sets would pass for all of them."""
+    assert call("run", agent) == 0
+    for number, make in enumerate(UNREACHABLE):
+        copy = shutil.copytree(agent, tmp_path / f"copy_{number}" / "agent", symlinks=True)
+        path, reason = make(copy)
+        for words in (("gaps",), ("run", "--estimate")):
+            capsys.readouterr()
+            assert call(words[0], copy, *words[1:]) == 2, (make.__name__, words)
+            assert reason in (told := capsys.readouterr().err), (make.__name__, words)
+            assert str(path) in told
+
+
 STRICT = '{"criteria": {"response_match_score": 1.0}}'
 
 
@@ -207,7 +221,7 @@ def refuse_entering(monkeypatch, closed):
 
     def refusing_stat(path, **options):
         if not isinstance(path, int) and Path(os.fsdecode(path)).parent == closed:
-            raise PermissionError(13, "Permission denied")
+            raise PermissionError(13, "Permission denied", path)
         return stat(path, **options)
 
     monkeypatch.setattr(Path, "iterdir", refusing)
@@ -217,9 +231,23 @@ def refuse_entering(monkeypatch, closed):
 def test_a_folder_that_cannot_be_read_is_named(agent, monkeypatch, capsys):
     write_set(agent / "evals" / "bad.evalset.json", "other words")
     refuse_entering(monkeypatch, agent / "evals")
-    for command, code in (("lint", 1), ("run", 2)):
-        assert call(command, agent) == code
+    for words, code in (("lint", 1), ("run", 2), ("run bad", 2), ("gaps bad", 2)):
+        command, *selectors = words.split()
+        assert call(command, agent, *selectors) == code
         assert "".join(capsys.readouterr()).count(f"{agent / 'evals'}: ") == 1
+
+
+@pytest.mark.parametrize(
+    "words", ["lint", "metrics", "rename tool a b", "score", "import --into new.evalset.json"]
+)
+def test_a_file_that_is_named_in_a_folder_that_cannot_be_read_is_named(agent, words, monkeypatch, capsys):
+    named = write_set(agent / "evals" / "bad.evalset.json")
+    refuse_entering(monkeypatch, agent / "evals")
+    command, *more = words.split()
+    place = len(more) if command == "rename" else 0
+    assert call(command, *more[:place], named, *more[place:]) == 2
+    assert f"{named}" in (told := capsys.readouterr().err)
+    assert "Traceback" not in told
 
 
 def test_a_folder_that_may_be_listed_and_not_entered_is_named(agent, monkeypatch, capsys):

@@ -105,6 +105,18 @@ async def test_where_all_changes_are_meant_so_there_is_a_passing_case(desk):
         await until(pilot, lambda: words in screen_text(app))
 
 
+@pytest.mark.parametrize("selected", [True, False])
+async def test_a_set_that_cannot_be_read_is_named(desk, selected):
+    (desk / "broken.evalset.json").symlink_to("nowhere")
+    async with workbench_on(desk, WIDE) as (app, pilot):
+        navigation = app.workbench.navigation
+        path = "broken.evalset.json" if selected else ""
+        navigation.select(navigation.selection._replace(path=path, eval_id=None))
+        await pilot.press("M")
+        await until(pilot, lambda: "link to nowhere, which does not exist" in app.workbench.gaps.problem)
+        await until(pilot, lambda: "link to nowhere" in screen_text(app))
+
+
 @pytest.mark.parametrize(
     ("act", "criteria", "words"),
     [

@@ -220,7 +220,8 @@ def action_gaps(screen: MainScreen) -> None:
     """Shows the gaps of the selected set, else of all sets."""
     sets = screen.workbench.sets
     selected = sets.by_case_path(screen.workbench.navigation.selection.path)
-    paths = [eval_set.path for eval_set in ([selected] if selected else sets.listed) if eval_set.cases]
+    searched = [selected] if selected else sets.listed
+    paths = [eval_set.path for eval_set in searched if eval_set.cases or eval_set.errors]
     if not paths:
         screen.workbench.say("No cases in this set")
         return
