@@ -65,7 +65,7 @@ def split_turn(turn: TraceTurn) -> list[TraceTurn]:
     for model in sorted((work for work in turn.works if work.operation.kind == "model"), key=_order):
         if before and not _is_same_run(turn, model, before):
             if model.operation.inputs is None:
-                turn.lost = turn.lost or _loss(model.operation, before[-1].operation)
+                turn.lost = turn.lost or _loss(turn, model, before[-1])
             elif _has_next_message(model.operation, before) or _is_asked_anew(model, before):
                 starts.append(model)
                 before = []
@@ -90,10 +90,19 @@ def _is_same_run(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
     return user_parts(inputs)[-1:] == user_parts(before[0].operation.inputs or ())[-1:]
 
 
-def _loss(operation: Operation, before: Operation) -> str:
+def _loss(turn: TraceTurn, model: Work, before: Work) -> str:
     """The remedy for a request that may begin a turn; "" where it does not."""
-    has_answered = before.outputs is not None and not calls_in(before.outputs)
-    return operation.remedy if operation.is_cut or has_answered else ""
+    operation, outputs = before.operation, before.operation.outputs
+    has_answered = outputs is not None and not calls_in(outputs)
+    if outputs is None and not operation.calls_tools and before.span.end <= model.span.start:
+        # Without its response, tools tell: some providers name no other end of a model that calls them.
+        has_answered = not any(
+            work.operation.kind == "tool"
+            and _order(before) <= _order(work)
+            and work.span.start <= model.span.start
+            for work in turn.works
+        )
+    return model.operation.remedy if model.operation.is_cut or has_answered else ""
 
 
 def _is_asked_anew(model: Work, before: Sequence[Work]) -> bool:

@@ -1,6 +1,7 @@
 """Several messages of the user under one span are several turns."""
 
 import json
+from itertools import product
 
 import pytest
 
@@ -358,6 +359,42 @@ def test_runs_without_the_history_make_the_turn_unknown():
         spans.append(span(10 + number, 1, GENAI_RUN))
         spans[number].parent_id = spans[-1].span_id
     assert {CALLS, ANSWERS} <= set(turns(spans)[0].untold)
+
+
+def without_content(root, talk, finish):
+    """Spans below a root in which models have no messages: for each turn, the number of calls before each of
+    its models but the first."""
+    spans = [span(1, 0, root)]
+
+    def add(attributes):
+        spans.append(span(len(spans) + 1, 1, attributes, begin=100 * len(spans)))
+
+    for steps in talk:
+        for number, count in enumerate((*steps, 0)):
+            has_calls = number < len(steps)
+            reasons = {"gemini": ["STOP"], "openai": ["tool_calls" if has_calls else "stop"]}.get(finish)
+            add(GENAI | ({"gen_ai.response.finish_reasons": reasons} if reasons else {}))
+            for _ in range(count):
+                tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "price"}
+                add(tool | {"gen_ai.tool.call.arguments": FUNCTION["arguments"]})
+    spans[0].end = spans[-1].end + 1
+    return spans
+
+
+@pytest.mark.parametrize("finish", ["openai", "gemini", ""])
+@pytest.mark.parametrize("wrapper", WRAPPERS.values(), ids=WRAPPERS)
+def test_calls_of_several_turns_without_messages_are_none_of_one_turn(wrapper, finish):
+    kinds = ((), (1,), (2, 1))
+    for talk in (talk for length in (1, 2, 3) for talk in product(kinds, repeat=length)):
+        (turn,) = turns(without_content(wrapper, talk, finish))
+        if len(talk) > 1:
+            assert CALLS in turn.untold, talk
+        # Below a function nobody watches the tools of a turn without calls.
+        elif any(talk):
+            assert (len(facts(turn)[1]), CALLS in turn.untold) == (sum(*talk), False)
+        # A run of an agent is of one turn.
+        (turn,) = turns(without_content(GENAI_RUN, talk, finish))
+        assert (len(facts(turn)[1]), CALLS in turn.untold) == (sum(map(sum, talk)), False)
 
 
 DRAFT = [([ASKED], CALL), ([ASKED, CALL, RETURNED], PRICE)]
