@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaltui.commands.output import UsageError, complain, write_lines, write_stdout
 from evaltui.commands.recorded import conversations_of
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import CALLS, Event, Json
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
@@ -153,7 +153,8 @@ def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
 
 def _conversation(conversation: RecordedConversation) -> Iterator[Line]:
     calls = sum(len(_calls(turn.events)) for turn in conversation.turns)
-    facts = [counted(len(conversation.turns), "turn"), counted(calls, "call")]
+    is_known = all(CALLS not in turn.untold for turn in conversation.turns)
+    facts = [counted(len(conversation.turns), "turn"), counted(calls if is_known else None, "call")]
     facts += (
         [f"began {show_local(datetime.fromtimestamp(conversation.began, UTC))}"] if conversation.began else []
     )

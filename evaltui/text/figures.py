@@ -24,9 +24,11 @@ def plural(number: int, singular: str, many: str = "") -> str:
     return singular if number == 1 else many or f"{singular}s"
 
 
-def counted(number: int, singular: str, many: str = "") -> str:
-    """A number with its word: `1 turn`, `12,431 tokens`; `many` is a plural that does not end in s."""
-    return f"{number:,} {plural(number, singular, many)}"
+def counted(number: int | None, singular: str, many: str = "") -> str:
+    """A number with its word: `1 turn`, `12,431 tokens`, `— calls` for None; `many` is a plural that does not
+    end in s."""
+    shown = UNKNOWN if number is None else f"{number:,}"
+    return f"{shown} {plural(number or 0, singular, many)}"
 
 
 def short_list(names: Sequence[str], limit: int = _NAMES_IN_LIST) -> str:

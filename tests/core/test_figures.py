@@ -32,6 +32,7 @@ def test_counts_and_plurals():
     assert counted(12_431, "token") == "12,431 tokens"
     assert counted(1, "call waits", "calls wait") == "1 call waits"
     assert counted(2, "entry", "entries") == "2 entries"
+    assert counted(None, "call") == "— calls"
     assert plural(1, "exists", "exist") == "exists"
 
 

@@ -57,6 +57,8 @@ def test_three_places_say_the_same_of_a_trace(source, tmp_path, monkeypatch, cap
     (tmp_path / "t.json").write_text("\n".join(json.dumps(scoped(one)) for one in WHOLE[source]()))
     assert call("inspect", "t.json", "--format", "json") == 0
     (shown,) = json.loads(capsys.readouterr().out)["conversations"]
+    assert call("inspect", "t.json") == 0
+    (heading,) = re.findall(r"^conversation .*", capsys.readouterr().out, re.MULTILINE)
     (found,) = read(WHOLE[source]())
     contents = [{"user_content": turn.events[0].content} for turn in found.turns]
     write_eval_set(tmp_path, "s", {"eval_id": "c", "conversation": contents})
@@ -75,5 +77,7 @@ def test_three_places_say_the_same_of_a_trace(source, tmp_path, monkeypatch, cap
         assert traced(tree, number) == (user, calls, has_failed)
     counted = re.search(r"tool calls (\d+)", capsys.readouterr().out)
     known = all(CALLS not in turn["missing"] for turn in shown["turns"])
+    count = sum(len(turn["calls"]) for turn in shown["turns"])
+    assert re.search(rf"   {count if known else '—'} calls?\b", heading)
     if counted and known:
-        assert int(counted[1]) == sum(len(turn["calls"]) for turn in shown["turns"])
+        assert int(counted[1]) == count
