@@ -23,7 +23,8 @@ from evaltui.core.model.limits import Amount
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.documents.files import target_of
-from evaltui.project.agent_files import changed_files, is_source
+from evaltui.project.agent_files import UNKNOWN, changed_files, is_source
+from evaltui.project.packages import PACKAGE
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
 from evaltui.runs.run_writer import RunWriter
@@ -281,7 +282,7 @@ class _Merge:
         # A merged run that regressed must not be the next baseline.
         baselines = (baseline, *(header.baseline for header in headers))
         is_of_matrix = all(header.matrix == headers[0].matrix for header in headers)
-        is_of_packages = all(header.packages == headers[0].packages for header in headers)
+        packages = [header.packages for header in headers if header.packages is not None]
         return replace(
             headers[0],
             sets=tuple(
@@ -289,7 +290,7 @@ class _Merge:
                 for merged in self.sets
             ),
             files=_merged_files([header.files for header in headers]),
-            packages=headers[0].packages if is_of_packages else None,
+            packages=_merged_files(packages) if packages else None,
             functions={name: text for header in headers for name, text in header.functions.items()},
             read=tuple(sorted({name for header in headers for name in header.read})),
             written=tuple(sorted({name for header in headers for name in header.written})),
@@ -407,6 +408,8 @@ class _Merge:
         own = frozenset[str]().union(*(header.own_data for header in headers))
         changed = {name for prints in files for name in different_files(files[0], prints, own)}
         names = {name for name in changed if not is_source(name)}
+        packages = [header.packages for header in headers if header.packages is not None]
+        names |= {f"{PACKAGE}{name}" for other in packages for name in changed_files(packages[0], other)}
         for name, digest in (trace for header in headers for trace in header.trace_files.items()):
             names |= {name} if traces.setdefault(name, digest) != digest else set()
         for path in {merged.path for merged in self.sets}:
@@ -485,9 +488,9 @@ def _expects(run: RunFile, case: CaseId) -> str:
 
 
 def _merged_files(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Fingerprints of files; "" for a file that differs between the runs."""
+    """Fingerprints of files, or versions of packages; of those that differ between the runs, `UNKNOWN`."""
     changed = {name for prints in files for name in different_files(files[0], prints, ())}
-    return {name: "" if name in changed else text for prints in files for name, text in prints.items()}
+    return {name: UNKNOWN if name in changed else text for prints in files for name, text in prints.items()}
 
 
 def _has_set(header: RunHeader, path: str) -> bool:

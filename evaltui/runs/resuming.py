@@ -307,10 +307,13 @@ def run_spending(log: Path) -> Amount:
 
 
 def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
-    """Sentences about files that the agent or its user changed while a run was in progress."""
+    """Sentences about files that the agent or its user changed while a run was in progress, and about
+    packages that were installed since."""
     before = resumption.header.files
     if not (before and resumption.finished):
         return
+    if not resumption.header.of_traces and (new := packages_changed(resumption.header, agent.interpreter)):
+        yield f"{PACKAGE}{short_list(new, _MAX_NAMES)} was installed since: kept results are without it"
     if changed := [name for name in changed_files(before, files_of_agent(agent, before)) if name in before]:
         either = "Unless the agent wrote that, kept results may be of the earlier version"
         yield f"{short_list(changed, _MAX_NAMES)} changed while run {resumption.id} went on. {either}"

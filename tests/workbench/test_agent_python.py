@@ -17,6 +17,8 @@ from evaltui.project.interpreters import Interpreter, look_for_interpreter
 from evaltui.runner.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
+from tests.commands.command_line import call
+from tests.stored_runs import interrupt
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
@@ -207,6 +209,40 @@ async def test_a_result_is_stale_by_another_environment_not_by_another_name_of_i
         assert bool(again.outcomes.stale()) == is_stale
     finally:
         await again.close()
+
+
+async def test_shards_of_other_packages_are_named_and_their_results_stale(project, opened, write_set, capsys):
+    make_environment(project)
+    agent = project / "my_agent"
+    write_set(agent, one=("hello", ".venv"), two=("hi", ".venv"))
+    (libraries,) = (project / ".venv" / "lib").glob("python*/site-packages")
+    for number in (1, 2):
+        installed = libraries / f"foo-{number}.0.dist-info"
+        installed.mkdir()
+        await asyncio.to_thread(call, "run", agent, "--shard", f"{number}/2")
+        installed.rmdir()
+    logs = sorted((agent / ".evaltui" / "runs").glob("*.sqlite"))
+    assert await asyncio.to_thread(call, "merge", agent, *logs) == 0
+    assert "not the same in every run: package foo" in capsys.readouterr().out
+    for log in logs:
+        log.unlink()
+    workbench = await opened()
+    await workbench.outcomes.restore()
+    reasons = [workbench.outcomes.freshness(case).reasons for case in workbench.sets.every_case()]
+    assert reasons == [("package foo",)] * 2
+
+
+async def test_results_kept_under_a_package_that_was_installed_since_are_named(project, write_set, capsys):
+    make_environment(project)
+    agent = project / "my_agent"
+    write_set(agent, one=("hello", ".venv"), two=("hi", ".venv"))
+    assert await asyncio.to_thread(call, "run", agent) == 0
+    (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
+    interrupt(log, 1)
+    (libraries,) = (project / ".venv" / "lib").glob("python*/site-packages")
+    (libraries / "foo-1.0.dist-info").mkdir()
+    assert await asyncio.to_thread(call, "run", agent, "--resume", "last") == 0
+    assert "package foo was installed since: kept results are without it" in "".join(capsys.readouterr())
 
 
 PACKAGES = [
