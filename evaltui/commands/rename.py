@@ -56,9 +56,8 @@ def _sources(paths: Sequence[Path]) -> dict[Path, Source]:
     """The files that may have the name. Raises UsageError, EvalSetError."""
     if missing := next((path for path in paths if not path.exists()), None):
         raise UsageError(f"{missing} does not exist")
-    files = files_with_names(paths)
     try:
-        return {path: read_source(path) for path in files}
+        return {path: read_source(path) for path in files_with_names(paths)}
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from error
 

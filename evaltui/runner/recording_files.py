@@ -8,13 +8,14 @@ neither replayed nor written.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from stat import S_ISREG
 
@@ -65,9 +66,18 @@ def recordings_path(set_path: Path, eval_set_id: str, folder: str = "") -> Path:
 
 
 def recordings_of(set_path: Path) -> list[Path]:
-    """The files with recordings of a set: of its agent, of variants of it, and of judges."""
+    """The files with recordings of a set: of its agent, of variants of it, and of judges.
+
+    Raises OSError for a folder of them that cannot be read.
+    """
     path = recordings_path(set_path, _label(set_path))
-    return sorted(path.parent.rglob(glob.escape(path.name)))
+    levels = os.walk(path.parent, onerror=_refuse_unread)
+    return sorted(Path(level, path.name) for level, *names in levels if path.name in chain(*names))
+
+
+def _refuse_unread(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _neighbours(set_path: Path) -> list[Path]:

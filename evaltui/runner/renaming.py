@@ -181,7 +181,7 @@ class RenamedFiles:
 
 
 def files_with_names(paths: Iterable[Path]) -> list[Path]:
-    """The eval sets and configs that paths mean, and the recordings of these sets."""
+    """The eval sets and configs that paths mean, and the recordings of these sets. Raises OSError."""
     files = files_to_lint([*paths])
     recordings = [file for path in files if not is_config_by_content(path) for file in recordings_of(path)]
     return list(dict.fromkeys([*files, *recordings]))

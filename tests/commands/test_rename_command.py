@@ -1,6 +1,7 @@
 """`evaltui rename`: where names stand, what stays, and what is refused."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -331,6 +332,22 @@ def test_a_recording_in_which_the_agent_had_both_tools_is_refused(tmp_path, caps
 names = st.from_regex(r"[a-z]+_[a-z]+[0-9]", fullmatch=True).filter(
     lambda name: name not in json.dumps(EVENTS)
 )
+
+
+def test_a_folder_of_recordings_that_cannot_be_read_is_refused(tmp_path, capsys, monkeypatch):
+    path = write_eval_set(tmp_path, "orders", make_case("a", make_turn("Find", calls=[FIND])))
+    before, closed, scandir = path.read_text(), tmp_path / "recordings", os.scandir
+    closed.mkdir()
+
+    def refusing(folder):
+        if Path(folder) == closed:
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    assert _renamed(tmp_path, "tool") == 2
+    assert f"{closed} cannot be read: Permission denied" in capsys.readouterr().err
+    assert path.read_text() == before
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
