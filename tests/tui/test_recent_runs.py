@@ -61,6 +61,12 @@ def test_a_run_of_some_cases_is_hollow_and_not_in_the_headline():
     assert shown(11, [some])[0][1].endswith("1/1 passed")
 
 
+def test_cases_without_a_verdict_are_named_beside_the_rate_of_the_others():
+    some = RecentRun(replace(RUNS[0].row, totals=Totals({"PASSED": 1, "NOT_EVALUATED": 3}), selected=4))
+    assert [line[-14:].strip() for line in shown(11, [some])[0][:3]] == ["100%", "1/1 passed", "– 3"]
+    assert shown(5, [some])[0][0].endswith("100% 1/1 passed – 3")
+
+
 def test_a_run_that_did_not_run_all_its_cases_has_no_rate_of_all():
     cut = replace(run(19, 7, 1, 0).row, selected=3, ending="interrupted")
     lines, first = shown(11, [RecentRun(cut, (), is_whole=False)])
@@ -110,7 +116,7 @@ def test_of_an_interrupted_run_the_cases_without_a_result_have_not_passed():
 
 def test_the_rate_is_beside_the_cases_that_it_is_of():
     row = replace(RUNS[0].row, totals=Totals({"PASSED": 8, "FAILED": 2, "NOT_EVALUATED": 6}))
-    assert shown(3, [RecentRun(row)])[0][0].endswith("80% 8/10 passed")
+    assert shown(3, [RecentRun(row)])[0][0].endswith("80% 8/10 passed – 6")
 
 
 def test_runs_that_cannot_be_read_or_have_no_number():

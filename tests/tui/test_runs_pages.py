@@ -151,6 +151,9 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
     assert shown[4].endswith("−50 pts to the base")
     assert shown[6].endswith("best 100%  run 15 baseline")
     assert shown[8].index("●") == shown[0].index("███") + 1
+    page = Page(104, 104)
+    write_plot(page, 9, [WHOLE], WHOLE, None)
+    assert draw(page.lines[1], color=False).endswith("7/14 passed, 2 not evaluated")
     page = Page(76)
     write_plot(page, 5, [LAST, BASE], LAST, None)
     assert [draw(line, color=False) for line in page.lines] == [

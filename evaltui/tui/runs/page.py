@@ -265,11 +265,13 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
         # As in the list: a rate of those that ran would look like one of all.
         counts = f"{passed}/{current.selected} passed, {show_number(current.not_run)} not run"
         return [[(visible(current.title), "bold")], [(counts, "muted")]]
+    others = current.totals.counts.get(Status.NOT_EVALUATED, 0)
+    rest = f", {show_number(others)} not evaluated" if others else ""
     lines: list[Line] = [
         [(visible(current.title), "bold")],
         [
             (show_rate(rate), "bold accent"),
-            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed", "muted"),
+            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed{rest}", "muted"),
         ],
     ]
     if base is not None and base is not current and (before := pass_rate(base)) is not None:

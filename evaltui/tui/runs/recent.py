@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual import events, on
 from textual.message import Message
 
+from evaltui.core.model.outcome import Status
 from evaltui.text.figures import counted, show_elapsed, show_moment, show_number, show_rate
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells, join_ends, pad
-from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, glyph
+from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, counts_line, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings, start_work
@@ -72,16 +73,21 @@ def _plot(runs: Sequence[RecentRun], width: int, height: int) -> list[Line]:
     if newest.row.not_run:
         # The rate is of the cases that ran, and would look like one of all.
         rate, passed = [], [(f"{_figures(newest.row)} passed", "muted")]
+    # The rate is of the cases with a verdict.
+    others = counts_line({Status.NOT_EVALUATED: totals.counts.get(Status.NOT_EVALUATED, 0)})
     if height < _MIN_PLOT_COLUMNS:
         rates = [pass_rate(run.row) for run in whole]
-        line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES_WIDTH - 6) :]
-        return [join_ends(line, [*rate, (" ", ""), *passed], width)]
+        right: Line = [*rate, (" ", ""), *passed, *([(" ", ""), *others] if others else [])]
+        room = width - max(_FIGURES_WIDTH + 6, cells(right) + 1)
+        line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-room:]
+        return [join_ends(line, right, width)]
     roles = ["accent" if run is newest else "line" for run in done]
     partial = {place for place, run in enumerate(done) if not run.is_whole}
     rates = [pass_rate(run.row) for run in done]
     columns = column_plot(rates, roles, width - _FIGURES_WIDTH, min(4, height - 3), hollow=partial)
     which = "" if newest is done[-1] or not newest.row.number else f"run {newest.row.number}"
-    beside = [rate, passed, [(which, "muted")], *[[] for _ in columns[3:]]]
+    third: Line = [(which, "muted"), ("  " if which and others else "", ""), *others]
+    beside = [rate, passed, third, *[[] for _ in columns[3:]]]
     return [join_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
 
 
