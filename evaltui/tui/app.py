@@ -198,7 +198,7 @@ class WorkbenchApp(KeysInOrder[int]):
         if self.workbench.read_only:
             self.workbench.following.start()
         else:
-            start_work(self, self.workbench.outcomes.restore)
+            start_work(self, self.workbench.restore)
         if not gc.isenabled():
             # The command line has put it off until here.
             gc.freeze()

@@ -178,7 +178,7 @@ class Workbench:
     async def reload(self) -> None:
         """Lists the eval sets again, and the runs of other processes."""
         await self.open()
-        await self.following.read_runs()
+        await self._read_runs()
 
     async def look_again(self) -> None:
         """Reloads; while files are watched, only what is not followed."""
@@ -186,7 +186,16 @@ class Workbench:
             await self.reload()
             return
         await self.outcomes.compare_files()
-        await self.following.read_runs()
+        await self._read_runs()
+
+    async def _read_runs(self) -> None:
+        run = self.runs.current
+        await self.following.read_runs(run.log if run is not None and run.over else None)
+
+    async def restore(self) -> None:
+        """Shows the last stored result of each case."""
+        await self.following.note_runs()
+        await self.outcomes.restore()
 
     def step_back(self) -> None:
         """Clears the marks, the search of the trace, the filter, then closes the earlier run; one of them per

@@ -504,6 +504,26 @@ async def test_a_reload_shows_what_another_process_has_run(folder, opened, monke
     assert workbench.runs_now != runs
 
 
+async def test_no_run_is_read_again_while_nobody_else_runs(folder, opened, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    other = await opened(folder)
+    other.runs.run_all()
+    await other.runs.finished()
+    workbench = await opened(folder)
+    await workbench.restore()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    reads = []
+    module = "evaltui.workbench.result.earlier_results.last_outcomes"
+    monkeypatch.setattr(module, lambda *_: iter(reads.append(1) or ()))
+    await workbench.look_again()
+    assert reads == []
+    other.runs.run_all()
+    await other.runs.finished()
+    await workbench.look_again()
+    assert reads == [1]
+
+
 @pytest.mark.parametrize(
     ("changed", "reasons"),
     [

@@ -119,10 +119,16 @@ class Following:
             await self.read_runs()
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def read_runs(self) -> None:
-        """Shows the runs that were stored since the last call, also by other processes."""
+    async def note_runs(self) -> None:
+        """Notes the stored runs, whose results are read elsewhere."""
+        self._logs, self._over = await asyncio.to_thread(self._find_logs)
+
+    async def read_runs(self, own: Path | None = None) -> None:
+        """Shows the runs that were stored since the last call, also by other processes; `own` is shown
+        already."""
         logs, over = await asyncio.to_thread(self._find_logs)
-        is_new, self._over = over != self._over, over
+        is_new = any(log != own and self._over.get(log) != written for log, written in over.items())
+        self._over = over
         if is_new or logs != self._logs:
             self._logs = logs
             self.version += 1
