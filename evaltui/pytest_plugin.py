@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +111,7 @@ def _is_asked(config: pytest.Config) -> bool:
 
 
 def _is_in_loop(folder: Path) -> bool:
-    """Whether a path passes a link to a folder that it has come from: pytest follows it again and again."""
+    """Whether a path goes through a link to one of its own parents, which pytest follows without end."""
     return len({*map(os.path.realpath, (folder, *folder.parents))}) <= len(folder.parents)
 
 
@@ -199,19 +199,19 @@ def _marked_for_nothing(collector: pytest.Class, tests: list[Any] | None) -> str
     unittest = sys.modules.get("unittest")
     if unittest is None or not issubclass(collector.obj, unittest.TestCase):
         return ""
-    marked = (node.nodeid for node in (collector, *(tests or ())) if any(_names_sets(node)))
+    marked = (node.nodeid for node in (collector, *(tests or ())) if _names_sets(node))
     return next((f"{name}: {_NO_CASE}; unittest passes none to its tests" for name in marked), "")
 
 
-def _names_sets(node: pytest.Item | pytest.Collector) -> Iterator[bool]:
-    for marker in node.own_markers:
-        yield marker.name == "evaltui" and bool(marker.args or marker.kwargs)
+def _names_sets(node: pytest.Item | pytest.Collector) -> bool:
+    """Whether a test or a class has the marker with eval sets."""
+    return any(marker.name == "evaltui" and (marker.args or marker.kwargs) for marker in node.own_markers)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = metafunc.definition
     if "evaltui_case" not in metafunc.fixturenames:
-        if any(_names_sets(test)):
+        if _names_sets(test):
             raise pytest.Collector.CollectError(f"{test.nodeid}: {_NO_CASE}")
         return
     from evaltui.testing.fixture import cases_of_marker

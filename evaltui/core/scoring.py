@@ -534,9 +534,7 @@ def turn_results(
                 # Most answers are those expected: of thousands of results, each text is in memory once.
                 actual_text=None
                 if is_unknown
-                else wanted_text
-                if actual_text == wanted_text
-                else actual_text,
+                else (wanted_text if actual_text == wanted_text else actual_text),
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=_unscored_texts(did, thoughts=thoughts) if did else (),
                 intermediate=_intermediate(want, did, thoughts=thoughts),

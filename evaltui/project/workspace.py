@@ -292,7 +292,7 @@ def keeps_sets(folder: Path, root: Path) -> bool:
 
 
 def lost_folders_of_sets(folder: Path) -> list[Path]:
-    """The links to nowhere in a folder that are called as the folders of eval sets are there."""
+    """The links to nowhere in a folder that have the name of a folder of eval sets."""
     patterns = _SETS_BELOW if is_agent(folder) or is_of_tests(folder) else _SETS_BESIDE
     return [child for child in subfolders(folder, patterns) if is_lost_folder(child)]
 

@@ -245,15 +245,10 @@ def _refuse_another(
         raise ResumeError(f"its Python changed: {change} (--python chooses it)", differs=True)
     # What was installed since may be what the unfinished cases lacked.
     packages = (
-        []
-        if of_traces
-        else [
-            f"{PACKAGE}{name}"
-            for name in packages_changed(header, agent.interpreter)
-            if name in (header.packages or {})
-        ]
+        name for name in packages_changed(header, agent.interpreter) if name in (header.packages or ())
     )
-    if not of_traces and (changed := (*packages, *files_changed_since(RunFile(path), agent))):
+    named = (f"{PACKAGE}{name}" for name in packages)
+    if not of_traces and (changed := (*named, *files_changed_since(RunFile(path), agent))):
         raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
 
 

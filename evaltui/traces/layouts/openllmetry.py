@@ -24,6 +24,7 @@ from evaltui.traces.layouts.operation import (
     OperationKind,
     as_arguments,
     as_result,
+    langchain_inputs,
     of_function,
 )
 from evaltui.traces.span import OtelSpan
@@ -71,7 +72,7 @@ def _decorated(span: OtelSpan) -> Operation:
 def _arguments(value: Any) -> Any:
     """The arguments that were recorded of a decorated function (`args`) or of LangChain (`inputs`)."""
     if isinstance(value, dict) and ("inputs" in value or "input_str" in value):
-        return value.get("inputs", {} if value.get("input_str") == "{}" else ABSENT)
+        return langchain_inputs(value)
     return of_function(value)
 
 

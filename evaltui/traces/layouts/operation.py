@@ -186,7 +186,13 @@ def of_langchain(value: Any) -> Any:
     are."""
     if not isinstance(value, dict) or not {"input_str", "metadata"} <= value.keys():
         return value
-    return value.get("inputs", {} if value["input_str"] == "{}" else ABSENT)
+    return langchain_inputs(value)
+
+
+def langchain_inputs(recorded: Json) -> Any:
+    """The arguments in what OpenLLMetry records of a tool of LangChain, which has no `inputs` where there are
+    none."""
+    return recorded.get("inputs", {} if recorded.get("input_str") == "{}" else ABSENT)
 
 
 def as_result(value: Any) -> Any:
