@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
 from functools import cache
@@ -26,16 +27,25 @@ _PACKAGES = {
 }
 # What uv and pipx leave in the environments of tools.
 _OF_TOOLS = ("uv-receipt.toml", "pipx_metadata.json")
+_SHARED = "include-system-site-packages = true"
 _LIBRARIES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
 
 
 def site_packages(executable: Path) -> list[Path]:
-    """The library folders of a Python, judged by its files."""
+    """The library folders of a Python, judged by its files: its environment's, then those that this shares
+    with the system and the user."""
     environment = executable.absolute().parent.parent
-    if not (environment / "pyvenv.cfg").is_file():
-        environment = executable.resolve().parent.parent
+    try:
+        config = (environment / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        config = _SHARED
+    system = executable.resolve().parent.parent
+    # Debian has a folder of its own for what pip installs.
+    shared = [system, system / "local", Path("~/.local").expanduser()]
+    environments = [environment] if _SHARED not in config else [environment, *shared]
     folders = (*_LIBRARIES, "Lib/site-packages")
-    return sorted(path for name in folders for path in environment.glob(name) if path.is_dir())
+    paths = (path for place in environments for name in folders for path in sorted(place.glob(name)))
+    return list(dict.fromkeys(path for path in paths if path.is_dir()))
 
 
 PACKAGE = "package "
@@ -43,10 +53,25 @@ PACKAGE = "package "
 
 
 def installed_packages(executable: Path) -> dict[str, str]:
-    """The versions of the packages of a Python by their names, judged by its files, without evaltui."""
-    folders = (folder for libraries in site_packages(executable) for folder in libraries.glob("*.dist-info"))
-    packages = (folder.stem.partition("-") for folder in sorted(folders))
-    return {name: version for name, _, version in packages if name != "evaltui"}
+    """The versions of the packages of a Python by their names, judged by its files, without evaltui.
+
+    With the version of a package that came from a repository or an archive is its commit or its hash.
+    """
+    # The libraries that come first count.
+    libraries = reversed(site_packages(executable))
+    folders = [folder for library in libraries for folder in sorted(library.glob("*.dist-info"))]
+    names = {folder: folder.stem.partition("-")[0] for folder in folders}
+    return {name: _version(folder) for folder, name in names.items() if name != "evaltui"}
+
+
+def _version(folder: Path) -> str:
+    version = folder.stem.partition("-")[2]
+    try:
+        origin = json.loads((folder / "direct_url.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return version
+    places = [("vcs_info", "commit_id"), ("archive_info", "hash")]
+    return " ".join([version, *(str(origin[kind].get(key)) for kind, key in places if kind in origin)])
 
 
 def package_of(module: str) -> str:

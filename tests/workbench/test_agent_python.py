@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sys
 from functools import partial
@@ -250,28 +251,50 @@ PACKAGES = [
     ([], ("package foo",)),
     (["foo-1.0", "new_one-1"], ("package new_one",)),
     (["foo-1.0", "evaltui-7"], ()),
+    (["foo-1.0@2"], ("package foo",)),
 ]
 
 
+def install(libraries, name):
+    """Installs a package by its name and version, and after an @ the commit of its repository."""
+    package, _, commit = name.partition("@")
+    folder = libraries / f"{package}.dist-info"
+    folder.mkdir(parents=True)
+    if commit:
+        origin = {"url": "https://example.com/foo", "vcs_info": {"vcs": "git", "commit_id": commit}}
+        (folder / "direct_url.json").write_text(json.dumps(origin))
+
+
+def uninstall(libraries):
+    for folder in libraries.glob("*.dist-info"):
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("is_of_user", [False, True])
 @pytest.mark.parametrize(("installed", "reasons"), PACKAGES)
-async def test_a_result_is_stale_by_other_packages_of_its_python(project, opened, installed, reasons):
+async def test_a_result_is_stale_by_other_packages_of_its_python(
+    project, opened, installed, reasons, is_of_user, monkeypatch
+):
     make_environment(project)
     (libraries,) = (project / ".venv" / "lib").glob("python*/site-packages")
-    (libraries / "foo-1.0.dist-info").mkdir()
+    if is_of_user:
+        (project / ".venv" / "pyvenv.cfg").write_text("include-system-site-packages = true\n")
+        monkeypatch.setenv("HOME", str(project / "home"))
+        libraries = project / "home" / ".local" / "lib" / "python3.11" / "site-packages"
+    install(libraries, "foo-1.0")
     workbench = await opened()
     assert await run(workbench) == ".venv"
     (case,) = workbench.sets.every_case()
-    (libraries / "foo-1.0.dist-info").rmdir()
+    uninstall(libraries)
     for name in installed:
-        (libraries / f"{name}.dist-info").mkdir()
+        install(libraries, name)
     await workbench.open()
     assert workbench.outcomes.freshness(case).reasons == reasons
     again = await opened()
     await again.outcomes.restore()
     assert again.outcomes.freshness(case).reasons == reasons
-    for name in installed:
-        (libraries / f"{name}.dist-info").rmdir()
-    (libraries / "foo-1.0.dist-info").mkdir()
+    uninstall(libraries)
+    install(libraries, "foo-1.0")
     for bench in (workbench, again):
         await bench.open()
         assert not bench.outcomes.stale()
