@@ -141,10 +141,10 @@ def run_line(workbench: Workbench, width: int) -> Line:
         ]
     is_over = run is None or run.over
     if reaction is not None and reaction.run is None and is_over and (run is None or reaction.at > run.at):
-        after = _stale_line(workbench) if reaction.step is ReactionStep.DONE else []
+        after = _stale_line(workbench, width) if reaction.step is ReactionStep.DONE else []
         return [*_reaction_line(reaction, workbench.agent.error), *after]
     if run is None and workbench.outcomes.last_run is not None:
-        return [*_stored_run_line(workbench.outcomes.last_run), *_stale_line(workbench)]
+        return [*_stored_run_line(workbench.outcomes.last_run), *_stale_line(workbench, width)]
     if run is None:
         return _no_run_yet(workbench)
     of_save = reaction if reaction is not None and reaction.run == run.number else None
@@ -157,7 +157,7 @@ def run_line(workbench: Workbench, width: int) -> Line:
         *ended,
         *_unready_line(workbench, run),
         *remarks,
-        *_stale_line(workbench),
+        *_stale_line(workbench, width),
     ]
 
 
@@ -298,11 +298,12 @@ def _after_save_line(reaction: Reaction | None) -> Line:
     return [_GAP, (f"verdict after {show_duration(reaction.seconds)}", "muted")]
 
 
-def _stale_line(workbench: Workbench) -> Line:
-    """The stale cases, and the cost of running them."""
+def _stale_line(workbench: Workbench, width: int) -> Line:
+    """The stale cases, and the cost of running them; in a wide line, the key that runs them."""
     waiting = workbench.watch.waiting()
     if not waiting.cases:
         return []
-    key = key_of("run_waiting")
-    what = f"{show_number(len(waiting.cases))} stale, {calls_in_words(waiting.calls)}   "
-    return [_GAP, (what, "muted"), (key, "bold accent"), (" run stale", "muted")]
+    what = f"{show_number(len(waiting.cases))} stale, {calls_in_words(waiting.calls)}"
+    # In a narrow one, the footer has it.
+    key = [_GAP, (key_of("run_waiting"), "bold accent"), (" run stale", "muted")] if width >= 120 else []
+    return [_GAP, (what, "muted"), *key]
