@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -10,6 +12,7 @@ import evaltui
 from evaltui import EvalCase, EvalConfig, EvalSet, EvalSetError, evaluate, evaluate_sync, events
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.run_file import RunFile
+from tests.commands.command_line import call
 
 AGENT = """
 from evaltui import events
@@ -203,6 +206,36 @@ def test_what_nothing_reads_in_them_is_a_warning(folder):
         ]
     with pytest.warns(RuntimeWarning, match="eval set 'basics': eval_cases.0..note: unknown key, ignored"):
         evaluate_sync(agent(), {**SET, "eval_cases": [{**CASES[0], "note": 1}, *CASES[1:]]}, CONFIG)
+
+
+@pytest.mark.parametrize("source", ["beside", "file", "data"])
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        ({"set": "Basics"}, "no eval set 'Basics'. Did you mean basics?"),
+        ({"set": "basics.evalset.json"}, "no eval set 'basics.evalset.json'. Did you mean basics?"),
+        ({"set": "basics", "case": "Good"}, "no case 'Good' in basics. Did you mean good?"),
+        ({"case": "Good"}, "no case 'Good' in the eval sets beside this config. Did you mean good?"),
+        ({"set": "basics", "case": "good"}, ""),
+        ({"set": "of_another_agent"}, ""),
+    ],
+)
+def test_a_check_that_no_response_gets_is_refused_in_any_config(names, error, source, folder, tmp_path):
+    config = {**CONFIG, "evaltui": {"answers": [{**names, "not_contains": ["zebra"]}]}}
+    file = tmp_path / "config.json"
+    if source == "beside":
+        shop = tmp_path / "shop"
+        shutil.copytree(folder, shop, ignore=shutil.ignore_patterns(".evaltui"))
+        file, folder = shop / "test_config.json", shop
+    file.write_text(json.dumps(config))
+    given = {"beside": None, "file": file, "data": config}[source]
+    command = ["--config", file] if source == "file" else []
+    if source != "data":
+        assert call("run", folder, *command) == (2 if error else 0)
+    # Data may be for further sets, too.
+    is_refused = error and not (source == "data" and "case" in names)
+    with pytest.raises(EvalSetError, match=re.escape(error)) if is_refused else nullcontext():
+        assert evaluate_sync(folder, "basics", given).passed
 
 
 async def test_a_set_with_the_path_of_a_file_as_its_id_is_refused_beside_that(folder):

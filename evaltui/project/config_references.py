@@ -84,7 +84,8 @@ def reference_problems(
     cases: dict[str, list[StoredCase]] = {}
     for set_id, of_set in read.values():
         cases.setdefault(set_id, []).extend(of_set)
-    is_complete = config is not None
+    # Data of a set from Python code may be a part of it.
+    is_complete = config is not None and all(isinstance(source, Path) for source in read)
     neighbours = [] if config is None else _neighbours(config)
     for file in neighbours:
         if file not in read:
@@ -153,8 +154,8 @@ def _misspelt(entry: Entry, path: JsonPath, sets: ScoredSets) -> list[Finding]:
     """An unknown case of a set that a config scores, and a set that resembles one; other sets may be
     elsewhere."""
     set_id = entry.get("set")
-    if not sets.is_complete or set_id in sets.turns or not isinstance(set_id, str):
-        findings = _missing_names(entry, path, sets) if sets.is_complete else ()
+    if set_id in sets.turns or not isinstance(set_id, str):
+        findings = _missing_names(entry, path, sets) if sets.is_complete and sets.turns else ()
         return [finding for finding in findings if finding[0][-1] == "case"]
     spellings = {name.casefold(): name for name in sets.turns}
     near = spellings.get(set_name(Path(set_id)).casefold())

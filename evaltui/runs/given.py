@@ -90,14 +90,15 @@ def read_config_argument(config: ConfigArgument) -> ConfigInUse | None:
     """
     if config is None:
         return None
-    if isinstance(config, str | Path):
-        model, problems = read_config(Path(config))
+    path = Path(config) if isinstance(config, str | Path) else None
+    if path is not None:
+        model, problems = read_config(path)
     else:
         # A criterion may be of any class; only as data it is what a config file says.
         model, problems = validate_config(_data(config, "a config"))
     if model is None:
         raise EvalSetError(errors_in(problems))
-    return ConfigInUse(None, model, tuple(problems), is_given=True)
+    return ConfigInUse(path, model, tuple(problems), is_given=path is None)
 
 
 def _is_text(value: object) -> bool:

@@ -81,7 +81,7 @@ class ReportedCases(Sequence[CaseResult]):
 
     @property
     def costs(self) -> Iterator[tuple[str, Spending | None]]:
-        """Path and spending of each case with a result; None for unknown spending."""
+        """Path and spending of each case with a result, or of its repeats; None for unknown spending."""
         if self._file is not None:
             return self._file.costs
         return ((case.id.path, case.spent) for case in self if case.repeats)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -421,9 +422,14 @@ class RunFile:
 
     @property
     def costs(self) -> Iterator[tuple[str, Spending | None]]:
-        """Path and spending of each case with a result; None for unknown spending."""
-        for path, text in self._paged(
-            "SELECT id, path, report FROM cases WHERE id > ? AND status IS NOT NULL ORDER BY id"
+        """Path and spending of each case with a result, then of each repeat of a case without one; None for
+        unknown spending."""
+        for path, text in chain(
+            self._paged("SELECT id, path, report FROM cases WHERE id > ? AND status IS NOT NULL ORDER BY id"),
+            self._paged(
+                "SELECT repeats.rowid, path, result FROM repeats JOIN cases ON cases.id = case_id "
+                "WHERE repeats.rowid > ? AND cases.status IS NULL ORDER BY repeats.rowid"
+            ),
         ):
             spent = self._json(text).get("spent")
             yield path, spent and self._read(_SPENDING_ROW.read, spent)

@@ -91,6 +91,13 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_higher_one(agent, gemini, c
     assert run(agent, "--budget", "1tok", "--record", "replay") == 0
 
 
+def test_the_repeats_of_a_case_without_a_result_are_part_of_the_cost(agent, gemini, capsys):
+    assert run(agent, "--runs", 2, "--budget", "30tok") == 3
+    printed = capsys.readouterr().out
+    assert "– case_1     —  —  not all repeats ran: 1 passed" in printed
+    assert "3 calls  27 → 12 tokens" in printed
+
+
 def test_dollars_need_a_price(agent, gemini, capsys):
     assert run(agent, "--budget", "20USD") == 2
     assert "not run: the price of gemini-test is unknown. Give it" in capsys.readouterr().out
