@@ -379,6 +379,8 @@ def test_a_message_that_a_node_changed_counts_as_it_was_changed(tmp_path, capsys
 
 
 SETTINGS = '''
+import time
+
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolMessage
@@ -391,6 +393,8 @@ class Rules(BaseChatModel):
     top_p: float = 0.1
     max_retries: int = 2
     num_ctx: int = 2048
+    stop: list = []
+    model_kwargs: dict = {}
     calls: int = 0
 
     @property
@@ -419,7 +423,8 @@ def find(order: int) -> str:
     return "found"
 
 
-root_agent = create_agent(Rules(num_ctx=2048), [find])
+settings = {"extra_headers": {"id": str(time.time())}, "seed": 1}
+root_agent = create_agent(Rules(num_ctx=2048, stop=["."], model_kwargs=settings), [find])
 '''
 
 
@@ -435,7 +440,9 @@ def test_a_replay_knows_calls_that_were_refused_and_notices_other_settings_of_th
     assert (code, "0 live model calls, 2 replayed" in printed) == (0, True), printed
     for before, after, difference in (
         ("top_p: float = 0.1", "top_p: float = 0.9", "top_p is 0.9, was 0.1"),
-        ("Rules(num_ctx=2048)", "Rules(num_ctx=64)", "num_ctx is 64, was 2048"),
+        ("num_ctx=2048,", "num_ctx=64,", "num_ctx is 64, was 2048"),
+        ('["."]', '["!"]', 'stop.0 is "!", was "."'),
+        ('"seed": 1', '"seed": 2', "model_kwargs.seed is 2, was 1"),
         ("Finds an order.", "Finds a letter.", "declaration changed find"),
     ):
         loop.edit(before, after)

@@ -70,21 +70,30 @@ _first_settings: dict[int, tuple[weakref.ref[BaseModel], Json]] = {}
 
 
 def own_settings(model: BaseModel, of_framework: Collection[str]) -> Json:
-    """The numbers and texts that a model was made with, as of its first call. Other values may hold clients
-    and keys.
+    """The JSON data that a model was made with, as of its first call. Other values may hold clients and keys.
 
     `of_framework` are the names of fields that the answer does not depend on.
     """
     made = _first_settings.get(id(model))
     if made is None or made[0]() is not model:
         names = sorted(model.model_fields_set - set(of_framework))
-        fields = {name: getattr(model, name, None) for name in names}
+        fields = {name: value for name in names if _is_data(value := getattr(model, name, None))}
         settings = answer_settings(
-            {name: value for name, value in fields.items() if isinstance(value, str | int | float)}
+            # Such as `model_kwargs`, which are part of the request.
+            {name: answer_settings(of) if isinstance(of, dict) else of for name, of in fields.items()}
         )
         made = _first_settings[id(model)] = weakref.ref(model), settings
         weakref.finalize(model, _first_settings.pop, id(model), None)
     return made[1]
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value is text, a number or null, or lists and objects of these."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_data(item) for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_data, value))
+    return value is None or isinstance(value, str | int | float)
 
 
 def text_of(value: Any) -> Any:
