@@ -71,7 +71,7 @@ def _not_listed(store: RunStore, keep: int) -> Iterator[Line]:
     if deleted > 0:
         gone = counted(deleted, "run")
         yield [(f"{gone} deleted. keep-runs {keep}: the newest stay, and besides them", "muted")]
-        yield [("named runs, baselines and the last run of each set", "muted")]
+        yield [("named runs, baselines and the last run of each case", "muted")]
     if old := len(list(store.folder.glob("*.jsonl"))):
         of_before = "of a version before the first release, not read. Delete them"
         yield [(f"{counted(old, 'log')} (*.jsonl) {of_before}", "muted")]

@@ -254,7 +254,7 @@ SETTINGS: Mapping[str, Setting] = {
             "keep-runs",
             COUNT,
             "Number of runs to keep: older ones are deleted, except named runs, baselines and the last run "
-            "of each set",
+            "of each case",
             str(DEFAULT_KEPT),
         ),
         Setting(

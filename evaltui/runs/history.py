@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -350,14 +351,14 @@ _Read = tuple[Path, RunHeader | None]
 def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Path]:
     """Deletes all but the newest `keep` runs and returns the deleted logs.
 
-    Also kept are named runs, the last run of each set and kind (in a matrix, of each variant), baselines of
+    Also kept are named runs, the last run of each case and kind (in a matrix, of each variant), baselines of
     kept runs, runs in progress in any process, and those `in_use`. Raises OSError.
     """
     if len(store.files()) <= keep:
         return []
     with store.naming() as named:
         runs = [(log, header_of(log)) for log in store.files()]
-        stay = {log for log, _ in runs[-keep:]} | _last_runs_of_sets(runs)
+        stay = {log for log, _ in runs[-keep:]} | _last_runs_of_cases(runs)
         stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
         baselines = set(_baselines(runs, stay))
         deleted = []
@@ -367,14 +368,18 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
         return deleted
 
 
-def _last_runs_of_sets(runs: list[_Read]) -> set[Path]:
-    last: dict[tuple[RunKind, str], Path] = {}
-    for log, header in runs:
+def _last_runs_of_cases(runs: list[_Read]) -> set[Path]:
+    last: set[Path] = set()
+    in_later: defaultdict[tuple[RunKind, str], set[str]] = defaultdict(set)
+    for log, header in reversed(runs):
         for eval_set in header.sets if header else ():
-            if header and eval_set.eval_ids:
-                last[header.kind.of_any_deployment, eval_set.path] = log
-    matrices = {header.matrix for log, header in runs if header and header.matrix and log in last.values()}
-    return {*last.values(), *(log for log, header in runs if header and header.matrix in matrices)}
+            assert header is not None
+            later = in_later[header.kind.of_any_deployment, eval_set.path]
+            if not later.issuperset(eval_set.eval_ids):
+                later.update(eval_set.eval_ids)
+                last.add(log)
+    matrices = {header.matrix for log, header in runs if header and header.matrix and log in last}
+    return last | {log for log, header in runs if header and header.matrix in matrices}
 
 
 def _baselines(runs: list[_Read], stay: Collection[Path]) -> Iterator[str]:

@@ -27,31 +27,33 @@ def store(tmp_path) -> RunStore:
     return RunStore(tmp_path)
 
 
-def run_of(store: RunStore, second: int, *sets: str, **header: str) -> Path:
-    """The file of a run of a case of each set."""
+def run_of(store: RunStore, second: int, *cases: str, **header: str) -> Path:
+    """The file of a run of cases, each with the letter of its set before its id."""
     # Within a millisecond, ids do not tell which run came first.
     path = store.make() / f"20260102T0000{second:02}.000Z-abcdef.sqlite"
-    selected = tuple(SelectedSet(one, one, ("a",)) for one in sets)
+    ids = {name[0]: tuple(case[1:] or case for case in cases if case[0] == name[0]) for name in cases}
+    selected = tuple(SelectedSet(name, name, eval_ids) for name, eval_ids in ids.items())
     log = RunWriter(path, RunHeader(selected, **header), Secrets())
-    for one in sets:
-        add_case(log, CaseSummary(one, "a", Status.PASSED, passed=1, policy_met=True, path=one))
+    for name, *eval_id in cases:
+        case = CaseSummary(name, "".join(eval_id) or name, Status.PASSED, passed=1, policy_met=True, path=name)
+        add_case(log, case)
     log.close(Ending(Status.PASSED))
     return path
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_newest_stay_those_with_a_name_and_the_last_of_each_set(store, seed):
+def test_the_newest_stay_those_with_a_name_and_the_last_of_each_case(store, seed):
     chance = random.Random(seed)
     runs = []
     for number in range(chance.randint(1, 12)):
-        sets = chance.sample("abcd", chance.randint(0, 2))
-        runs.append((run_of(store, number, *sets), sets))
+        cases = chance.sample(["a1", "a2", "b1", "b2"], chance.randint(0, 3))
+        runs.append((run_of(store, number, *cases), cases))
     keep = chance.randint(1, 5)
     named = {path for path, _ in runs if chance.random() < 0.2}
     for path in named:
         store.name(path.stem, f"name of {path.stem}")
     newest = {path for path, _ in runs[-keep:]} | named
-    last = {[path for path, sets in runs if one in sets][-1] for _, some in runs for one in some}
+    last = {[path for path, cases in runs if one in cases][-1] for _, some in runs for one in some}
     deleted = prune(store, keep)
     assert set(store.files()) == newest | last
     assert set(deleted) == {path for path, _ in runs} - newest - last
