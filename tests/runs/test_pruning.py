@@ -35,7 +35,9 @@ def run_of(store: RunStore, second: int, *cases: str, **header: str) -> Path:
     selected = tuple(SelectedSet(name, name, eval_ids) for name, eval_ids in ids.items())
     log = RunWriter(path, RunHeader(selected, **header), Secrets())
     for name, *eval_id in cases:
-        case = CaseSummary(name, "".join(eval_id) or name, Status.PASSED, passed=1, policy_met=True, path=name)
+        case = CaseSummary(
+            name, "".join(eval_id) or name, Status.PASSED, passed=1, policy_met=True, path=name
+        )
         add_case(log, case)
     log.close(Ending(Status.PASSED))
     return path

@@ -35,6 +35,7 @@ class Sitting:
 
     async def begin(self):
         self.bench = await open_workbench(self.folder)
+        self.bench.navigation.set_filter("fail")
 
     # What is done
 
@@ -167,6 +168,12 @@ class Sitting:
             head = page(bench, path)[0] if counts else ""
             assert not counts or f"{of_set.count('PASSED')}/{len(of_set)} passed" in head, head
         assert outcomes.stale() == {key for key, status in shown.items() if status == "STALE"}
+        failing = {key for key in self.cases() if outcomes.last_status(key) == "FAILED"}
+        filtered = bench.navigation.filtered
+        listed = {key for key in self.cases() if key.eval_id in filtered.ids(key.path)}
+        assert failing <= listed
+        # One that was selected when the list was made stays.
+        assert len(listed - failing) <= 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -59,8 +59,6 @@ class Outcomes:
         """The newest run of earlier sessions; None for none, and while it is being read."""
         self.is_loading = False
         """Whether results of earlier sessions are still being read."""
-        self.version = 0
-        """A number that changes whenever results are added or removed."""
         self.rescorings = 0
         """A number that changes whenever other results have to be scored again."""
         self.newly_failing: set[CaseId] = set()
@@ -291,11 +289,12 @@ class Outcomes:
             self._set_results[eval_set.case_path] = version, results
         return results
 
-    # Changes
+    @property
+    def version(self) -> object:
+        """A value that changes whenever a result does."""
+        return self.results, self.results.version
 
-    def _results_read(self) -> None:
-        self.version += 1
-        self._messages.publish(ResultsChanged())
+    # Changes
 
     def run_begins(self, run: Run) -> None:
         """Starts a run: its cases have no current result until they end, or the run does."""
@@ -324,7 +323,6 @@ class Outcomes:
         if self._sets.is_gone(case):
             # Renamed or deleted while it ran: it has no row, and counts for none.
             self.results.set_aside(case)
-        self.version += 1
         self._score_draft()
 
     def moved_to(self, case: CaseId, logged: StoredResult) -> None:
@@ -353,7 +351,6 @@ class Outcomes:
         for results, traces in self._all():
             results.keep_only(existing)
             traces.keep_only(existing)
-        self.version += 1
 
     def _all(self) -> Iterator[tuple[Results, Traces]]:
         """The shown results and traces, and the latest ones while an earlier run is shown."""
@@ -519,8 +516,8 @@ class Outcomes:
             # What a hundred thousand came to is not added up and drawn a hundred times.
             if len(results) >= 2 * shown:
                 shown = len(results)
-                self._results_read()
-        self._results_read()
+                self._messages.publish(ResultsChanged())
+        self._messages.publish(ResultsChanged())
         # As while the workbench is open: by what is expected now. Where a previous run was opened meanwhile,
         # the last results are scored again when it is left.
         if self._latest is None:
@@ -575,7 +572,6 @@ class Outcomes:
         self._rescoring.stop()
         self._latest = self._latest or (self.results, self.traces)
         self.previous_run, self.results, self.traces = past, past.results, past.traces
-        self.version += 1
         self._score_draft()
         self._messages.say(past.missing)
         self._messages.publish(ResultsChanged())
@@ -588,7 +584,6 @@ class Outcomes:
         self._rescoring.stop()
         self.results, self.traces = self._latest
         self.previous_run = self._latest = None
-        self.version += 1
         # What is expected may have been changed meanwhile.
         self.rescore(map(self._sets.file_of, self.results.paths()))
         self._messages.publish(ResultsChanged())
