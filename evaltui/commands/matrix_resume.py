@@ -11,7 +11,7 @@ from evaltui.commands.exit_codes import exit_code
 from evaltui.commands.job import FinishedVariant, job_of, resumed
 from evaltui.commands.matrix import not_started, run_variants, targets_of_matrix
 from evaltui.commands.output import ReportTarget, UsageError
-from evaltui.commands.resumed import NothingLeftError, require_own_options
+from evaltui.commands.resumed import NothingLeftError, require_own_options, resume_option
 from evaltui.commands.variants import with_variant
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.limits import Amount
@@ -44,11 +44,12 @@ async def resume_matrix(
     """
     targets = targets_of_matrix(options, targets)
     require_own_options(options, of_traces=False)
+    option = resume_option(options)
     rest = _Rest(options, agent, settings, stored)
     variants = rest.variants
     for variant in variants:
         if name := hidden_in(variant):
-            raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
+            raise UsageError(f"{option}: the value of {name} is secret, so the run log does not have it")
     if options.baseline is not None:
         options.baseline = settled_baseline(
             options.baseline, rest.store, variants, stored.id, stored.logs[0].header.kind
@@ -56,7 +57,8 @@ async def resume_matrix(
     # Nothing is started before it is known that agents and sets are what they were.
     left = [await asyncio.to_thread(rest.is_left, variant) for variant in variants]
     if not any(left):
-        raise UsageError(f"--resume: matrix {stored.id}: Nothing to resume: all of its runs are complete")
+        what = "all of its runs are complete" if options.resume else "no run has errors to retry"
+        raise UsageError(f"{option}: matrix {stored.id}: Nothing to resume: {what}")
     await asyncio.to_thread(rest.count_spent)
     return await run_variants(variants, rest.run, targets, agent, stored.id, rest.shared)
 
@@ -84,7 +86,7 @@ class _Rest:
         try:
             declared = {variant.name: variant for variant in first.variants}
         except ValueError as error:
-            raise UsageError(f"--resume: {self._stored.paths[0]}: {error}") from error
+            raise UsageError(f"{resume_option(self._options)}: {self._stored.paths[0]}: {error}") from error
         started = {name: log.header.variant for name, log in self._logs.items() if log.header.variant}
         return list({**declared, **started}.values())
 
@@ -105,7 +107,7 @@ class _Rest:
             spent = map(run_spending, self._stored.paths)
             self.shared.spent = sum(spent, Amount())
         except (OSError, ValueError) as error:
-            raise UsageError(f"--resume: {error}") from error
+            raise UsageError(f"{resume_option(self._options)}: {error}") from error
 
     async def run(self, variant: Variant) -> tuple[FinishedVariant | None, int]:
         if variant.name not in self._logs and self.shared.is_used_up:

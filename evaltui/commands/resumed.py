@@ -73,14 +73,14 @@ def require_own_options(options: argparse.Namespace, *, of_traces: bool) -> None
     flags = _SCORE if of_traces else _RUN
     if conflicting := [flag for name, flag in flags.items() if getattr(options, name)]:
         raise UsageError(
-            f"{_option(options)}: the run keeps its own options; leave out {', '.join(conflicting)}"
+            f"{resume_option(options)}: the run keeps its own options; leave out {', '.join(conflicting)}"
         )
 
 
 @contextmanager
 def refusing(options: argparse.Namespace, path: Path) -> Iterator[None]:
     """Turns each reason why a run cannot be resumed into a UsageError."""
-    option = _option(options)
+    option = resume_option(options)
     try:
         yield
     except ResumeError as error:
@@ -94,5 +94,6 @@ def refusing(options: argparse.Namespace, path: Path) -> Iterator[None]:
         raise UsageError(f"{option}: {error}") from error
 
 
-def _option(options: argparse.Namespace) -> str:
+def resume_option(options: argparse.Namespace) -> str:
+    """The option that resumes a run."""
     return "--resume" if options.resume else "--retry-errors"
