@@ -219,6 +219,7 @@ def delta(**values):
 SAID = [event("user", "Hi"), event("desk", "Hello")]
 SESSION = {"id": "s", "appName": "desk", "userId": "ada", "state": {"city": "Oslo"}, "events": SAID}
 CALL = {"functionCall": {"name": "find", "args": {}}}
+RESPONSE = {"functionResponse": {"name": "find", "response": {}}}
 
 
 @pytest.mark.parametrize(
@@ -257,7 +258,21 @@ CALL = {"functionCall": {"name": "find", "args": {}}}
             {},
             (),
             ["Hi", "Hi"],
-            [["answers", "tool calls"], ["answers"]],
+            [["answers", "tool calls"]] * 2,
+        ),
+        # The agent failed, or was stopped, after a tool; a tool may also end a turn.
+        (
+            {},
+            [
+                *(SAID[0], event("desk", content={"parts": [CALL]})),
+                event("desk", content={"parts": [RESPONSE]}),
+                *(SAID[0], event("desk", content={"parts": [CALL]})),
+                event("desk", content={"parts": [RESPONSE]}, actions={"skipSummarization": True}),
+            ],
+            {},
+            (),
+            ["Hi", "Hi"],
+            [["answers", "tool calls"], []],
         ),
         # A result that a node of a workflow passes on is no message, a compaction is none either.
         (

@@ -152,11 +152,9 @@ class _Turn:
         """The parts that the session does not have, each with its remedy."""
         parts = {MODEL_CALLS: _NO_REQUESTS}
         steps = [step for step, _ in self.steps]
-        if not steps:
-            parts[CALLS] = _NO_RESPONSE
         # A call that waits for the user ends a turn, too.
         if not steps or not (steps[-1].final or any(step.long_running for step in steps)):
-            parts[ANSWERS] = _NO_RESPONSE
+            parts |= dict.fromkeys((ANSWERS, CALLS), _NO_RESPONSE)
         return parts
 
 
