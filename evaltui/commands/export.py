@@ -227,14 +227,16 @@ def export(options: argparse.Namespace) -> int:
             raise UsageError(f"--format {options.format} is for eval sets; name one with --set")
         run = _run(options)
         left_out: list[str] = []
+        lacking = "a result or turns"
         if options.format == "dataset":
+            lacking = "a complete result"
             code = _write_results(run, options, left_out)
         else:
             code = _export_traces(run, options, left_out)
     except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
         return complain("export", error)
     if left_out:
-        cases = f"{counted(len(left_out), 'case')} without a result or turns left out: {short_list(left_out)}"
+        cases = f"{counted(len(left_out), 'case')} without {lacking} left out: {short_list(left_out)}"
         write_stderr(f"evaltui export: {visible(cases)}")
     return code
 
@@ -276,6 +278,10 @@ def _resource_spans(groups: Iterator[ConversationTraces]) -> Iterator[Json]:
 def _write_results(run: StoredRun, options: argparse.Namespace, left_out: list[str]) -> int:
     _require_file(options)
     results = _some(run, results_of(run, secrets_of(options.agent_dir), left_out))
+    if options.strict:
+        results = iter([*results])
+        if left_out:
+            return refused("export", left_out)
     return _written(options.output, counted(_write_cases(options.output, results), "conversation"))
 
 

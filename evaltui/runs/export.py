@@ -113,12 +113,13 @@ def results_of(run: StoredRun, secrets: Secrets, left_out: list[str]) -> Iterato
     """Each conversation of a run as a case of an EvaluationDataset, as `agents-cli eval generate` writes it.
 
     The response and the events are the actual ones; reference, rubrics and session are of the eval case.
-    For `left_out` and errors see `traces_of`.
+    For `left_out` and errors see `traces_of`; a conversation that ended with an error is left out, too.
     """
 
     def result(repeat: _Repeat) -> Json | None:
         turns = list(_turns_of(repeat.events))
-        if not turns:
+        # The format has no place for an error: the conversation would look complete.
+        if not turns or repeat.result.error is not None:
             return None
         stated = secrets.masked(_stated(run, repeat.case))
         if len(turns) == 1:

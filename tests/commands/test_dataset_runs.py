@@ -143,7 +143,16 @@ def test_each_response_of_a_case_is_scored_as_a_repeat(scaffold, capsys):
         "responses": several["responses"][1:],
         "agent_data": {"turns": [{"turn_index": 0, "events": events}]},
     }
+    stopped = [
+        {"author": "app", "content": {"parts": [{kind: {"name": "find", **value}}]}}
+        for kind, value in (("function_call", {"args": {}}), ("function_response", {"response": {}}))
+    ]
     for name, run, code, shown in (
+        # The agent failed in a tool, and after it.
+        *(
+            (name, {"agent_data": {"turns": [{"events": some}]}}, 3, "the agent failed or was stopped")
+            for name, some in (("crashed", stopped[:1]), ("halted", stopped))
+        ),
         ("several", several, 1, "1/2 flaky"),
         ("unread", {"responses": [{"response": None}, several["responses"][0]]}, 3, "1 not evaluated"),
         ("lost", {"responses": [several["responses"][0], None]}, 3, "1 not evaluated"),

@@ -190,6 +190,19 @@ def test_a_case_without_a_result_is_no_conversation(run, capsys):
     assert verdicts("run.report.json")["good"][0] == "NOT_EVALUATED"
 
 
+def test_a_dataset_has_no_conversation_that_ended_with_an_error(run, capsys):
+    """It has no place for the error: what the agent did until then would be scored as all it did."""
+    words = ("export", ".", "--run", "last", "--format", "dataset", "-o", "run.json")
+    assert call(*words, "--strict") == 1
+    assert not Path("run.json").exists()
+    assert call(*words) == 0
+    assert "1 case without a complete result left out: raises" in capsys.readouterr().err
+    assert [case["eval_case_id"] for case in json.loads(Path("run.json").read_text())["eval_cases"]] == [
+        "good",
+        "bad",
+    ]
+
+
 def test_cases_and_repeats_that_ended_before_their_first_turn_are_named(run, capsys):
     assert call("run", ".", "--runs", "2") == 1
     capsys.readouterr()

@@ -16,6 +16,7 @@ from evaltui.traces.writing.turn import Held, spans_of_turns
 # The turns of a case have no times; that orders them.
 _APART = 1e-6
 _CASE = "evaltui.eval.case.id"
+_NO_RESPONSE = "the dataset has no response for the turn: the agent failed or was stopped"
 _REMEDY = "agents-cli records no model calls, and tool calls under agent_data only"
 
 
@@ -51,14 +52,18 @@ def read_dataset(data: Json) -> Recorded:
 
 def _events(case: RecordedCase) -> Iterator[Event]:
     for number, turn in enumerate(case.turns):
+        steps = [
+            Step(agent["author"], _content(agent["content"]), id=f"{number}:{index}")
+            for index, agent in enumerate(turn.events)
+        ]
         has_calls = case.has_events or number + 1 < len(case.turns)
-        untold = [MODEL_CALLS] if has_calls else [MODEL_CALLS, CALLS]
-        untold += [] if has_calls or turn.events else [ANSWERS]
+        remedies = dict.fromkeys([MODEL_CALLS] if has_calls else [MODEL_CALLS, CALLS], _REMEDY)
+        if not (steps and is_final(steps[-1])):
+            remedies |= dict.fromkeys((ANSWERS, CALLS), _NO_RESPONSE)
         at = number * _APART
-        data = {"step": f"{number}:user", "untold": untold, "remedies": dict.fromkeys(untold, _REMEDY)}
+        data = {"step": f"{number}:user", "untold": [*remedies], "remedies": remedies}
         yield Event("user", _content(turn.content), data=data, turn=number, t=at)
-        for index, agent in enumerate(turn.events):
-            step = Step(agent["author"], _content(agent["content"]), id=f"{number}:{index}")
+        for step in steps:
             for event in split_step(replace(step, final=is_final(step))):
                 yield replace(event, turn=number, t=at)
 
