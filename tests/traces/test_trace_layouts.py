@@ -111,6 +111,18 @@ def genai_details():
     return spans
 
 
+def genai_details_apart():
+    """An event for each attribute, as AWS Strands has them."""
+    spans = genai_details()
+    for one in spans:
+        one.events = [
+            SpanEvent(event.name, {name: json.dumps(value)})
+            for event in one.events
+            for name, value in event.attributes.items()
+        ]
+    return spans
+
+
 def old_events():
     """An event per message, whose content is a body of a log record."""
     spans = tree(AGENT, lambda _: dict(MODEL), TOOL | TOOL_CONTENT)
@@ -251,7 +263,10 @@ def langfuse():
     return spans
 
 
-LAYOUTS = (genai, genai_details, old_events, openllmetry_old, openllmetry_new, openinference, langfuse)
+LAYOUTS = (
+    *(genai, genai_details, genai_details_apart, old_events),
+    *(openllmetry_old, openllmetry_new, openinference, langfuse),
+)
 
 
 def conversation(spans):

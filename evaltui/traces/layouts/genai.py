@@ -7,6 +7,7 @@ events with one message each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
@@ -132,8 +133,9 @@ def read_genai(span: OtelSpan) -> Operation | None:
     kind = _kind(span)
     if kind is None:
         return None
-    details = next((event.attributes for event in span.events if event.name == DETAILS), {})
-    merged = {**details, **attributes}
+    # AWS Strands has one for each attribute.
+    details = [event.attributes.items() for event in span.events if event.name == DETAILS]
+    merged = {**dict(chain.from_iterable(details)), **attributes}
     operation = Operation(
         kind,
         name=_name(kind, merged),
