@@ -1,10 +1,11 @@
 """Messages whose text is JSON, in layouts that record any value as JSON."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from tests.traces.test_trace_layouts import ANSWER, QUESTION, old_events, span, spoken
+from tests.traces.test_trace_layouts import AGENT, ANSWER, QUESTION, old_events, span, spoken
 
 TEXTS = [
     '{"output": "cheap", "score": 1}',
@@ -66,6 +67,18 @@ def test_a_text_in_the_body_of_a_log_record_is_a_text(text):
     for event in model.events:
         event.body.get("message", event.body)["content"] = text
     assert spoken([model]) == (text, text, {})
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_in_an_attribute_of_the_event_of_an_agent_is_that_of_its_model(text):
+    """AWS Strands: the agent's span has the text, that of the model the blocks of its message."""
+    blocks = json.dumps([{"text": text}])
+    event = replace(old_events()[1].events[-1], body=None)
+    asked = replace(event, name="gen_ai.user.message", attributes={"content": blocks})
+    spans = [span(1, 0, AGENT, begin=100, length=900), span(2, 1, MODEL)]
+    for one, answer in zip(spans, (text, blocks), strict=True):
+        one.events = [asked, replace(event, attributes={"message": answer, "finish_reason": "end_turn"})]
+    assert spoken(spans) == (text, text, {})
 
 
 @pytest.mark.parametrize("kind", ["AGENT", "LLM"])

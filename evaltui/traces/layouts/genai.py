@@ -266,6 +266,10 @@ def _read_messages(operation: Operation, attributes: Mapping[str, Any], span: Ot
         operation.is_unread |= is_unread(outputs)
         operation.instruction = operation.instruction or instruction_in(inputs)
         choices = outputs
+        if operation.kind == "agent":
+            operation.output_value = next(
+                (event.attributes.get("message") for event in span.events if event.name == _CHOICE), None
+            )
     if span.scope == _OPENAI_AGENTS and operation.inputs is None and operation.outputs is None:
         choices = attributes.get("output")
         operation.inputs = contents_of(attributes.get("input"))
