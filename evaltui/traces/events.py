@@ -58,6 +58,9 @@ _AROUND = (
     "the output of a function around the calls is the response of no model: record the message as its input, "
     "or the output in the span of the agent"
 )
+_UNREAD_OUTPUT = (
+    "the output of the agent is recorded in a form that evaltui does not read: record it as a text"
+)
 _INTERRUPTED = (
     "the agent waits for a person, and its request is recorded as an exception only (GraphInterrupt): run "
     "the case instead"
@@ -322,17 +325,18 @@ class TurnEvents:
             event.kind == "text" and event.data.get("final") and not event.data.get("nested")
             for event in done
         )
-        is_around = turn.operation is not None and turn.operation.kind != "model"
-        outputs = turn.operation.outputs if turn.operation and is_around else None
-        if (
+        outer = turn.operation if turn.operation and turn.operation.kind != "model" else None
+        outputs = outer.outputs if outer else None
+        if outer and outputs is None and _has_other_output(outer, _last_text(done) if spoke else None):
+            self._untold.setdefault(ANSWERS, _UNREAD_OUTPUT)
+        elif (
             outputs is None
             and not spoke
             and not any(operation.is_cut and operation.outputs is None for operation in turn.agents)
         ):
-            outputs = next(
-                (operation.outputs for operation in reversed(turn.agents) if operation.outputs is not None),
-                None,
-            )
+            # What a function inside returns, such as a document, is not what the agent says.
+            inner = (operation.outputs for operation in reversed(turn.agents) if operation.is_run)
+            outputs = next((contents for contents in inner if contents is not None), None)
         self._is_answer_told = outputs is not None
         parts = [part for part in outputs[-1]["parts"] if part.get("text")] if outputs else []
         text = "\n".join(part["text"] for part in parts)
@@ -343,15 +347,8 @@ class TurnEvents:
             # It may be the response of a turn whose spans are missing.
             self._untold.setdefault(ANSWERS, _AROUND)
             return []
-        agent = next(
-            (
-                operation.agent or operation.name
-                for operation in turn.agents
-                if operation.agent or operation.name
-            ),
-            "",
-        )
-        work = Work(turn.span, Operation("agent"), agent)
+        names = (operation.agent or operation.name for operation in turn.agents)
+        work = Work(turn.span, Operation("agent"), next(filter(None, names), ""))
         return list(self._step(work, parts, turn.span, {}, ""))
 
     def _look_for_gaps(self) -> None:
@@ -402,6 +399,15 @@ class TurnEvents:
             self._untold |= dict.fromkeys((CALLS, ANSWERS), _INTERRUPTED)
         for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
+
+
+def _has_other_output(agent: Operation, text: str | None) -> bool:
+    """Whether an agent's span has an output that is read as no text, beside the text of a model; None for
+    none. A function around an agent may return anything."""
+    output = json_attribute(agent.output_value)
+    if output is ABSENT or output in (None, ""):
+        return False
+    return text is None or (agent.is_run and json.dumps(text)[1:-1] not in json.dumps(output))
 
 
 def _is_interrupt(event: SpanEvent) -> bool:

@@ -101,3 +101,32 @@ def test_a_text_among_arguments_is_no_json_of_its_own(kind):
     value = {"args": [text], "kwargs": {}} if kind == "span" else {"input": text}
     model = {"gen_ai.output.messages": as_message("assistant", ANSWER)}
     assert spoken_in(said(kind, json.dumps(value), ANSWER), {**MODEL, **model})[:2] == (text, ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("kind", "inner"), [("AGENT", "CHAIN"), ("CHAIN", "CHAIN"), ("agent", "span"), ("span", "span")]
+)
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize(
+    "output", ['{"answer": "Lyon", "city": "Lyon", "n": 1}', "{}", "true", '["a", "b"]', None]
+)
+def test_what_a_function_returns_is_no_response_of_the_agent_around_it(kind, inner, asks, output):
+    call = [{"role": "assistant", "parts": [{"type": "tool_call", "name": "answer", "arguments": {}}]}]
+    root, found = said(kind, QUESTION, output), said(inner, QUESTION, "found it")
+    if output is None:
+        root = {name: value for name, value in root.items() if value is not None}
+    _, response, unknown = spoken_in(root, found, MODEL | asked(call) if asks else MODEL)
+    assert "answers" in unknown
+    assert not response
+
+
+def asked(messages):
+    return {"gen_ai.output.messages": json.dumps(messages)}
+
+
+@pytest.mark.parametrize("output", ["5", '{"a": 1, "b": 2}'])
+def test_a_model_that_speaks_on_the_way_has_not_responded(output):
+    """smolagents: a model writes code, and the agent's span has what that returned."""
+    code = asked([{"role": "assistant", "parts": [{"type": "text", "content": "final_answer(x)"}]}])
+    _, response, unknown = spoken_in(said("AGENT", QUESTION, output), MODEL | code)
+    assert (response == "5") if output == "5" else ("answers" in unknown)

@@ -96,6 +96,8 @@ def _spoken(value: Any, role: str) -> Any:
         strings = [member for member in inner if isinstance(member, str)]
         # A text among arguments is no JSON of its own.
         parsed = strings if len(strings) == 1 else None
+    elif role == "assistant" and isinstance(parsed, list) and may_be_text(value):
+        return None
     contents = contents_of(parsed, role)
     return contents if contents and texts(contents) else None
 

@@ -166,6 +166,10 @@ def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | N
         if isinstance(inner, dict | str):
             # A text in JSON is no JSON of its own.
             parsed = {"role": role, **inner} if isinstance(inner, dict) else [inner]
+    elif isinstance(parsed, int | float) and not isinstance(parsed, bool):
+        parsed = [str(value)]
+    elif role == "assistant" and isinstance(parsed, list) and may_be_text(value):
+        return None
     contents = contents_of(parsed, role)
     has_content = contents and (texts(contents) or (or_called and calls_in(contents)))
     return contents if has_content else None
