@@ -98,9 +98,10 @@ def test_json_without_an_author_is_an_unknown_response(agent, model, text):
 @pytest.mark.parametrize("kind", ["AGENT", "span"])
 def test_a_text_among_arguments_is_no_json_of_its_own(kind):
     text = '{"content": "cheap"}'
-    value = {"args": [text], "kwargs": {}} if kind == "span" else {"input": text}
+    values = [{"args": [text], "kwargs": {}}] if kind == "span" else [{"input": text}, {"task": text, "n": 1}]
     model = {"gen_ai.output.messages": as_message("assistant", ANSWER)}
-    assert spoken_in(said(kind, json.dumps(value), ANSWER), {**MODEL, **model})[:2] == (text, ANSWER)
+    for value in values:
+        assert spoken_in(said(kind, json.dumps(value), ANSWER), {**MODEL, **model})[:2] == (text, ANSWER)
 
 
 @pytest.mark.parametrize(

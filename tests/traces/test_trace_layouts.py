@@ -887,19 +887,34 @@ def test_openinference_has_the_whole_response_beside_its_messages(has_messages, 
     assert ARGUMENTS not in turn.untold
 
 
+INPUTS_OF_TOOLS = (
+    (openinference, "input.value"),
+    (langfuse, "langfuse.observation.input"),
+    (openllmetry_old, "traceloop.entity.input"),
+)
+
+
 def test_arguments_without_names_are_unknown():
     """Of a text, a list, or what a function got by place."""
     by_place = {"args": ["Rome"], "kwargs": {}}
-    for layout, name, *more in (
-        (openinference, "input.value"),
-        (langfuse, "langfuse.observation.input", by_place),
-        (openllmetry_old, "traceloop.entity.input", by_place),
-    ):
-        for given in ("Rome", ["Rome"], *more):
+    for layout, name in INPUTS_OF_TOOLS:
+        for given in ("Rome", ["Rome"], by_place, {**by_place, "sanitize_inputs_outputs": True}):
             root, _, tool, _ = layout()
             tool.attributes[name] = given if isinstance(given, str) else json.dumps(given)
             (turn,) = conversation([root, tool]).turns
             assert ARGUMENTS in turn.untold
+
+
+@pytest.mark.parametrize("more", [{}, {"args": []}, {"args": [], "sanitize_inputs_outputs": False}])
+@pytest.mark.parametrize("args", [ARGS, {}])
+def test_arguments_by_name_are_those_of_the_call(more, args):
+    for layout, name in INPUTS_OF_TOOLS:
+        root, _, tool, _ = layout()
+        tool.attributes[name] = json.dumps({**more, "kwargs": args})
+        (turn,) = conversation([root, tool]).turns
+        (one,) = invocations_from_events(turn.events)
+        assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", args)]
+        assert ARGUMENTS not in turn.untold
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from evaltui.traces.layouts.operation import (
     as_arguments,
     as_result,
     calls_in,
+    of_function,
     texts,
     usage_of,
 )
@@ -81,7 +82,7 @@ def read_openinference(span: OtelSpan) -> Operation | None:
 def _arguments(span: OtelSpan) -> Any:
     # The parameters are the schema of the tool where there is an input as well.
     if "input.value" in span.attributes or lacks(span, "input.value"):
-        return as_arguments(span.attributes.get("input.value"))
+        return as_arguments(of_function(json_attribute(span.attributes.get("input.value"))))
     parameters = as_arguments(span.attributes.get("tool.parameters"))
     return ABSENT if _is_schema(parameters) else parameters
 
@@ -161,7 +162,12 @@ def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | N
     parsed = json_attribute(value)
     if isinstance(parsed, dict):
         inner = (
-            parsed.get("new_message") or parsed.get("content") or parsed.get("input") or parsed.get("output")
+            parsed.get("new_message")
+            or parsed.get("content")
+            or parsed.get("input")
+            or parsed.get("output")
+            # Of smolagents.
+            or (role == "user" and parsed.get("task"))
         )
         if isinstance(inner, dict | str):
             # A text in JSON is no JSON of its own.

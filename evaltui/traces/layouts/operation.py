@@ -27,6 +27,10 @@ CHOICES = (
 """Remedy for the response of a model that was asked for several."""
 
 
+# smolagents has its own beside them, LlamaIndex has no `args`.
+_OF_FUNCTION = {"args", "kwargs", "sanitize_inputs_outputs"}
+
+
 @dataclass(slots=True)
 class Operation:
     """One span as it is read. What the span does not say is None or ABSENT: unknown, not empty."""
@@ -176,9 +180,9 @@ def as_arguments(value: Any) -> Any:
 def of_function(value: Any) -> Any:
     """The arguments of a Python function that are recorded as `args` and `kwargs`; ABSENT for those by place,
     whose names are not recorded. Others stay as they are."""
-    if not isinstance(value, dict) or value.keys() != {"args", "kwargs"}:
+    if not isinstance(value, dict) or "kwargs" not in value or not value.keys() <= _OF_FUNCTION:
         return value
-    return ABSENT if value["args"] else value["kwargs"]
+    return ABSENT if value.get("args") else value["kwargs"]
 
 
 def of_langchain(value: Any) -> Any:
