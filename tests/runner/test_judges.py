@@ -260,17 +260,46 @@ async def test_a_judge_whose_code_changed_is_asked_again(agent):
     assert "the code of the function changed" in ran.metric.reason
 
 
-async def test_a_judge_whose_data_changed_is_asked_again(agent):
-    code = JUDGE.replace(
-        "from .words import WORD", "from pathlib import Path\nFOLDER = Path(__file__).parent / 'prompts'"
-    )
-    (agent / "judges.py").write_text(code.replace("% WORD", "% (FOLDER / 'judge.md').read_text()"))
-    (agent / "prompts").mkdir()
+READING_JUDGE = """\
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SEEN = HERE / "seen.json"
+
+def ask(prompt):
+    with (HERE / "asked.txt").open("a") as file:
+        file.write("asked")
+    SEEN.write_text(prompt)
+    (HERE / "key.json").exists() and (HERE / ".env").exists()
+    return '{"is_the_agent_response_valid": "%s"}' % (FILE).read_text()
+"""
+
+
+@pytest.mark.parametrize(
+    ("path_in_code", "file"),
+    [
+        ("HERE / 'prompts' / 'judge.md'", "prompts/judge.md"),
+        ("HERE / 'judge.txt'", "judge.txt"),
+        ("HERE / 'prompts/grading.txt'", "prompts/grading.txt"),
+        ("HERE / 'rubric.yaml'", "rubric.yaml"),
+        ("HERE.parent / 'prompts' / 'judge.md'", "../prompts/judge.md"),
+        ("HERE.parent / 'shared' / 'texts' / 'rubric'", "../shared/texts/rubric"),
+    ],
+)
+async def test_a_judge_is_asked_again_when_a_text_that_it_names_changed_but_for_no_own_data(
+    agent, path_in_code, file
+):
+    (agent / "judges.py").write_text(READING_JUDGE.replace("FILE", path_in_code))
+    (agent / file).parent.mkdir(parents=True, exist_ok=True)
     path = write_set(agent, {"one": [turn("Do it", "It was done.")]})
     for word, status, live in (("valid", "PASSED", 1), ("valid", "PASSED", 0), ("invalid", "FAILED", 1)):
-        (agent / "prompts" / "judge.md").write_text(word)
+        (agent / file).write_text(word)
         ran = await run(path, "auto", config(samples=1, model="my_agent.judges:ask"))
         assert (ran.statuses, ran.calls.judge_live) == ([status], live)
+        # What another machine does not have.
+        key = "-----BEGIN PRIVATE KEY-----\\nabcd\\n-----END PRIVATE KEY-----\\n"
+        (agent / "key.json").write_text(json.dumps({"private_key": key}) if live else "")
+        (agent / ".env").write_text(f"A={live}")
 
 
 async def test_agent_and_judge_are_in_one_recording_and_a_cancel_loses_neither(write_agent, gemini):
