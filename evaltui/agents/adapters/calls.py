@@ -7,6 +7,7 @@ call to `ask_model` or `model_responses`, and to `call_tool`. Contents and resul
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -364,4 +365,13 @@ async def _recorded_call(exchange: ToolExchange, call: Callable[[], Awaitable[An
     finally:
         _counts_of_tools.reset(token)
     keep(form.write(result))
-    return result
+    # Later calls may change what this one returned; what the model is sent is what was recorded.
+    return copied(result)
+
+
+def copied(value: Any) -> Any:
+    """A deep copy; of a value that cannot be copied, the value itself."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return value

@@ -310,6 +310,24 @@ async def test_state_that_a_tool_changes_in_place_is_changed_in_a_replay():
         assert await chat.session.state() == {"notes": ["callback", "tool"]}
 
 
+async def test_a_result_that_later_calls_change_is_replayed_as_it_was_sent():
+    def add(tool_context):
+        """Adds an item."""
+        cart = tool_context.state.get("cart", [])
+        cart.append("item")
+        tool_context.state["cart"] = cart
+        return {"cart": cart}
+
+    deck = Deck()
+    calls = {"one": call(("add", {}, "1")), "two and three": call(("add", {}, "2"), ("add", {}, "3"))}
+    for mode in ("record", "replay"):
+        root, _ = agent({**calls, "anything": say("done")}, tools=[add])
+        chat = await talk(root, deck.recorder(mode), "one", "two and three")
+        deck.keep()
+        results = [event.content["parts"][0]["function_response"] for event in chat.of("tool_result")]
+        assert [len(result["response"]["cart"]) for result in results] == [1, 2, 3]
+
+
 class Lite(ScriptedLlm):
     """Adds settings to each request, as ADK's LiteLlm and Claude do."""
 

@@ -8,7 +8,6 @@ run reach only the tool, so `Runner.run_async` is wrapped to report them.
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -36,6 +35,7 @@ from ..calls import (
     ResponseFormat,
     ToolForm,
     call_tool,
+    copied,
     is_same_request,
     model_responses,
     wrap_methods,
@@ -226,7 +226,7 @@ def _watched_tool(run: _Run) -> _Run:
             functools.partial(_outcome, actions),
             functools.partial(_recorded, context),
             # Asked each time: ADK then looks for values that were changed in place.
-            lambda: _state_of(context.actions),
+            lambda: copied(dict(context.actions.state_delta)),
             lambda changed, _: context.state.update(changed),
             has_own_state=True,
             is_recorded=not _is_part_of_agent(self),
@@ -247,15 +247,6 @@ def _is_part_of_agent(tool: BaseTool) -> bool:
     homes = {kind.__module__ for kind in type(tool).__mro__}
     homes.add(getattr(getattr(tool, "func", None), "__module__", ""))
     return not homes.isdisjoint(_PARTS_OF_AGENTS)
-
-
-def _state_of(actions: Any) -> Json:
-    """A copy of the changes of state, which a tool may change in place; of values that cannot be copied, the
-    values themselves."""
-    try:
-        return copy.deepcopy(dict(actions.state_delta))
-    except Exception:
-        return dict(actions.state_delta)
 
 
 def _outcome(actions: Any, result: Any) -> ToolOutcome:
