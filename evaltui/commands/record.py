@@ -127,7 +127,8 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> CaseDra
             turns,
             app_name=recording.session.get("app_name", ""),
             user_id=recording.session.get("user_id", ""),
-            state=state or {},
+            # What the agent's own code sets stays there: it is tested, and may be keys.
+            state=recording.session.get("state") or {},
             outputs=scores_outputs(recording.path),
         )
         if drafted.marks:

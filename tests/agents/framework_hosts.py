@@ -26,6 +26,12 @@ from evaltui.runner.starting import HostSettings, start_host
 SECONDS = 60.0
 
 
+def address_of(folder: Path) -> AgentAddress:
+    """An agent that runs in the environment with the frameworks."""
+    python = Path(environment_python("EVALTUI_FRAMEWORKS_PYTHON"))
+    return AgentAddress(folder, None, Interpreter(python, "a test"))
+
+
 def says(*messages: str | Json) -> list[Json]:
     return [one if isinstance(one, dict) else {"role": "user", "parts": [{"text": one}]} for one in messages]
 
@@ -120,9 +126,7 @@ async def talker(folder: Path, source: str) -> AsyncIterator[Talker]:
     agent = folder / "bot"
     agent.mkdir()
     (agent / "agent.py").write_text(textwrap.dedent(source))
-    python = Path(environment_python("EVALTUI_FRAMEWORKS_PYTHON"))
-    address = AgentAddress(agent, None, Interpreter(python, "a test"))
-    started = start_host(HostSettings(address, SECONDS))
+    started = start_host(HostSettings(address_of(agent), SECONDS))
     try:
         yield Talker(started.host, json.loads(json.dumps(await started.loading)))
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,11 @@ class Loop:
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
 
-    def record(self, *messages: str) -> list[dict]:
+    def record(self, *messages: str, options: Sequence[object] = ()) -> list[dict]:
         """Records a case; the turns of it."""
         self._turns.write_text("\n\n".join(messages))
         path = self.agent / "a.evalset.json"
-        code, out = self._call("record", self.agent, path, "--case", "one", "--turns", self._turns)
+        code, out = self._call("record", self.agent, path, "--case", "one", "--turns", self._turns, *options)
         assert code == 0, out
         return json.loads(path.read_text())["eval_cases"][0]["conversation"]
 

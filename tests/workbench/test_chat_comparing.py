@@ -6,8 +6,8 @@ from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
-from evaltui.workbench.chat.conversation import ChatTurn, TurnStage
-from evaltui.workbench.chat.origins import MAX_CALLS, difference, origin, state_after
+from evaltui.workbench.chat.conversation import ChatTurn, TurnStage, state_after
+from evaltui.workbench.chat.origins import MAX_CALLS, difference, origin
 
 KEY = CaseId("some.evalset.json", "late")
 

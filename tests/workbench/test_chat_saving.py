@@ -9,6 +9,8 @@ from evaltui.documents.edits import Put
 from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import SessionStart, TurnStage
 from evaltui.workbench.workbench import Workbench
+from tests.agents.agents_with_defaults import SOURCES
+from tests.agents.framework_hosts import address_of
 
 AGENT = """
     from evaltui.events import tool_call, tool_result
@@ -140,6 +142,26 @@ async def test_turns_may_be_left_out_and_the_state_is_that_before_the_first(chat
     assert case_of(chatted)["session_input"]["state"]["log"] == ["zero", "Hi there!"]
     assert case_of(chatted)["final_session_state"]["log"] == ["zero", "Hi there!", "look here"]
     assert await run(chatted, until) == "PASSED"
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+@pytest.mark.parametrize("framework", SOURCES)
+@pytest.mark.parametrize("given", [{}, {"tier": "gold"}])
+async def test_the_state_is_what_was_given_and_changed(write_agent, until, framework, given):
+    """Defaults of the agent's class stay in its code: they are what is tested, and may be keys."""
+    workbench = Workbench(address_of(write_agent(SOURCES[framework])))
+    await workbench.open()
+    workbench.chat.new(SessionStart(state=given))
+    for message in ("hi", "more"):
+        workbench.chat.send(said(message))
+        await until(lambda: not workbench.chat.busy)
+    assert workbench.chat.transcript.state["currency"] == "EUR"
+    hi, more = saving.propose_choices(workbench.editing, workbench.chat.transcript).turns
+    for first, changed in ((hi, {}), (replace(hi, mode="left out"), {"asked": 1})):
+        assert save(workbench, turns=(first, more), target=None, new_set=first.mode.replace(" ", "_"))
+        state = case_of(workbench).get("session_input", {}).get("state", {})
+        assert state == {**given, **changed}
+    await workbench.close()
 
 
 async def test_without_a_state_there_is_no_session_input(chatted):

@@ -295,7 +295,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         chosen = [turn.index for turn in choices.turns if turn.mode != "left out"]
         if not chosen:
             return {}
-        return transcript.turns[chosen[-1]].state_after if is_final else transcript.state_before(chosen[0])
+        return transcript.turns[chosen[-1]].state_after if is_final else transcript.given_before(chosen[0])
 
     def on_click(self, event: events.Click) -> None:
         super().on_click(event)

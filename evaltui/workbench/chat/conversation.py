@@ -181,6 +181,24 @@ class Transcript:
             return states[-1]
         return self.session.state if self.opened_state is None else self.opened_state
 
+    def given_before(self, index: int) -> Json:
+        """The initial state of a case that starts at the turn at this index: what was given and what turns
+        have changed. Defaults stay in the agent's code, which the case tests, and may be keys."""
+        return state_after(
+            self.session.state, [event for turn in self.counted(index) for event in turn.events]
+        )
+
+
+def state_after(state: Json, events: Sequence[Event]) -> Json:
+    """The session state after the events; changes inside a tool are in the result of its call."""
+    now = dict(state)
+    for event in events:
+        if event.kind == "state" and not event.data.get("nested"):
+            now.update(event.data.get("delta") or {})
+            for key in event.data.get("removed") or ():
+                now.pop(key, None)
+    return now
+
 
 def shown_text(content: Json) -> str:
     """The texts and responses of a genai Content as JSON, one per line; without files."""

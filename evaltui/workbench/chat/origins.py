@@ -24,7 +24,14 @@ from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.text.figures import counted, show_number
 from evaltui.text.values import show_change, visible
 from evaltui.workbench.cases.open_sets import OpenSets
-from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage
+from evaltui.workbench.chat.conversation import (
+    ChatTurn,
+    Difference,
+    SessionStart,
+    Transcript,
+    TurnStage,
+    state_after,
+)
 from evaltui.workbench.result.outcomes import Outcomes
 from evaltui.workbench.state import CaseOutcome
 
@@ -168,17 +175,6 @@ def _whole_turns(events: Sequence[Event], *, failed: bool) -> tuple[tuple[Event,
             turns.setdefault(event.turn, []).append(event)
     whole = [tuple(turns[number]) for number in sorted(turns)]
     return tuple(whole[:-1] if failed else whole)
-
-
-def state_after(state: Json, events: Sequence[Event]) -> Json:
-    """The session state after the events; changes inside a tool are in the result of its call."""
-    now = dict(state)
-    for event in events:
-        if event.kind == "state" and not event.data.get("nested"):
-            now.update(event.data.get("delta") or {})
-            for key in event.data.get("removed") or ():
-                now.pop(key, None)
-    return now
 
 
 # Comparing takes longer than anybody waits for.

@@ -223,7 +223,7 @@ def _draft(agent: AgentState, editing: Editing, transcript: Transcript, choices:
     config = _config(editing, choices.target or set_editing.set_path(editing, choices.new_set))
     chosen = [turn for turn in choices.turns if turn.mode != "left out"]
     first, last = chosen[0].index, chosen[-1].index
-    state = transcript.state_before(first) if choices.state else {}
+    state = transcript.given_before(first) if choices.state else {}
     start = transcript.session
     drafts = [
         TurnDraft(
