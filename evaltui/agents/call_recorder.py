@@ -120,7 +120,7 @@ def _settings_changes(now: Json, before: Json) -> Iterator[str]:
     for path, was, is_now in changed[:_MAX_SETTINGS]:
         name = ".".join(map(str, path)) or "config"
         if name == FUNCTION_CODE:
-            yield "the code of the function changed, or a text that it names"
+            yield "the code of the function changed, or a prompt that it names"
         elif was is ABSENT or is_now is ABSENT:
             yield f"{name} is {'new' if was is ABSENT else 'removed'}"
         else:

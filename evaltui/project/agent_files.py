@@ -14,7 +14,6 @@ from stat import S_ISDIR, S_ISREG
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
-from evaltui.core.secrets import Secrets
 from evaltui.documents.files import Stamp, is_settled, stamp_in
 from evaltui.documents.own_folder import OWN_FOLDER
 from evaltui.project.configs import is_config
@@ -23,7 +22,6 @@ from evaltui.project.folders import (
     CONFIG_NAME,
     ENV_NAME,
     NEVER_ENTERED,
-    PROJECT_MARKS,
     RECORDINGS,
     SET_SUFFIXES,
     agent_folder,
@@ -62,11 +60,6 @@ _WRITTEN_BY_EVALTUI = re.compile(
 )
 _HEAD = 4096
 _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
-_ASSIGNED = re.compile(r"\s*(?:self\.)?(\w+)\s*(?::[^=]+)?=(?!=)")
-# In a line of code that writes the file that it names.
-_WRITES = re.compile(
-    r"""\b(?:write(?:_text|_bytes|lines)?|dump|to_\w+|FileHandler)\(|\bfilename=|["'](?:[wax][bt]?\+?|r\+)["']"""
-)
 
 _Name = TypeVar("_Name", bound=Hashable)
 
@@ -123,7 +116,8 @@ UNKNOWN = "?"
 _CODE_SUFFIXES = {".py", ".yaml", ".yml"}
 # What hardly an agent writes itself; of other texts, as counters and memories, the name has to say so.
 _PROMPTS = {".md", ".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
-_PROMPT_NAMES = ("prompt", "instruction", "system")
+_TEXTS = {"", ".txt", ".yaml", ".yml", ".json", ".toml", ".xml"}
+_PROMPT_NAMES = ("prompt", "instruction", "system", "judge", "rubric", "grading", "persona")
 # What tools keep for themselves, in an agent's folder or in its project.
 _OF_TOOLS = NEVER_ENTERED | {OWN_FOLDER, ".adk", ".git", ".hg", ".svn", ".idea", ".vscode", ".tox", ".nox"}
 _OF_TOOLS |= {".cache", ".ipynb_checkpoints", ".DS_Store", ".names.json", "4913"}
@@ -256,7 +250,8 @@ def is_source(name: str) -> bool:
 def is_prompt(name: str) -> bool:
     """Whether a file of this name is probably a prompt, which an agent seldom writes itself."""
     path = Path(name)
-    return path.suffix in _PROMPTS or any(word in path.stem.lower() for word in _PROMPT_NAMES)
+    place = f"{path.parent.name}/{path.stem}".lower()
+    return path.suffix in _PROMPTS or (path.suffix in _TEXTS and any(word in place for word in _PROMPT_NAMES))
 
 
 def _root_around(folder: Path) -> Path:
@@ -306,45 +301,34 @@ def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
 
 def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> str:
     """Digest of the code of `module:function`: of its module, of those of the project that it imports, and of
-    texts that they name; "" where the module is not found. `python` is the agent's, None for evaltui's."""
+    prompts that they name; "" where the module is not found. `python` is the agent's, None for evaltui's."""
     if (module := function_module(name, agent_dir, python)) is None:
         return ""
     modules = [module, *ImportedFiles(agent_dir).reached([module], module)]
-    files = {*modules, *_named_texts(modules, agent_dir)}
+    files = {*modules, *_named_prompts(modules, agent_dir)}
     # Folders and times differ from machine to machine.
     contents = FileReader[Path]().read((file, file) for file in files)
     return fingerprint(" ".join(sorted(contents.values())))
 
 
-def _named_texts(modules: Sequence[Path], agent_dir: Path) -> Iterator[Path]:
-    """The texts that modules name and do not write: in the agent's folder; and beside the modules and in
-    folders above in the project, in subfolders that the modules name."""
-    names = _names_in(modules)
+def _named_prompts(modules: Sequence[Path], agent_dir: Path) -> Iterator[Path]:
+    """The prompts that a text in the modules names: in the agent's folder, and beside the modules and in
+    folders above in the project, also in subfolders that the modules name.
+
+    Other data, such as a database, may change with every run.
+    """
+    names: set[str] = set()
+    for module in modules:
+        with suppress(OSError):
+            texts = _QUOTED.findall(module.read_text(encoding="utf-8", errors="replace"))
+            names |= {part for text in texts for part in text.split("/")}
     folder = agent_folder(agent_dir).resolve()
     root = _root_around(folder)
     starts = {folder, *(module.parent for module in modules)}
-    above = {level for start in starts for level in start.parents if level.is_relative_to(root)}
-    around = chain.from_iterable(_found_below(level, names) for level in starts | above)
+    levels = starts | {level for start in starts for level in start.parents if level.is_relative_to(root)}
+    around = chain.from_iterable(_found_below(level, names) for level in levels)
     inside = (path for path in islice(_files(folder), _MAX_FILES) if path.name in names)
-    yield from (path.resolve() for path in chain(around, inside) if _counts(path) and _is_text(path))
-
-
-def _names_in(modules: Iterable[Path]) -> set[str]:
-    """The parts of the quoted texts in modules, without those of files that the modules write."""
-    lines: list[str] = []
-    for module in modules:
-        with suppress(OSError):
-            lines += module.read_text(encoding="utf-8", errors="replace").splitlines()
-    writing = "\n".join(filter(_WRITES.search, lines))
-    names: set[str] = set()
-    for line in lines:
-        target = _ASSIGNED.match(line)
-        is_written = target is not None and re.search(rf"\b{target[1]}\b", writing)
-        parts = {part for text in _QUOTED.findall(line) for part in text.split("/")}
-        sure = {part for part in parts if "." not in part or is_prompt(part)}
-        names |= sure | {part for part in parts if not (is_written or part in writing)}
-    # Where a project begins, no function reads what it says.
-    return {name for name in names if may_count(name) and name not in PROJECT_MARKS}
+    yield from (path.resolve() for path in chain(around, inside) if _counts(path) and is_prompt(str(path)))
 
 
 def _found_below(folder: Path, names: set[str]) -> Iterator[Path]:
@@ -352,17 +336,7 @@ def _found_below(folder: Path, names: set[str]) -> Iterator[Path]:
     with suppress(OSError):
         for name in names & set(os.listdir(folder)):  # noqa: PTH208
             path = folder / name
-            yield from _found_below(path, names) if path.is_dir() else [path]
-
-
-def _is_text(path: Path) -> bool:
-    """Whether a file is no database and no key: these differ from run to run, or from machine to machine."""
-    if path.name.startswith(ENV_NAME):
-        return False
-    with suppress(OSError), path.open("rb") as file:
-        head = file.read(_HEAD).decode(errors="replace")
-        return is_prompt(path.name) or not ("\0" in head or Secrets().secrets_in(head))
-    return False
+            yield from _found_below(path, names) if path.is_dir() and not path.is_symlink() else [path]
 
 
 class FilesNow:

@@ -19,7 +19,7 @@ ENV_NAME = ".env"
 
 # Names that say that a file is an eval set, in any case of letters and with any ending.
 _LIKE_SETS = re.compile(r"\.evalset(\.json|\.ya?ml|\.txt|$)|\.test\.json", re.IGNORECASE)
-PROJECT_MARKS = ("pyproject.toml", ".git")
+_PROJECT_MARKS = ("pyproject.toml", ".git")
 _AGENT_FILES = ("agent.py", "root_agent.yaml")
 _OF_TESTS = ("eval*", "test*")
 RECORDING_SUFFIX = ".jsonl"
@@ -95,7 +95,7 @@ def _is_called(folder: Path, patterns: Iterable[str]) -> bool:
 
 def is_project(folder: Path) -> bool:
     """Whether a folder is the root of a project or checkout; False for one that may not be entered."""
-    return any(os.path.exists(folder / name) for name in PROJECT_MARKS)  # noqa: PTH110
+    return any(os.path.exists(folder / name) for name in _PROJECT_MARKS)  # noqa: PTH110
 
 
 def project_root(folder: Path) -> Path | None:
