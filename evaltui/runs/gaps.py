@@ -312,13 +312,15 @@ class GapsOfRuns:
         return RecordedCase(expected, turns, repeat.final_state, self.coverage.tools, self._agents, place)
 
 
-def _changed_state(case: EvalCase, final_state: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _changed_state(case: EvalCase, final_state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The keys of a final state that are expected, or have another value than at the start."""
+    if final_state is None:
+        return None
     initial = case.session_input.state if case.session_input else {}
     expected = case.final_session_state or {}
     return {
         key: value
-        for key, value in (final_state or {}).items()
+        for key, value in final_state.items()
         if key in expected or not equal(initial.get(key, ABSENT), value)
     }
 

@@ -1,6 +1,7 @@
 """`evaltui gaps` on scored traces: the same changes in every layout, and what a trace leaves unknown."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -57,11 +58,12 @@ def gaps(tmp_path, monkeypatch, capsys):
     """The report on the case of the layouts, which these spans are scored by."""
     monkeypatch.chdir(tmp_path)
 
-    def report(spans, criteria=CRITERIA, calls=CALLS):
+    def report(spans, criteria=CRITERIA, calls=CALLS, code=0, cases=()):
         (tmp_path / "t.json").write_text("\n".join(map(json.dumps, otlp(spans))))
-        write_eval_set(tmp_path, "weather", make_case("rome", make_turn(QUESTION, ANSWER, calls)))
+        case = make_case("rome", make_turn(QUESTION, ANSWER, calls))
+        write_eval_set(tmp_path, "weather", case, *({**case, **other} for other in cases))
         (tmp_path / "test_config.json").write_text(json.dumps({"criteria": criteria}))
-        assert call("score", "t.json", "--sets", "weather.evalset.json", "--home", ".") == 0
+        assert call("score", "t.json", "--sets", "weather.evalset.json", "--home", ".") == code
         assert call("gaps", ".", "--report", "json=gaps.json") == 0
         return json.loads((tmp_path / "gaps.json").read_text())
 
@@ -94,3 +96,16 @@ def test_calls_that_a_trace_does_not_tell_are_said_to_be_unknown(gaps):
     report = gaps(spans, {"response_match_score": 0.8}, None)
     assert {row["subject"] for row in report["kinds"]} == {"answers"}
     assert [(item["turn"], item["reason"]) for item in report["not_counted"]] == [(1, "calls unknown")]
+
+
+def test_keys_of_a_state_that_a_trace_does_not_tell_are_not_counted_as_never_reached(gaps):
+    spans = []
+    for number, name in enumerate(("rome", "stateful"), 1):
+        for item in LAYOUTS[0]():
+            of = {"gen_ai.conversation.id": name, "evaltui.eval.case.id": name}
+            attributes = {**item.attributes, **of}
+            spans.append(replace(item, trace_id=str(number) * 32, attributes=attributes))
+    stateful = {"eval_id": "stateful", "final_session_state": {"city": "Rome"}}
+    report = gaps(spans, code=3, cases=[stateful])
+    assert "tool" in (kinds := {cell["kind"] for cell in report["coverage"]})
+    assert "state key" not in kinds

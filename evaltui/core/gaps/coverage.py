@@ -43,6 +43,8 @@ class Coverage:
     """The cases in whose results each cell is, by their places in `cases`: there are many of both."""
     cases: list[CaseId] = field(default_factory=list)
     """The cases with results."""
+    knows_state: bool = False
+    """Whether the final session state of a result is known."""
     expected: Counter[Cell] = field(default_factory=Counter)
     noticed: Counter[Cell] = field(default_factory=Counter)
 
@@ -71,6 +73,7 @@ class Coverage:
         if self.cases[-1:] != [case]:
             self.cases.append(case)
         place = len(self.cases) - 1
+        self.knows_state |= final_state is not None
         keys = (Cell("state key", key) for key in final_state or {})
         for cell in dict.fromkeys(chain(self._of_turns(turns), keys)):
             if self.reached[cell][-1:] != array("L", [place]):
@@ -95,8 +98,10 @@ class Coverage:
 
     @property
     def rows(self) -> list[CellCoverage]:
-        """All cells, the declared ones first; a single agent is none."""
+        """All cells, the declared ones first; a single agent is none, nor is a key of an unknown state."""
         cells = dict.fromkeys([*self.cells, *self.reached, *self.expected])
+        if self.cases and not self.knows_state:
+            cells = {cell: None for cell in cells if cell.kind != "state key"}
         if sum(cell.kind == "agent" for cell in cells) == 1:
             cells = {cell: None for cell in cells if cell.kind != "agent"}
         return [
