@@ -226,6 +226,8 @@ async def test_what_was_recorded_is_replayed_in_order_and_nobody_is_asked(path, 
         assert played.statuses == first.statuses == ["FAILED"]
         assert (played.metric.judge.replayed, played.metric.judge.live) == (3, 0)
         assert str(played.calls) == "0 live model calls, 0 replayed, 0 live judge calls, 3 replayed"
+    missed = await run(path, "replay", config(samples=4, limit=3))
+    assert (missed.statuses, missed.metric.error.type) == (["ERROR"], "NotRecordedError")
     assert started == []
     assert len(gemini.requests) == 3
     assert recorded_file(path).read_text() == text

@@ -12,7 +12,7 @@ from evaltui.core.metrics.judges.answers import Schema, without_quotations
 from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_option, validation_text
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
-from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.errors import NOT_RECORDED, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.judgement import Evidence, JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
@@ -63,6 +63,11 @@ class JudgeFailedError(Exception):
         self.usages = usages
         self.error = error
         self.was_asked = was_asked
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether a replay has no response to the question."""
+        return self.error.type == NOT_RECORDED
 
 
 Judge = Callable[[Question], Awaitable[Answer]]

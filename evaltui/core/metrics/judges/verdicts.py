@@ -301,6 +301,7 @@ def result_over_turns(
         judged_by(options, prompt, chain.from_iterable(samples.values())),
     )
     judge = record if record.asked else None
+    turns = [_without_recording(turn, samples.get(number, ())) for number, turn in enumerate(turns)]
     short = {} if inputs.as_adk else _short_turns(turns)
     turns = [_drop_score(turn, short[n]) if n in short else turn for n, turn in enumerate(turns)]
     blank = MetricResult(name, None, threshold, Status.ERROR, per_invocation=tuple(turns), judge=judge)
@@ -325,6 +326,13 @@ def result_over_turns(
         side = "above" if inputs.metric.lower_is_better else "below"
         reason = f"the mean over turns, {overall!r}, is {side} {threshold!r}"
     return replace(blank, score=overall, status=status, reason=reason)
+
+
+def _without_recording(turn: InvocationScore, samples: Sequence[Sample]) -> InvocationScore:
+    """An error where a replay lacks the response to a question; else the turn."""
+    failed = (str(sample) for sample in samples if isinstance(sample, JudgeFailedError) and sample.is_missed)
+    reason = next(failed, None)
+    return turn if reason is None else InvocationScore(None, Status.ERROR, reason, turn.judgements)
 
 
 def too_few_votes(judgement: Judgement) -> str:
