@@ -38,6 +38,10 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
     """Differences that prevent merging two logs, in words."""
     if first.of_traces is not other.of_traces:
         yield "only one of them is of traces"
+    folders = [Path(header.agent_dir) for header in (first, other) if header.agent_dir and not header.url]
+    # On another machine, the same agent may be in a folder with another name.
+    if len({folder.name for folder in folders}) > 1 and all(folder.exists() for folder in folders):
+        yield f"agent {folders[0].name} → {folders[1].name}"
     options = _options(first), _options(other)
     for word in options[0]:
         before, now = (values[word] for values in options)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,19 @@ def test_another_plan_is_refused(agent, tmp_path, capsys, kind):
     assert capsys.readouterr().err.startswith(refusal + says)
     assert target.read_text() == "mine"
     assert [path.name for path in tmp_path.glob(".evaltui*")] == []
+
+
+def test_another_agent_with_the_same_files_is_refused(agent, tmp_path, capsys):
+    other = agent.with_name("other")
+    shutil.copytree(agent, other)
+    logs = [*logs_of(agent, ["first"]), *logs_of(other, ["first"])]
+    capsys.readouterr()
+    assert call("merge", *logs, "-o", tmp_path / "all.sqlite") == 2
+    assert f"agent {agent.name} → other" in capsys.readouterr().err
+    # What is not here any more may have been elsewhere.
+    shutil.move(other, tmp_path / "moved")
+    logs[1] = tmp_path / "moved" / logs[1].relative_to(other)
+    assert call("merge", *logs, "-o", tmp_path / "all.sqlite") == 1
 
 
 def _cut_off_before_case_1(case: EvalCase, repeat: int) -> list[Invocation]:
