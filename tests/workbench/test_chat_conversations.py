@@ -216,7 +216,10 @@ async def test_changed_code_is_noticed_and_used_by_the_next_turn(chatting, until
     chat.session.check_code()
     await until(lambda: chat.session.code_changes)
     assert chat.session.code_changes == ("agent.py",)
+    version = chatting.agent.code_version
     turn = await chatting.talk("two")
+    # Results of the code before are stale.
+    assert chatting.agent.code_version > version
     assert answer_of(turn) == "good day two after ['one']"
     assert (turn.new_code, chat.session.code_changes) == (("agent.py",), ())
     assert (await chatting.talk("three")).new_code == ()

@@ -385,7 +385,8 @@ class ChatController:
         self._messages.publish(ChatProgressed())
         try:
             await self.session.ready(transcript, past)
-            changed = self.session.take_new_code()
+            if changed := self.session.take_new_code():
+                await self._outcomes.compare_files()
             # At the beginning nothing was said on other code.
             turn.new_code = changed if turn is not transcript.turns[0] or turn.repeats else ()
             turn.state_before = transcript.state_before(transcript.turns.index(turn))
