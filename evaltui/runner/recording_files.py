@@ -57,9 +57,12 @@ def recordings_path(set_path: Path, eval_set_id: str, folder: str = "") -> Path:
 
     `folder` is SCORED, OF_GAPS or that of a variant, see `ReadyVariant.recordings`.
 
-    Where another set of its folder has the same id, each has a file of its own, which names the set's file.
+    Where another set of its folder has the same id, each has a file of its own, which names the set's file;
+    but for the one that is named by the id: a copy leaves it its recordings.
     """
-    shared = any(_label(file) == eval_set_id for file in _neighbours(set_path))
+    others = [file for file in _neighbours(set_path) if _label(file) == eval_set_id]
+    is_named = set_name(set_path) == eval_set_id
+    shared = any(set_name(file) == eval_set_id for file in others) if is_named else bool(others)
     label = f"{eval_set_id} ({set_path.name})" if shared else eval_set_id
     name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", label)
     return set_path.parent / RECORDINGS / folder / f"{name}{RECORDING_SUFFIX}"

@@ -165,3 +165,14 @@ def test_sets_of_one_folder_that_share_an_id_do_not_share_recordings(tmp_path):
     assert [path.name for path in paths] == ["orders (a.evalset.json).jsonl", "orders (b.evalset.json).jsonl"]
     other.write_text('{"eval_set_id": "other", "eval_cases": []}')
     assert recordings_path(one, "orders").name == "orders.jsonl"
+
+
+def test_a_copy_of_a_set_that_is_named_by_its_id_leaves_it_its_recordings(tmp_path):
+    sets = [tmp_path / name for name in ("orders.evalset.json", "copy.evalset.json", "orders.test.json")]
+    for path in sets[:2]:
+        path.write_text('{"eval_set_id": "orders", "eval_cases": []}')
+    names = [recordings_path(path, "orders").name for path in sets[:2]]
+    assert names == ["orders.jsonl", "orders (copy.evalset.json).jsonl"]
+    sets[2].write_text(sets[0].read_text())
+    names = [recordings_path(path, "orders").name for path in sets]
+    assert names == [f"orders ({path.name}).jsonl" for path in sets]
