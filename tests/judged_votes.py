@@ -206,6 +206,13 @@ async def score(metrics: Sequence[Judged], config: EvalConfig) -> RepeatResult:
 FAILED = "a failed request"
 
 
+async def judged_by(
+    case: EvalCase, config: EvalConfig, actual: Sequence[Invocation], answer: Callable[[Question], str]
+) -> RepeatResult:
+    """The result of a case under a config, with a judge that answers by a function."""
+    return await judged_repeat(Expected("s", case, config), actual, answer)
+
+
 async def judged_repeat(
     expected: Expected, actual: Sequence[Invocation], answer: Callable[[Question], str | Answer]
 ) -> RepeatResult:

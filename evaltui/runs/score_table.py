@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evaltui.core.metrics.registry import NEED_EVERY_JUDGEMENT
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.errors import NOT_RECORDED
@@ -24,7 +25,7 @@ _MISSING = _RANKS[Status.ERROR] + 0.5
 # `scores.rank` is that of a status, NULL where it has no part in the verdict. `cases` has the results that
 # tell how a case comes out by the saved and by the edited config, and the one whose scores are shown.
 # `decided` has verdicts that do not follow from scores and those of the repeats: of runs that decided, and
-# of failures without a score, whose judgements are open by a lower threshold.
+# of metrics that may fail or be open by another threshold, because of some judgements without a score.
 _TABLES = """
 CREATE TABLE repeats (
     result INTEGER, repeat INTEGER, rank INTEGER, PRIMARY KEY (result, repeat)
@@ -65,8 +66,11 @@ _FROM_RUN = (
     f"""INSERT INTO decided SELECT result, {_RANK("there")}, policy_met
     FROM wanted JOIN run.cases AS there ON id = number
     WHERE json_extract(summary, '$.decision') IS NOT NULL OR EXISTS (
-        SELECT 1 FROM run.scores AS open
-        WHERE open.case_id = number AND open.score IS NULL AND open.status = '{Status.FAILED}'
+        SELECT 1 FROM run.scores AS open JOIN run.repeats AS of USING (case_id, repeat),
+            json_each(of.result, '$.metrics') AS one, json_tree(one.value, '$.per_turn') AS part
+        WHERE open.case_id = number AND open.score IS NULL
+        AND metric IN ({", ".join(f"'{name}'" for name in NEED_EVERY_JUDGEMENT)})
+        AND json_extract(one.value, '$.name') = metric AND part.key = 'score' AND part.atom = 0
     )""",
 )
 _NEEDED_PASSES = (
@@ -244,9 +248,12 @@ class ScoreTable:
                     ],
                 )
             is_decided = result.decision is not None or any(
-                metric.score is None and metric.status is Status.FAILED
+                judgement.score == 0
                 for repeat in result.repeats
                 for metric in repeat.metrics
+                if metric.score is None and metric.name in NEED_EVERY_JUDGEMENT
+                for turn in metric.per_invocation
+                for judgement in turn.judgements
             )
             if is_decided:
                 row = id, _RANKS[result.status], result.policy_met

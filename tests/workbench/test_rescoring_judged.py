@@ -10,7 +10,7 @@ from eval_data import make_case, make_set, make_turn, write_test_config
 from hypothesis import given
 from hypothesis import strategies as st
 from judged_metrics import RUBRICS
-from judged_votes import SEVERAL, case_of, config_of, edges, score
+from judged_votes import SEVERAL, case_of, config_of, edges, judged_by, score
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
 from evaltui.core.model.judgement import JudgedBy
@@ -107,13 +107,73 @@ async def test_another_threshold_needs_no_judge(scored):
     assert judged(await again(higher)).status is Status.PASSED
 
 
-async def test_a_metric_that_failed_with_open_judgements_is_open_by_a_lower_threshold(scored):
-    failed = replace(FOUND, score=None, status=Status.FAILED)
-    result = replace(scored.result, repeats=(RepeatResult(Status.FAILED, (failed,)),))
-    plain = replace(scored, ref=ResultInMemory.of(result))
-    for threshold, status in ((0.4, Status.NOT_EVALUATED), (0.5, Status.FAILED), (0.9, Status.FAILED)):
-        new = judged(await again(plain, with_config=config(threshold)))
-        assert (new.status, new.score, new.threshold) == (status, None, threshold)
+WORDS = {"y": "yes", "n": "no", "u": "unknown"}
+THRESHOLDS = st.sampled_from([0.2, 0.5, 0.6, 0.8, 1.0])
+
+
+def talk(rubrics, expected):
+    """A case with rubrics, and two turns with an expected response or none."""
+    turns = [turn("It was done.") for _ in expected]
+    for one, is_expected in zip(turns, expected, strict=True):
+        if not is_expected:
+            del one["final_response"]
+    texts = [{"rubric_id": name, "rubric_content": {"text_property": name}} for name in rubrics]
+    return EvalCase.model_validate({"eval_id": "one", "conversation": turns, "rubrics": texts})
+
+
+def both(answers, rubrics, optional):
+    """A config of an answer's metric and one of rubrics, by these thresholds."""
+    options = {"judge_model_options": {"num_samples": 3}}
+    criteria = {METRIC: {"threshold": answers, **options}, RUBRICS: {"threshold": rubrics, **options}}
+    return EvalConfig.model_validate({"criteria": criteria, "evaltui": {"optional": optional}})
+
+
+def said(word, name, is_answer):
+    if word == "?":
+        return "I cannot judge."
+    if is_answer:
+        return json.dumps({"reasoning": "so", "is_the_agent_response_valid": word == "y"})
+    return {"id": name, "rationale": "so", "verdict": WORDS[word]}
+
+
+@given(
+    st.lists(st.text("ynu?", min_size=3, max_size=3), min_size=6, max_size=6),
+    st.lists(st.booleans(), min_size=2, max_size=2),
+    st.sets(st.sampled_from([METRIC, RUBRICS])),
+    st.lists(st.tuples(THRESHOLDS, THRESHOLDS), min_size=2, max_size=3),
+)
+async def test_open_judgements_decide_by_other_thresholds_as_in_a_run_by_them(
+    words, expected, optional, thresholds
+):
+    case, done = talk("ab", expected), [Invocation.model_validate(turn("It is done."))] * 2
+
+    async def run(with_config):
+        asked = {}
+
+        def answer(question):
+            place = question.metric, question.turn
+            vote = asked[place] = asked.get(place, -1) + 1
+            if question.metric == METRIC:
+                return said(words[question.turn][vote].replace("u", "?"), "", is_answer=True)
+            both_words = [words[2 + 2 * question.turn + number][vote] for number in (0, 1)]
+            found = [said(word, name, is_answer=False) for word, name in zip(both_words, "ab", strict=True)]
+            return json.dumps({"rubrics": [one for one in found if isinstance(one, dict)]})
+
+        return await judged_by(case, with_config, done, answer)
+
+    configs = [both(*limits, sorted(optional)) for limits in thresholds]
+    repeat = await run(configs[0])
+    result = CaseResult("one", repeat.status, repeat.metrics, eval_set_id="s", repeats=(repeat,))
+    now = CaseOutcome(ResultInMemory.of(result), RunRef(1), StoredCase.of(case), configs[0])
+    for with_config in [*configs[1:], configs[0]]:
+        fresh = await run(with_config)
+        now = await score_again(now, {0: tuple(done)}, now.stored, with_config, Secrets())
+        assert now.result.status is fresh.status
+        of_both = zip(now.result.metrics, fresh.metrics, strict=True)
+        for one, other in [pair for pair in of_both if pair[0].name in (METRIC, RUBRICS)]:
+            assert (one.status, one.score, one.threshold) == (other.status, other.score, other.threshold)
+            turns = [[(each.status, each.score) for each in some.per_invocation] for some in (one, other)]
+            assert turns[0] == turns[1]
 
 
 @given(SEVERAL, st.data())

@@ -231,12 +231,12 @@ def result_of_instance(inputs: MetricInput, returned: Mapping[str, Any], where: 
 def rejudge(earlier: MetricResult, metric: EvalMetric) -> MetricResult:
     """An earlier result of a metric that gives scores alone, by the threshold that it has now."""
     threshold = required_threshold(metric)
-    if earlier.score is None:
-        return replace(earlier, threshold=threshold)
     turns = tuple(
         turn if turn.score is None else replace(turn, status=_verdict(turn.score, metric, threshold))
         for turn in earlier.per_invocation
     )
+    if earlier.score is None:
+        return replace(earlier, threshold=threshold, per_invocation=turns)
     return replace(
         earlier,
         threshold=threshold,

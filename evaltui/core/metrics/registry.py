@@ -21,6 +21,7 @@ from evaltui.core.metrics.judges import (  # noqa: F401
     user_simulator,
 )
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
+from evaltui.core.metrics.judges.verdicts import require_judged
 from evaltui.core.metrics.metric import (
     MISPLACED_FUNCTION,
     CriterionError,
@@ -47,6 +48,10 @@ METRICS: dict[str, MetricInfo] = {info.name: info for info in sorted(DECLARED.va
 _EFFICIENCY = tuple(info for info in METRICS.values() if not info.gates)
 RUBRIC_TYPES = {info.name: info.rubric_type for info in METRICS.values() if info.rubric_type}
 """The type of rubrics that a metric judges, by name of the metric."""
+
+NEED_EVERY_JUDGEMENT = [info.name for info in METRICS.values() if info.judged_item in ("answer", "rubric")]
+"""Metrics without a score while one of their judgements is open, so that their scores do not tell what
+another threshold makes of them."""
 
 
 _UNKNOWN_METRIC = MetricInfo("")
@@ -114,9 +119,15 @@ def run_metric(inputs: MetricInput) -> MetricResult:
 async def run_judged_metric(inputs: MetricInput, judged: JudgedMetric, judge: Judge) -> MetricResult:
     """Computes a judged metric; errors other than cancellation become a result with status ERROR."""
     try:
-        return await judged(inputs, judge)
+        result = await judged(inputs, judge)
     except Exception as error:
         return _error_result(inputs.metric, error)
+    return result if inputs.as_adk else by_open_judgements(result)
+
+
+def by_open_judgements(result: MetricResult) -> MetricResult:
+    """The result of a judged metric by its threshold, as far as its open judgements let it have a verdict."""
+    return require_judged(result) if result.name in NEED_EVERY_JUDGEMENT else result
 
 
 def _error_result(metric: EvalMetric, error: Exception) -> MetricResult:

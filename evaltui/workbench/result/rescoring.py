@@ -16,7 +16,7 @@ from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.metrics.custom import rejudge
 from evaltui.core.metrics.metric import MetricInput, effective_threshold
-from evaltui.core.metrics.registry import run_metric
+from evaltui.core.metrics.registry import by_open_judgements, run_metric
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import Invocation
@@ -351,12 +351,8 @@ class _LastScores(NamedTuple):
             return run_metric(scored)
         threshold = effective_threshold(scored.metric)
         limits = (last.threshold, last.lower_is_better), (threshold, scored.metric.lower_is_better)
-        if last.score is not None and threshold is not None and limits[0] != limits[1]:
-            last = rejudge(last, scored.metric)
-        elif last.status is Status.FAILED and threshold is not None and last.threshold is not None:
-            # It fails whatever its open judgements are; by a lower threshold they may decide.
-            status = Status.NOT_EVALUATED if threshold < last.threshold else Status.FAILED
-            last = replace(last, threshold=threshold, status=status)
+        if threshold is not None and limits[0] != limits[1]:
+            last = by_open_judgements(rejudge(last, scored.metric))
         is_same = _is_same_input(scored, self.before())
         if last.judge is None and not is_same:
             return run_metric(scored)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evaltui.core.metrics.declaration import (
     JUDGE_MODEL,
@@ -34,7 +35,6 @@ from evaltui.core.metrics.judges.transcript import entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
     VALIDITY_KEY,
     read_validity,
-    require_judged,
     result_over_turns,
     turn_without_verdict,
     void_as_adk,
@@ -154,7 +154,6 @@ async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricRe
         return not_evaluated(inputs.metric, problem)
     unscored = left_out_turns(inputs, compares="responses")
     turns = {number: unscored_turn(reason) for number, reason in unscored.items()}
-    without_expectation: set[int] = set()
     prompts: dict[int, str] = {}
     for number, expected in enumerate(inputs.expected):
         if number in turns:
@@ -162,15 +161,15 @@ async def final_response_match_v2(inputs: MetricInput, judge: Judge) -> MetricRe
         if inputs.as_adk or answer_of(expected, inputs):
             prompts[number] = _question(inputs, expected, number)
         else:
-            turns[number] = unscored_turn(_NOTHING_EXPECTED)
-            without_expectation.add(number)
+            # A judgement that is open: nobody can be asked.
+            unasked = Judgement("", _subject(inputs, number), None, _NOTHING_EXPECTED)
+            turns[number] = replace(unscored_turn(_NOTHING_EXPECTED), judgements=(unasked,))
     samples = await ask_samples(
         judge, inputs.metric.metric_name, prompts, options, VALIDITY, as_adk=inputs.as_adk
     )
     turns |= {number: _judged_turn(inputs, number, turn_samples) for number, turn_samples in samples.items()}
     shown = [turns[number] for number in sorted(turns)]
-    result = result_over_turns(inputs, shown, samples, options, prompt(_PROMPT))
-    return result if inputs.as_adk else require_judged(result, without_expectation)
+    return result_over_turns(inputs, shown, samples, options, prompt(_PROMPT))
 
 
 def answer_of(invocation: Invocation, inputs: MetricInput) -> str:
@@ -197,9 +196,13 @@ def _question(inputs: MetricInput, expected: Invocation, number: int) -> str:
     )
 
 
+def _subject(inputs: MetricInput, number: int) -> str:
+    return cut(answer_of(inputs.actual[number], inputs), _MAX_SUBJECT_LENGTH)
+
+
 def _judged_turn(inputs: MetricInput, number: int, samples: Sequence[Sample]) -> InvocationScore:
     votes = votes_of(samples, read_validity_as_adk if inputs.as_adk else read_validity)
-    judged = judgement("", cut(answer_of(inputs.actual[number], inputs), _MAX_SUBJECT_LENGTH), votes)
+    judged = judgement("", _subject(inputs, number), votes)
     voided = void_as_adk(samples, (judged,), is_decided=judged.score is not None) if inputs.as_adk else None
     if voided is not None:
         return voided

@@ -36,7 +36,6 @@ from evaltui.core.metrics.judges.rubrics import (
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
     read_fulfilment,
-    require_judged,
     result_over_turns,
     too_few_votes,
     turn_without_verdict,
@@ -200,7 +199,7 @@ async def _judge_turns(
     scores = [
         judgement.score for turn in shown for judgement in turn.judgements if judgement.score is not None
     ]
-    result = result_over_turns(
+    return result_over_turns(
         inputs,
         shown,
         samples,
@@ -208,7 +207,6 @@ async def _judge_turns(
         replace(question, id=f"{question.id}, {asks.id}"),
         score=mean(scores) if scores else None,
     )
-    return result if inputs.as_adk else require_judged(result)
 
 
 def _rubric_list(rubrics: Sequence[HeldRubric]) -> str:

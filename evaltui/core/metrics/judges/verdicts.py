@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -229,26 +229,26 @@ def void_as_adk(
     return InvocationScore(None, Status.NOT_EVALUATED, reason, unscored)
 
 
-def require_judged(result: MetricResult, unasked: Container[int] = ()) -> MetricResult:
+def require_judged(result: MetricResult) -> MetricResult:
     """A metric has no score while a part of what should have been judged was not, and it cannot pass.
 
-    That is, a turn with a judgement that has no score, and one that nobody could be asked about. The metric
-    fails only if it fails with all open judgements fulfilled; the same holds for each turn.
+    That is, while a judgement has no score. The metric fails only if it fails with all open judgements
+    fulfilled; the same holds for each turn.
     """
     open_turns = {
         number: turn
         for number, turn in enumerate(result.per_invocation)
-        if number in unasked or any(judgement.score is None for judgement in turn.judgements)
+        if any(judgement.score is None for judgement in turn.judgements)
     }
     if not open_turns:
         return result
     turns = tuple(
         replace(turn, score=None, status=_open_status([turn], result.threshold))
-        if number in open_turns and turn.score is not None
+        if number in open_turns and turn.status is not Status.ERROR
         else turn
         for number, turn in enumerate(result.per_invocation)
     )
-    status = _open_status(turns, result.threshold, unasked)
+    status = _open_status(turns, result.threshold)
     if result.status is Status.ERROR or (result.status, status) == (Status.NOT_EVALUATED,) * 2:
         return replace(result, per_invocation=turns)
     shown = open_turns
@@ -258,14 +258,11 @@ def require_judged(result: MetricResult, unasked: Container[int] = ()) -> Metric
     return replace(result, score=None, status=status, reason=reason, per_invocation=turns, error=None)
 
 
-def _open_status(
-    turns: Sequence[InvocationScore], threshold: float | None, unasked: Container[int] = ()
-) -> Status:
+def _open_status(turns: Sequence[InvocationScore], threshold: float | None) -> Status:
     """FAILED if the mean over judgements is too low even with all open ones fulfilled, else NOT_EVALUATED."""
     scores = [
         1.0 if judgement.score is None else judgement.score for turn in turns for judgement in turn.judgements
     ]
-    scores += [1.0 for number in range(len(turns)) if number in unasked]
     can_pass = threshold is None or verdict(mean(scores), threshold) is Status.PASSED
     return Status.NOT_EVALUATED if can_pass else Status.FAILED
 
