@@ -93,7 +93,13 @@ def user_message(turn: TraceTurn) -> list[Json] | None:
     models = sorted(turn.models, key=lambda work: work.span.start)
     # Another agent's message may be other than the one that was cut.
     is_cut = turn.operation is not None and turn.operation.is_cut
-    agents = turn.agents[: 1 if is_cut else 2]
+    # What a function inside makes of a response, such as a parser, was given no message.
+    answers = [texts(model.operation.outputs or ()) or None for model in models]
+    agents = [
+        operation
+        for operation in turn.agents[: 1 if is_cut else 2]
+        if operation is turn.operation or texts(operation.inputs or ()) not in answers
+    ]
     for operation in (turn.operation, *agents, *(work.operation for work in models[:1])):
         if operation is not None and operation.inputs:
             messages = _last_said(operation.inputs, alone=operation.is_adk)

@@ -131,3 +131,30 @@ def test_a_model_that_speaks_on_the_way_has_not_responded(output):
     code = asked([{"role": "assistant", "parts": [{"type": "text", "content": "final_answer(x)"}]}])
     _, response, unknown = spoken_in(said("AGENT", QUESTION, output), MODEL | code)
     assert (response == "5") if output == "5" else ("answers" in unknown)
+
+
+def test_reprs_of_llama_index_are_no_messages():
+    """Its run asks a model twice, the second time with a result as a message of the user, as text."""
+    request = json.dumps({"messages": [f"ChatMessage(role=<MessageRole.USER: 'user'>, text='{QUESTION}')"]})
+    step = "Action: find", "Observation: ok"
+    told = [("user", QUESTION), ("assistant", step[0]), ("user", step[1])]
+    spans = [
+        span(1, 0, said("CHAIN", "{}", "StopEvent(result=AgentOutput(...", output="text/plain"), length=1900),
+        span(2, 1, said("LLM", "{}", request)),
+    ]
+    for number, history, answer in ((3, told[:1], step[0]), (6, told, f"Answer: {ANSWER}")):
+        outer = said("LLM", request, json.dumps({"message": {"role": "assistant", "content": answer}}))
+        inner = {"openinference.span.kind": "LLM", **_numbered("input", history)}
+        inner |= _numbered("output", [("assistant", answer)])
+        spans += [span(number, 1, outer, length=90), span(number + 1, number, inner, length=50)]
+        spans.append(span(number + 2, 1, said("CHAIN", answer, '{"response": "x", "n": 1}')))
+    user, _, unknown = spoken(spans)
+    assert (user, "answers" in unknown) == (QUESTION, True)
+
+
+def _numbered(way, messages):
+    return {
+        f"llm.{way}_messages.{number}.message.{name}": value
+        for number, message in enumerate(messages)
+        for name, value in zip(("role", "content"), message, strict=True)
+    }

@@ -7,6 +7,7 @@ them is passed over.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -56,6 +57,8 @@ _NO_CONTENT = frozenset(("mcp_list_tools", "item_reference", "compaction"))
 _MESSAGE_KEYS = frozenset(
     ("role", "content", "contents", "parts", "tool_calls", "function_call", "message", "kwargs", "data")
 )
+# Of a message, or of an event of LlamaIndex that has one.
+_REPR = re.compile(r"\w*(?:Message|Event|AgentOutput|AgentInput)\(\w+=")
 _LINKS = frozenset(("uri", "file_data", "file", "image_url"))
 _DATA = frozenset(("blob", "inline_data", "image", "audio", "input_audio"))
 
@@ -161,7 +164,7 @@ def instruction_in(value: Any) -> str:
 def messages_of(value: Any, role: str = "user") -> list[Json] | None:
     """The messages as `contents_of`, with the system messages, whose role is `system`."""
     value = json_attribute(value)
-    if value is None or value is ABSENT or value == "" or is_placeholder(value):
+    if value is None or value is ABSENT or value == "" or is_placeholder(value) or has_reprs(value):
         return None
     items = _items(value, role)
     read = [_message(item, role) for item in items]
@@ -275,6 +278,14 @@ def may_be_text(value: Any) -> bool:
         members = value if isinstance(value, list) else [{}]
     inner = [item for member in members for item in (member if isinstance(member, list) else [member])]
     return bool(inner) and not any(isinstance(item, dict | list) for item in inner)
+
+
+def has_reprs(value: Any) -> bool:
+    """Whether a value is the repr of a Python object, or has those of messages: nobody said them."""
+    value = json_attribute(value)
+    items = value.get("messages") if isinstance(value, dict) else value
+    items = items if isinstance(items, list) else [items]
+    return any(isinstance(item, str) and _REPR.match(item) for item in items)
 
 
 def _is_unread(item: Json) -> bool:

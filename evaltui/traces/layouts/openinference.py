@@ -10,6 +10,7 @@ from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import (
     contents_of,
     has_choices,
+    has_reprs,
     instruction_in,
     is_unread,
     may_be_text,
@@ -36,6 +37,8 @@ _REMEDY = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their
 _HANDOFF = "handoff to "
 # Of Pydantic AI, on the span of a run.
 _ALL_MESSAGES = {"pydantic_ai.all_messages", "all_messages_events"}
+# Of LlamaIndex, at the end of the span around a run.
+_WORKFLOW_END = "StopEvent("
 _KINDS: Mapping[str, OperationKind] = {"AGENT": "agent", "CHAIN": "agent", "LLM": "model", "TOOL": "tool"}
 
 
@@ -49,6 +52,9 @@ def read_openinference(span: OtelSpan) -> Operation | None:
     kind = _KINDS.get(str(attributes[KIND]).upper(), "other")
     if kind == "model" and named.startswith("invoke_"):
         kind = "agent"
+    if kind == "model" and has_reprs(attributes.get("output.value")):
+        # LlamaIndex: what makes a request.
+        kind = "other"
     operation = Operation(
         kind,
         agent=str(attributes.get("agent.name") or ""),
@@ -64,7 +70,8 @@ def read_openinference(span: OtelSpan) -> Operation | None:
     elif kind == "model":
         _read_model(operation, span)
     elif kind == "agent":
-        operation.is_run = str(attributes[KIND]).upper() != "CHAIN"
+        is_workflow = str(attributes.get("output.value")).startswith(_WORKFLOW_END)
+        operation.is_run = is_workflow or str(attributes[KIND]).upper() != "CHAIN"
         operation.name = operation.agent
         # Each call of a model overwrites the messages of the one before: only what came in and out counts.
         # The input is the last message of the run then, by which it may have asked its model again.
@@ -160,6 +167,8 @@ def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | N
     """The messages in a value: a text, a message, or an event or message of google-adk; None without a text,
     `or_called` without a text or a call."""
     parsed = json_attribute(value)
+    if has_reprs(parsed):
+        return None
     if isinstance(parsed, dict):
         inner = (
             parsed.get("new_message")
