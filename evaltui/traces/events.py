@@ -29,7 +29,7 @@ from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import finite_json, valid_json
 from evaltui.traces.calls import RENAMED, TurnCall, TurnCalls, may_hold_thoughts
-from evaltui.traces.layouts.limits import json_attribute
+from evaltui.traces.layouts.limits import json_attribute, texts_in
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
 from evaltui.traces.span import OtelSpan, SpanEvent
 from evaltui.traces.trace_turn import TraceTurn, Work, settle_ambiguous, user_message, user_parts
@@ -325,21 +325,22 @@ class TurnEvents:
             event.kind == "text" and event.data.get("final") and not event.data.get("nested")
             for event in done
         )
-        outer = turn.operation if turn.operation and turn.operation.kind != "model" else None
-        outputs = outer.outputs if outer else None
-        if outer and outputs is None and _has_other_output(outer, _last_text(done) if spoke else None):
-            self._untold.setdefault(ANSWERS, _UNREAD_OUTPUT)
-        elif (
-            outputs is None
-            and not spoke
-            and not any(operation.is_cut and operation.outputs is None for operation in turn.agents)
-        ):
-            # What a function inside returns, such as a document, is not what the agent says.
-            inner = (operation.outputs for operation in reversed(turn.agents) if operation.is_run)
-            outputs = next((contents for contents in inner if contents is not None), None)
-        self._is_answer_told = outputs is not None
+        is_cut = any(operation.is_cut and operation.outputs is None for operation in turn.agents)
+        # The span around the turn says it first, then the agent that came last.
+        own = [operation for operation in turn.speakers[:1] if operation is turn.operation]
+        speakers = (*own, *reversed(turn.speakers[len(own) :]))
+        returned = [operation for operation in speakers if operation.has_output]
+        tellers = own if spoke or is_cut else returned
+        outputs = next((operation.outputs for operation in tellers if operation.outputs is not None), None)
         parts = [part for part in outputs[-1]["parts"] if part.get("text")] if outputs else []
         text = "\n".join(part["text"] for part in parts)
+        if returned and returned[0].outputs is None:
+            response = text or (_last_text(done) if spoke else "")
+            members = texts_in(json_attribute(returned[0].output_value))
+            if not any(_is_same_text(response, member) for member in members):
+                self._untold.setdefault(ANSWERS, _UNREAD_OUTPUT)
+                outputs, parts = None, []
+        self._is_answer_told = outputs is not None
         self._stopped_at_tool = any(_is_same_text(value, text) for value in _last_values(done))
         if not parts or (spoke and _is_same_text(_last_text(done), text)):
             return []
@@ -399,15 +400,6 @@ class TurnEvents:
             self._untold |= dict.fromkeys((CALLS, ANSWERS), _INTERRUPTED)
         for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
-
-
-def _has_other_output(agent: Operation, text: str | None) -> bool:
-    """Whether an agent's span has an output that is read as no text, beside the text of a model; None for
-    none. A function around an agent may return anything."""
-    output = json_attribute(agent.output_value)
-    if output is ABSENT or output in (None, ""):
-        return False
-    return text is None or (agent.is_run and json.dumps(text)[1:-1] not in json.dumps(output))
 
 
 def _is_interrupt(event: SpanEvent) -> bool:

@@ -199,7 +199,10 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
             if span.span_id in inside
         ]
         first = next(work for work in works if work.operation.kind == "model")
-        operation, span = runs[0] if runs else (None, _without_status(first.span))
+        end = max(work.span.end for work in works)
+        # A function beside the calls, such as a search, is not around them.
+        around = (run for run in runs if run[1].start <= works[0].span.start and end <= run[1].end)
+        operation, span = next(around, (None, _without_status(first.span)))
         pieces.append(
             TraceTurn(
                 span,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from evaltui.core.model.events import USER_MESSAGE, Event
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
+from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import Json, Operation, texts
 from evaltui.traces.span import OtelSpan
 
@@ -67,9 +68,23 @@ class TraceTurn:
     @property
     def has_output(self) -> bool:
         """Whether a span around its calls of models has what was responded."""
-        is_around = self.operation is not None and self.operation.kind != "model"
-        outer = [self.operation] if is_around else []
-        return any(operation and operation.outputs is not None for operation in (*outer, *self.agents))
+        return any(operation.outputs is not None for operation in self.speakers)
+
+    @property
+    def speakers(self) -> list[Operation]:
+        """The operations that tell what was said in the turn, the outermost first: the runs of agents, and
+        functions around all calls of models. Others, such as a search, speak for themselves."""
+        start = min((work.span.start for work in self.models), default=-1)
+        end = max((work.span.end for work in self.models), default=-1)
+        agents = zip(self.agents, self.agent_spans, strict=True)
+        speakers = [
+            operation
+            for operation, span in agents
+            if operation is not self.operation
+            and (operation.is_run or span.start <= start <= end <= span.end)
+        ]
+        own = self.operation
+        return speakers if own is None or own.kind == "model" else [own, *speakers]
 
     @property
     def start(self) -> int:
@@ -93,18 +108,29 @@ def user_message(turn: TraceTurn) -> list[Json] | None:
     models = sorted(turn.models, key=lambda work: work.span.start)
     # Another agent's message may be other than the one that was cut.
     is_cut = turn.operation is not None and turn.operation.is_cut
-    # What a function inside makes of a response, such as a parser, was given no message.
-    answers = [texts(model.operation.outputs or ()) or None for model in models]
-    agents = [
-        operation
-        for operation in turn.agents[: 1 if is_cut else 2]
-        if operation is turn.operation or texts(operation.inputs or ()) not in answers
-    ]
+    agents = turn.speakers[: 1 if is_cut else 2]
     for operation in (turn.operation, *agents, *(work.operation for work in models[:1])):
         if operation is not None and operation.inputs:
             messages = _last_said(operation.inputs, alone=operation.is_adk)
-            return _joined(_without_failed(messages, turn.failed_messages)) or None
+            parts = _joined(_without_failed(messages, turn.failed_messages))
+            is_argument = isinstance(json_attribute(operation.input_value), dict)
+            return None if is_argument and not _is_sent(parts, models) else parts or None
     return None
+
+
+def _is_sent(parts: Sequence[Json], models: Sequence[Work]) -> bool:
+    """Whether a request has the texts of parts, or none is recorded: an argument may be no message."""
+    requests = [
+        _words(" ".join((model.operation.instruction, *texts(model.operation.inputs))))
+        for model in models
+        if model.operation.inputs
+    ]
+    message = [_words(part["text"]) for part in parts if part.get("text")]
+    return not requests or any(all(text in request for text in message) for request in requests)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
 
 
 # How google-adk has an agent read what another one said; a user's own text may begin so, too.

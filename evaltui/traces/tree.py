@@ -262,7 +262,14 @@ def _anchors(root: _Node) -> list[_Node]:
         elif kind != "tool":
             waiting += reversed(node.children)
     # What stands beside them, such as a model that is asked for a title, is no turn by itself.
-    return [node for node in anchors if _does_something(node)]
+    anchors = [node for node in anchors if _does_something(node)]
+    # Functions beside all calls of models, such as a search, are around none.
+    is_beside = not any(_is_run(node) or _asks_model(node) for node in anchors) and _asks_model(root)
+    return [] if is_beside else anchors
+
+
+def _asks_model(root: _Node) -> bool:
+    return any(node.operation is not None and node.operation.kind == "model" for node in _preorder([root]))
 
 
 def _does_something(anchor: _Node) -> bool:

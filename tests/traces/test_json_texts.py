@@ -104,23 +104,6 @@ def test_a_text_among_arguments_is_no_json_of_its_own(kind):
         assert spoken_in(said(kind, json.dumps(value), ANSWER), {**MODEL, **model})[:2] == (text, ANSWER)
 
 
-@pytest.mark.parametrize(
-    ("kind", "inner"), [("AGENT", "CHAIN"), ("CHAIN", "CHAIN"), ("agent", "span"), ("span", "span")]
-)
-@pytest.mark.parametrize("asks", [True, False])
-@pytest.mark.parametrize(
-    "output", ['{"answer": "Lyon", "city": "Lyon", "n": 1}', "{}", "true", '["a", "b"]', None]
-)
-def test_what_a_function_returns_is_no_response_of_the_agent_around_it(kind, inner, asks, output):
-    call = [{"role": "assistant", "parts": [{"type": "tool_call", "name": "answer", "arguments": {}}]}]
-    root, found = said(kind, QUESTION, output), said(inner, QUESTION, "found it")
-    if output is None:
-        root = {name: value for name, value in root.items() if value is not None}
-    _, response, unknown = spoken_in(root, found, MODEL | asked(call) if asks else MODEL)
-    assert "answers" in unknown
-    assert not response
-
-
 def asked(messages):
     return {"gen_ai.output.messages": json.dumps(messages)}
 
@@ -158,3 +141,45 @@ def _numbered(way, messages):
         for number, message in enumerate(messages)
         for name, value in zip(("role", "content"), message, strict=True)
     }
+
+
+# What a function around the calls returned, with the responses of a model that say which of it was said.
+RETURNED = {
+    None: {ANSWER},
+    "null": {ANSWER},
+    '""': set(),
+    "true": set(),
+    "{}": set(),
+    '["Lyon", "x"]': set(),
+    '{"status": "ok", "n": 1}': set(),
+    '{"answer": "Lyon", "city": "Lyon"}': set(),
+    json.dumps({"answer": [ANSWER], "source": "a"}): {ANSWER},
+}
+
+
+@pytest.mark.parametrize("kind", ["AGENT", "CHAIN", "span", "agent", "workflow"])
+@pytest.mark.parametrize("output", RETURNED)
+@pytest.mark.parametrize("response", [ANSWER, "Wait.", "", None])
+def test_an_inner_function_never_speaks_for_the_one_around_it(kind, output, response):
+    """Such as one that looks up documents, before a model that is made to call a function for its output."""
+    root = {name: value for name, value in said(kind, QUESTION, output).items() if value is not None}
+    inner = said("CHAIN" if kind.isupper() else "span", QUESTION, "Paris is the capital of France.")
+    part = {"type": "text", "content": response} if response else {"type": "tool_call", "name": "Answer"}
+    model = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [part]}])}
+    asked = {**MODEL, "gen_ai.input.messages": as_message("user", QUESTION)}
+    user, text, unknown = spoken_in(root, inner, asked if response is None else asked | model)
+    assert user == QUESTION
+    is_known = response in RETURNED[output] or (response == "Wait." and output in (None, "null"))
+    assert "answers" not in unknown if is_known else "answers" in unknown
+    assert text == response if is_known else text in ("", response)
+
+
+@pytest.mark.parametrize("kind", ["AGENT", "CHAIN", "span", "agent"])
+@pytest.mark.parametrize("argument", [QUESTION, "u-7"])
+def test_an_argument_that_no_request_has_is_no_message_of_the_user(kind, argument):
+    function = {"args": [], "kwargs": {"user_id": argument, "order": 7}}
+    value = {"input": argument} if kind.isupper() else function
+    model = {"gen_ai.input.messages": as_message("user", f"Answer: {QUESTION}")}
+    model["gen_ai.output.messages"] = as_message("assistant", ANSWER)
+    user, _, unknown = spoken_in(said(kind, json.dumps(value), ANSWER), {**MODEL, **model})
+    assert (user, [*unknown]) == ((QUESTION, []) if argument == QUESTION else ("", ["the user's message"]))

@@ -99,7 +99,15 @@ def under(root, layout, requests=REQUESTS):
     ],
 )
 def test_each_message_of_the_user_is_a_turn(wrapper, layout):
-    found = turns(under(WRAPPERS[wrapper], layout))
+    spans = under(WRAPPERS[wrapper], layout)
+    searched = {"input": '"order 7"', "output": '"Paris."', "type": "span"}
+    search = {f"langfuse.observation.{name}": text for name, text in searched.items()}
+    for moment in (190, 200, 290, 400):
+        function = span(moment, 1, search, begin=moment, length=5)
+        found = turns(sorted([*spans, function], key=lambda one: one.start))
+        assert [facts(turn) for turn in found] == TWO
+        assert [dict(turn.untold) for turn in found] == [{}, {}]
+    found = turns(spans)
     assert [facts(turn) for turn in found] == TWO
     assert [dict(turn.untold) for turn in found] == [{}, {}]
     # Each has the time of its own spans.

@@ -64,7 +64,8 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
         operation.is_run = attributes[_KIND] == "agent"
         operation.name = operation.agent = span.name if operation.is_run else ""
         operation.input_value, operation.output_value = input_value, output_value
-        operation.inputs, operation.outputs = _spoken(input_value, "user"), _spoken(output_value, "assistant")
+        operation.inputs = _spoken(input_value, "user")
+        operation.outputs = None if may_be_text(output_value) else _spoken(output_value, "assistant")
     return operation
 
 
@@ -87,7 +88,7 @@ def _is_declaration(message: Any) -> bool:
 def _spoken(value: Any, role: str) -> Any:
     """The messages in a value: a text, messages, or the only text among a function's arguments."""
     parsed = json_attribute(value)
-    if isinstance(parsed, dict) and not {"role", "content", "messages"} & parsed.keys():
+    if isinstance(parsed, dict) and role == "user" and not {"role", "content", "messages"} & parsed.keys():
         match parsed:
             case {"args": list() as by_place, "kwargs": dict() as by_name}:
                 inner = [*by_place, *by_name.values()]
@@ -96,8 +97,6 @@ def _spoken(value: Any, role: str) -> Any:
         strings = [member for member in inner if isinstance(member, str)]
         # A text among arguments is no JSON of its own.
         parsed = strings if len(strings) == 1 else None
-    elif role == "assistant" and isinstance(parsed, list) and may_be_text(value):
-        return None
     contents = contents_of(parsed, role)
     return contents if contents and texts(contents) else None
 

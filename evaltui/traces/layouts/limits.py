@@ -45,16 +45,17 @@ def json_attribute(value: Any) -> Any:
 def leave_out_cut(spans: Sequence[OtelSpan]) -> None:
     """Removes the values of spans of one trace that were cut; their names are in `cut` then."""
     holders = list(_holders(spans))
-    texts = [text for holder in holders for text in _texts(holder.attributes)]
+    texts = [text for holder in holders for text in texts_in(holder.attributes)]
     longest = max(map(len, texts), default=0)
     lengths = {len(text) for text in texts if _ends_too_early(text, longest)}
     if not lengths:
         return
     for holder in holders:
+        # Of the texts in a log record, each is cut by itself.
         cut = {
             name
             for name, value in holder.attributes.items()
-            if any(_is_cut(text, lengths) for text in _texts(value))
+            if any(_is_cut(text, lengths) for text in texts_in(value))
         }
         if cut:
             holder.cut |= cut
@@ -67,8 +68,8 @@ def _holders(spans: Sequence[OtelSpan]) -> Iterator[OtelSpan | SpanEvent]:
         yield from (event for event in span.events if event.name.startswith("gen_ai."))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value: in those of log records, each is cut by itself."""
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in a value."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

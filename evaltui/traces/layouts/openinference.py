@@ -82,7 +82,9 @@ def read_openinference(span: OtelSpan) -> Operation | None:
         )
         operation.inputs = _spoken(operation.input_value, "user")
         operation.output_value = output
-        operation.outputs = structured_output(output) or _spoken(output, "assistant")
+        operation.outputs = structured_output(output) or (
+            None if may_be_text(output) and not _is_langchains(output) else _spoken(output, "assistant")
+        )
     return operation
 
 
@@ -183,11 +185,15 @@ def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | N
             parsed = {"role": role, **inner} if isinstance(inner, dict) else [inner]
     elif isinstance(parsed, int | float) and not isinstance(parsed, bool):
         parsed = [str(value)]
-    elif role == "assistant" and isinstance(parsed, list) and may_be_text(value):
-        return None
     contents = contents_of(parsed, role)
     has_content = contents and (texts(contents) or (or_called and calls_in(contents)))
     return contents if has_content else None
+
+
+def _is_langchains(output: Any) -> bool:
+    """Whether an output is the text of an agent of LangChain, whose models may have more around it."""
+    parsed = json_attribute(output)
+    return isinstance(parsed, dict) and [*parsed] == ["output"]
 
 
 def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:

@@ -86,6 +86,11 @@ class Operation:
     remedy: str = CAPTURE
     """Remedy for content that is not here, a sentence without its dot."""
 
+    @property
+    def has_output(self) -> bool:
+        """Whether the span has what it returned, also in a form that is read as no message."""
+        return self.outputs is not None or self.output_value not in (None, "", "null")
+
     def take_none_of_choices(self) -> None:
         """Makes the response unknown: it has several choices."""
         self.outputs, self.is_cut, self.remedy = None, True, CHOICES
