@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaltui.core.model.variants import Variant
-from evaltui.project.agent_files import files_of
+from evaltui.project.agent_files import files_of, prints_of
+from evaltui.project.folders import agent_folder, env_file
 from evaltui.project.interpreters import OWN, Interpreter, find_interpreter
 from evaltui.project.variants import ReadyVariant, ready
 
@@ -60,9 +62,17 @@ class AgentAddress:
 
 
 def files_of_agent(agent: AgentAddress, also: Iterable[str] = ()) -> dict[str, str]:
-    """The files of an agent and its variant with fingerprints. `also` are names of further files, relative
-    to its folder."""
-    return files_of(agent.code, also) | (agent.variant.files() if agent.variant else {})
+    """The files of an agent and its variant with fingerprints, the `.env` of its folder among them. `also`
+    are names of further files, relative to its folder."""
+    files = files_of(agent.code, also)
+    if agent.variant is None:
+        return files
+    if (env := env_file(agent_folder(agent.folder))) is not None:
+        # Other code has it, too. A checkout is somewhere else each time.
+        seen_from = agent.folder if agent.variant.variant.of_kind("git") else agent.code
+        place = agent_folder(seen_from).resolve()
+        files |= prints_of(place, [Path(os.path.relpath(env, place)).as_posix()])
+    return files | agent.variant.files()
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from command_line import call
 from variant_agents import write_cases
@@ -59,6 +61,32 @@ def test_another_folder_is_named_as_the_user_does(agent, write_agent, capsys, mo
     change = Change("agent", "../../other_agent")
     places = (("agent", f"../{other.name}"),)
     assert RunFile(log).header.variant == Variant("other", (change,), places=places)
+
+
+@pytest.mark.parametrize("changes", ["git=HEAD", "agent=../other_agent", "env.TONE=plain"])
+@pytest.mark.parametrize("place", ["inside", "above", "new"])
+def test_other_code_has_the_env_file_of_the_agent(agent, write_agent, changes, place, capsys, monkeypatch):
+    new, old = (agent / "agent.py").read_text(), FUNCTION.replace("'plain'", "'old'")
+    write_cases(agent, "{} plain", ["c0", "c1"])
+    other = write_agent(old, "other_agent")
+    (agent / "agent.py").write_text((other / "agent.py").read_text())
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for words in (["init", "-q"], ["add", "-A", agent, other], ["commit", "-qm", "old"]):
+        subprocess.run(["git", *who, *words], cwd=agent.parent, check=True)
+    (agent / "agent.py").write_text(new)
+    monkeypatch.chdir(agent)
+    monkeypatch.setenv("TONE", "plain" if "TONE" not in changes else "")
+    env = agent.parent / ".env" if place == "above" else agent / ".env"
+    if place != "new":
+        env.write_text("MORE=1\n")
+    assert call("run", agent, "--variant", f"v:{changes}") == 0
+    (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
+    interrupt(log, 1)
+    env.write_text("MORE=2\n")
+    assert call("run", agent, "--resume", "last") == 2
+    assert ".env changed" in capsys.readouterr().err
+    env.unlink() if place == "new" else env.write_text("MORE=1\n")
+    assert call("run", agent, "--resume", "last") == 0
 
 
 WRONG = {
