@@ -118,6 +118,14 @@ def choose_interpreter(agent_dir: Path, python: str | None = None) -> Interprete
     return chosen or look_for_interpreter(agent_dir, python)
 
 
+def interpreter_to_compare(agent_dir: Path, python: str | None = None) -> Interpreter:
+    """The Python for an agent of which nothing is started, as something to compare with those of its runs."""
+    try:
+        return Interpreter(find_interpreter(agent_dir, python).path, "")
+    except (InterpreterError, SettingsError):
+        return OWN
+
+
 def look_for_interpreter(agent_dir: Path, python: str | None = None) -> Interpreter:
     """The Python for an agent; where none can be used, evaltui's own with the `refusal`.
 

@@ -23,7 +23,12 @@ from evaltui.documents.files import is_there
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agents import agents_in
 from evaltui.project.folders import may_be_agent
-from evaltui.project.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
+from evaltui.project.interpreters import (
+    AUTO,
+    choose_interpreter,
+    interpreter_to_compare,
+    look_for_interpreter,
+)
 from evaltui.project.settings import config_file, last_theme, last_view, remember_agent, remember_view
 from evaltui.project.templates import create_demo
 from evaltui.project.workspace import select, set_files
@@ -299,14 +304,15 @@ def open_workbench(
     try:
         chosen = choose_config(agent_dir, config, remembers=not read_only)
         python = options.get("python")
-        # Where nothing runs, no Python is looked for.
-        interpreter = OWN if read_only else choose_interpreter(agent_dir, python)
+        choose = interpreter_to_compare if read_only else choose_interpreter
+        interpreter = choose(agent_dir, python)
     except ValueError as error:
         return _refuse(str(error))
     agent = replace(agent, folder=agent_dir, interpreter=interpreter)
     # As it was found before, whatever the current folder is by then.
     again = python if python in (None, AUTO) else str(interpreter.path)
-    find_python = None if read_only else partial(look_for_interpreter, agent_dir, again)
+    find = interpreter_to_compare if read_only else look_for_interpreter
+    find_python = partial(find, agent_dir, again)
     workbench = Workbench(agent, paths, options, chosen.path, find_python=find_python, read_only=read_only)
     if chosen.note:
         workbench.say(chosen.note)

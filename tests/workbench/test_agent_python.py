@@ -14,7 +14,7 @@ from environments import make_environment
 
 from evaltui.core.model.errors import NO_PYTHON
 from evaltui.project.agent_address import AgentAddress
-from evaltui.project.interpreters import Interpreter, look_for_interpreter
+from evaltui.project.interpreters import Interpreter, interpreter_to_compare, look_for_interpreter
 from evaltui.runner.starting import WarmHosts
 from evaltui.tui.main.status import header_ends
 from evaltui.workbench.workbench import Workbench
@@ -42,13 +42,14 @@ def project(tmp_path, monkeypatch, write_agent, write_set) -> Path:
 
 @pytest.fixture
 async def opened(project):
-    """Opens the workbench as `evaltui my_agent` does."""
+    """Opens the workbench as `evaltui my_agent` does, perhaps with --read-only."""
     made: list[Workbench] = []
 
-    async def open_it() -> Workbench:
-        find_python = partial(look_for_interpreter, project / "my_agent")
+    async def open_it(*, read_only: bool = False) -> Workbench:
+        find = interpreter_to_compare if read_only else look_for_interpreter
+        find_python = partial(find, project / "my_agent")
         address = AgentAddress(project / "my_agent", interpreter=find_python())
-        workbench = Workbench(address, find_python=find_python)
+        workbench = Workbench(address, find_python=find_python, read_only=read_only)
         made.append(workbench)
         await workbench.open()
         return workbench
@@ -285,16 +286,21 @@ async def test_a_result_is_stale_by_other_packages_of_its_python(
     workbench = await opened()
     assert await run(workbench) == ".venv"
     (case,) = workbench.sets.every_case()
+    seen = await opened(read_only=True)
+    await seen.outcomes.restore()
+    assert not seen.outcomes.stale()
     uninstall(libraries)
     for name in installed:
         install(libraries, name)
-    await workbench.open()
-    assert workbench.outcomes.freshness(case).reasons == reasons
-    again = await opened()
-    await again.outcomes.restore()
-    assert again.outcomes.freshness(case).reasons == reasons
+    again = [await opened(), await opened(read_only=True)]
+    for bench in again:
+        await bench.outcomes.restore()
+    for bench in (workbench, seen):
+        await bench.open()
+    for bench in (workbench, seen, *again):
+        assert bench.outcomes.freshness(case).reasons == reasons
     uninstall(libraries)
     install(libraries, "foo-1.0")
-    for bench in (workbench, again):
+    for bench in (workbench, seen, *again):
         await bench.open()
         assert not bench.outcomes.stale()

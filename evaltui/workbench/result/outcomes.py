@@ -538,7 +538,7 @@ class Outcomes:
         from evaltui.workbench.result.earlier_results import AgentNow
 
         agent, address = self._agent, self._agent.address
-        python = None if agent.read_only or address.url else address.interpreter
+        python = None if address.url else address.interpreter
         return AgentNow(agent.store, address, agent.code_version, python)
 
     def mark_base(self, path: Path) -> None:
