@@ -49,6 +49,9 @@ def put(data, path, value):
     return data
 
 
+IN_SESSION = put(SET, (*CASE, "session_input"), {"app_name": "a", "user_id": "u"})
+
+
 @pytest.fixture
 def write(write_agent):
     folder = write_agent(AGENT)
@@ -124,6 +127,16 @@ REFUSED = [
         "evaltui.criteria.mine.function",
     ),
     (put(SET, (*TURN, "user_contents"), TEXT), CONFIG, "eval_cases[0].conversation[0].user_contents"),
+    *(
+        (put(IN_SESSION, (*CASE, *keys), {}), CONFIG, ".".join(("eval_cases[0]", *keys)))
+        for keys in (("rubric",), ("final_sesion_state",), ("finalSesionState",), ("session_input", "stat"))
+    ),
+    (put(SET, (*CASE, "sessionImput"), {}), CONFIG, "eval_cases[0].sessionImput"),
+    (
+        [{"name": "one", "data": [{"query": "hi", "reference": "hi", "expected_tool_us": []}]}],
+        CONFIG,
+        "[0].data[0].expected_tool_us",
+    ),
     (SET, put(CONFIG, ("evaltui", "answers"), [{"regex": ""}]), "evaltui.answers[0].regex"),
     *(
         (
@@ -160,7 +173,6 @@ def test_what_a_run_refuses_is_an_error_of_lint_at_the_same_place(write, eval_se
 NAMED = [
     (put(SET, ("owner",), 1), CONFIG, "owner: unknown key, ignored"),
     (put(SET, (*CASE, "conversatoin"), 1), CONFIG, "eval_cases[0].conversatoin: unknown key, ignored"),
-    (put(SET, (*CASE, "rubric"), 1), CONFIG, "eval_cases[0].rubric: unknown key. Did you mean rubrics?"),
     (
         put(SET, (*CASE, "rubrics"), rubric("TOOL_USE_QUALITY")),
         CONFIG,

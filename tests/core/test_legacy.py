@@ -108,7 +108,7 @@ def test_everything_wrong_with_an_old_test_is_reported_at_its_own_path():
         "error: [0].expected_tool_use[2].tool_name: missing",
         "error: [0].expected_tool_use[2].tool_input: must be an object, is a list",
         "error: [1]: must be an object, is the number 7",
-        "warning: [2].expected_tool_uses: unknown key. Did you mean expected_tool_use?",
+        "error: [2].expected_tool_uses: unknown key. Did you mean expected_tool_use?",
         "error: [2].expected_intermediate_agent_responses: must be a list, is an object",
     ]
 

@@ -133,10 +133,10 @@ def test_what_adk_refuses_in_a_turn(turn, problem):
     assert of_turn(**turn) == [f"error {problem}"]
 
 
-def test_a_typo_of_a_tolerated_key_is_a_warning_beside_the_error_it_causes():
+def test_a_typo_of_a_tolerated_key_is_an_error_beside_the_one_it_causes():
     assert found({"eval_id": "a", "conversatoin": [{"user_content": USER}]}) == [
         "error eval_cases[0]: needs exactly one of conversation and conversation_scenario, has neither",
-        "warning eval_cases[0].conversatoin: unknown key. Did you mean conversation?",
+        "error eval_cases[0].conversatoin: unknown key. Did you mean conversation?",
     ]
 
 
@@ -151,9 +151,9 @@ def test_typos_are_found_at_every_level_that_adk_tolerates():
         nmae="x",
     ) == [
         "warning nmae: unknown key. Did you mean name?",
-        "warning eval_cases[0].rubric: unknown key. Did you mean rubrics?",
-        "warning eval_cases[0].session_input.sate: unknown key. Did you mean state?",
-        "warning eval_cases[0].conversation[0].intermediate_data.invocation_events[0].contents: "
+        "error eval_cases[0].rubric: unknown key. Did you mean rubrics?",
+        "error eval_cases[0].session_input.sate: unknown key. Did you mean state?",
+        "error eval_cases[0].conversation[0].intermediate_data.invocation_events[0].contents: "
         "unknown key. Did you mean content?",
     ]
 
@@ -161,12 +161,14 @@ def test_typos_are_found_at_every_level_that_adk_tolerates():
 def test_keys_of_events_that_nothing_reads_are_named_unless_google_adk_has_them():
     events = [
         {"author": "x", "CONTENT": None},
-        {"author": "x", "turnComplete": True, "branch": "a", "data": 1},
+        {"author": "x", "turnComplete": True, "cache_metadata": {}, "data": 1},
+        {"author": "x", "usage_metadatas": {}},
     ]
     place = "warning eval_cases[0].conversation[0].intermediate_data.invocation_events"
     assert found(case({"user_content": USER, "intermediate_data": {"invocation_events": events}})) == [
         f"{place}[0].CONTENT: unknown key, ignored",
         f"{place}[1].data: unknown key, ignored",
+        f"{place}[2].usage_metadatas: unknown key. Did you mean usage_metadata?",
     ]
 
 

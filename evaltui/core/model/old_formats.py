@@ -116,11 +116,7 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
 
 
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
-    """An initial session as a case's session input; None for an empty one.
-
-    Unknown keys are ignored with a warning, but a likely misspelling is an error, because the agent would
-    start in another state.
-    """
+    """An initial session as a case's session input; None for an empty one."""
     if data is None or data == {}:
         return None, []
     if not isinstance(data, dict):
@@ -129,11 +125,7 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
                 path, f"must be an object with app_name, user_id and state, is {value_in_words(data)}"
             )
         ]
-    fields = (("app_name",), ("user_id",), ("state",))
-    problems = [INVALID_VALUE.at(*typo) for typo in likely_typos(data, fields, path)]
-    typos = [problem.path for problem in problems]
-    others = (finding for finding in unknown_keys(data, fields, path) if finding[0] not in typos)
-    problems += [UNKNOWN_KEY.at(*finding) for finding in others]
+    problems = _unknown_keys(data, ("app_name", "user_id", "state"), path)
     session = {
         "app_name": _get(data, "app_name", str, path, problems) or "",
         "user_id": _get(data, "user_id", str, path, problems) or "",
@@ -143,7 +135,12 @@ def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Pro
 
 
 def _unknown_keys(item: Json, keys: Sequence[str], path: JsonPath) -> list[Problem]:
-    return [UNKNOWN_KEY.at(*finding) for finding in unknown_keys(item, [(key,) for key in keys], path)]
+    """Unknown keys are ignored with a warning, but a likely misspelling is an error, because the agent would
+    start in another state, or an expectation would not count."""
+    fields = [(key,) for key in keys]
+    typos = [*likely_typos(item, fields, path)]
+    findings = unknown_keys(item, fields, path)
+    return [(INVALID_VALUE if finding in typos else UNKNOWN_KEY).at(*finding) for finding in findings]
 
 
 def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:

@@ -99,7 +99,7 @@ def mend(subject: Mendable, data: Any) -> list[Problem]:
 UNREADABLE_FILE = LintRule("unreadable-file", "A file or folder cannot be read", blocks=True)
 NOT_JSON = LintRule("not-json", "A file is not JSON", blocks=True)
 NOT_AN_EVAL_SET = LintRule("not-an-eval-set", "A file is not an eval set", blocks=True)
-INVALID_VALUE = LintRule("invalid-value", "A key is missing or has a value that ADK refuses", blocks=True)
+INVALID_VALUE = LintRule("invalid-value", "A key is missing or misspelt, or ADK refuses it", blocks=True)
 IGNORED_VALUE = LintRule("ignored-value", "A value is ignored or replaced", blocks=False)
 
 UNKNOWN_KEY = LintRule("unknown-key", "A key is read by nothing", blocks=False)

@@ -1,7 +1,8 @@
 """Problems in the data of an eval set, as sentences with paths.
 
-Errors: anything that google-adk 2.13 refuses, and duplicate ids and keys. Warnings: anything that it accepts
-silently but that has no effect. Paths have the spelling of the data (snake_case or camelCase).
+Errors: anything that google-adk 2.13 refuses, duplicate ids and keys, and misspelt keys of cases. Warnings:
+anything else that it accepts silently but that has no effect. Paths have the spelling of the data (snake_case
+or camelCase).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from evaltui.core.model.problems import (
     DUPLICATE_ID,
     DUPLICATE_KEY,
     IGNORED_VALUE,
+    INVALID_VALUE,
     NOT_AN_EVAL_SET,
     NOTHING_TO_RUN,
     UNKNOWN_KEY,
@@ -42,6 +44,7 @@ from evaltui.core.model.problems import (
     Problem,
     duplicate_key_text,
     has_error,
+    likely_typos,
     merge_ignored,
     problems_of,
     unknown_keys,
@@ -155,13 +158,24 @@ _OF_EVENTS = (
 )
 
 
+@INVALID_VALUE.checks("case data")
+def _misspelt_keys(data: Any) -> Iterator[Finding]:
+    """Keys that ADK ignores: the case would start, or be checked, otherwise than it says."""
+    for model, values, path in _open_objects(data):
+        # Programs write events, with more of such names in each release.
+        fields = [("author",), ("content",)] if model is InvocationEvent else spellings(model)
+        yield from likely_typos(values, fields, path)
+
+
 @UNKNOWN_KEY.checks("case data")
 def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
     """Unknown keys that ADK silently keeps or drops."""
+    misspelt = [path for path, *_ in _misspelt_keys(data)]
     for model, values, path in _open_objects(data):
         own = {key: value for key, value in values.items() if key != OWN_KEY or model is not EvalCase}
         others = [(name, camel(name)) for name in _OF_EVENTS.split()] if model is InvocationEvent else []
-        yield from unknown_keys(own, [*spellings(model), *others], path)
+        findings = unknown_keys(own, [*spellings(model), *others], path)
+        yield from (finding for finding in findings if finding[0] not in misspelt)
 
 
 @DUPLICATE_KEY.checks("case data")
