@@ -120,8 +120,12 @@ def _calls(events: Sequence[Event]) -> list[Json]:
 
 
 def _response(events: Sequence[Event]) -> str | None:
-    """The last text of the agents; None where there is none."""
-    text_events = [event for event in events if event.kind == "text" and not event.data.get("nested")]
+    """The text of the agents' response; None where there is none."""
+    text_events = [
+        event
+        for event in events
+        if event.kind == "text" and event.data.get("final") and not event.data.get("nested")
+    ]
     parts = (text_events[-1].content or {}).get("parts", ()) if text_events else ()
     texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
     return "\n".join(texts) if texts else None

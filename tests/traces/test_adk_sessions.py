@@ -308,6 +308,15 @@ def test_events_of_one_id_are_several_steps():
     assert len(steps) == len(set(steps)) == 2
 
 
+def test_a_text_beside_a_call_is_shown_as_no_response(tmp_path, capsys):
+    calling = event("desk", content={"parts": [{"text": "I look."}, CALL]})
+    ending = event("desk", content={"parts": [RESPONSE]}, actions={"skipSummarization": True})
+    (tmp_path / "s.json").write_text(json.dumps({**SESSION, "events": [SAID[0], calling, ending]}))
+    assert call("inspect", tmp_path / "s.json", "--format", "json") == 0
+    (conversation,) = json.loads(capsys.readouterr().out)["conversations"]
+    assert conversation["turns"][0]["response"] is None
+
+
 @pytest.mark.parametrize(
     ("state", "is_other"), [({"city": "Oslo"}, False), ({"city": "Rome"}, True), ({}, True)]
 )
