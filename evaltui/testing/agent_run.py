@@ -112,6 +112,8 @@ class AgentRun:
         self._results: dict[CaseId, FinishedCase] = {}
         self._finished: FinishedRun | None = None
         self._notes: dict[str, None] = {}
+        # The one of them that is no reason why a case has no result.
+        self._of_baseline = ""
         self._printed: defaultdict[CaseId, list[str]] = defaultdict(list)
         self._request: RunRequest | None = None
         self._executed: ExecutedRun | None = None
@@ -141,7 +143,7 @@ class AgentRun:
             if case in self._results:
                 return self._results[case]
             assert self._finished is not None
-            notes = "; ".join(self._finished.notes)
+            notes = "; ".join(note for note in self._finished.notes if note != self._of_baseline)
             raise NoResultError(self._finished.problem or notes or "the case was not run")
 
     def end(self, *, is_awaited: bool) -> None:
@@ -203,6 +205,7 @@ class AgentRun:
             except UsageError as error:
                 raise UsageError(str(error).replace("--", "--evaltui-")) from error
         self._baseline = baseline.run
+        self._of_baseline = baseline.note
         self._note(baseline.note)
         return replace(request, baseline=baseline.run.id)
 

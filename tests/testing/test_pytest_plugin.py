@@ -699,7 +699,7 @@ def test_a_worker_of_xdist_excuses_no_failure_of_sets_whose_config_only_another_
     pytester.runpytest_subprocess(*options).assert_outcomes(failed=2)
 
 
-def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytester, project):
+def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytester, project, monkeypatch):
     messages = ("hats", "coats", "caps", "gloves", "shoes", "socks")
     write(project, *(case(message, message) for message in messages))
     options = ("--evaltui", "--evaltui-workers", "1", "--evaltui-baseline", "last", "--evaltui-runs")
@@ -719,6 +719,16 @@ def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytes
             "evaltui: --baseline last is *. Skipped: * (6 regressions from *)",
             "XFAIL *no evidence of a regr*: p = 0.2*",
         ]
+    )
+    # Which run is the baseline is not why a case was not run.
+    (project / "agent.py").write_text("from evaltui import Agent\nroot_agent = Agent('p', 'gemini-test')\n")
+    pytester.makepyprojecttoml('[tool.evaltui]\nbudget = "20tok"\nparallel = 1\n')
+    with GeminiServer() as server:
+        server.use(monkeypatch)
+        server.respond = lambda request: says("right")
+        cut_off = pytester.runpytest_inprocess(*gate, "-rE")
+    cut_off.stdout.fnmatch_lines(
+        ["evaltui: --baseline last is *", "ERROR *::socks - 6 cases not run: budget*"]
     )
     (project / "agent.py").write_text("raise ImportError('shop')")
     broken = pytester.runpytest_inprocess(*options, "2", "--evaltui-fail-on-regression")
