@@ -32,7 +32,16 @@ from evaltui.traces.calls import RENAMED, TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.limits import json_attribute, texts_in
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
 from evaltui.traces.span import OtelSpan, SpanEvent
-from evaltui.traces.trace_turn import TraceTurn, Work, settle_ambiguous, user_message, user_parts
+from evaltui.traces.trace_turn import (
+    TraceTurn,
+    Work,
+    answers,
+    is_checked,
+    respond_at_once,
+    settle_ambiguous,
+    user_message,
+    user_parts,
+)
 
 _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
@@ -53,6 +62,10 @@ _UNREAD = (
 _CHECKED = (
     "a model was sent the response of another one, and may have checked or replaced it: record the output of "
     "the agent in its span, or give each its own span of an agent"
+)
+_AT_ONCE = (
+    "models responded at the same time, and the trace does not say which response was the last: record the "
+    "output of the agent in its span, or run the case instead"
 )
 _AROUND = (
     "the output of a function around the calls is the response of no model: record the message as its input, "
@@ -355,8 +368,10 @@ class TurnEvents:
     def _look_for_gaps(self) -> None:
         turn = self._turn
         models = turn.models
-        if not self._is_answer_told and _is_checked(models):
+        if not self._is_answer_told and is_checked(models):
             self._untold.setdefault(ANSWERS, _CHECKED)
+        if not self._is_answer_told and respond_at_once(models):
+            self._untold.setdefault(ANSWERS, _AT_ONCE)
         has_tools = any(work.operation.kind == "tool" for work in turn.works)
         is_failed = _failure_of(turn) is not None
         if not models:
@@ -414,7 +429,7 @@ def _ends_early(turn: TraceTurn) -> bool:
     if last is None:
         return False
     # The span of a model may be around its calls.
-    is_answered = any(_answers(model) and model.span.end >= last.span.end for model in turn.models)
+    is_answered = any(answers(model) and model.span.end >= last.span.end for model in turn.models)
     last_start = max((span.start for span in turn.agent_spans), default=0)
     return (
         (last.operation.kind == "tool" and not is_answered)
@@ -439,31 +454,6 @@ def _may_wait(turn: TraceTurn) -> bool:
     """Whether a turn of google-adk ends with a tool: its request to a person would have no span."""
     last = max(turn.works, key=lambda work: (work.span.start, work.span.end))
     return last.operation.is_adk and last.operation.name != _EXIT
-
-
-def _is_checked(models: Sequence[Work]) -> bool:
-    """Whether the last model was sent the response of another one, in the same run of an agent and not as its
-    history: it may have checked the response, or made another one of it."""
-    if len(models) < 2:
-        return False
-    last = models[-1]
-    return any(_answers(model) and is_sent_response(last, model) for model in models[:-1])
-
-
-def is_sent_response(later: Work, model: Work) -> bool:
-    """Whether a model was sent the response of another one, in the same run and not as its history."""
-    inputs, sent = later.operation.inputs or (), model.operation.inputs or ()
-    if later.run != model.run or later.span.start < model.span.end or (sent and inputs[: len(sent)] == sent):
-        return False
-    response = " ".join(" ".join(texts(model.operation.outputs or ())).split())
-    others = (part for part in user_parts(inputs) if isinstance(part.get("text"), str))
-    return bool(response) and any(response in " ".join(part["text"].split()) for part in others)
-
-
-def _answers(model: Work) -> bool:
-    """Whether a model responded without a call that is open."""
-    outputs = model.operation.outputs
-    return bool(outputs) and (not calls_in(outputs or ()) or makes_own_calls(model.operation))
 
 
 def _writable(event: Event) -> Event:

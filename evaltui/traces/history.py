@@ -10,11 +10,17 @@ from math import inf
 
 from evaltui.core.model.events import ANSWERS, CALLS, SOME_MODEL_CALLS, TEXTS, USER_MESSAGE
 from evaltui.traces.calls import answer_of, may_hold_thoughts
-from evaltui.traces.events import is_sent_response
 from evaltui.traces.layouts.messages import without_attachments
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in, texts
 from evaltui.traces.span import OtelSpan
-from evaltui.traces.trace_turn import TraceTurn, Work, texts_of_others, user_message, user_parts
+from evaltui.traces.trace_turn import (
+    TraceTurn,
+    Work,
+    is_sent_response,
+    texts_of_others,
+    user_message,
+    user_parts,
+)
 
 _WITHOUT_HISTORY = (
     "requests below one span have several messages and not the history before them: record a span of the "

@@ -10,7 +10,7 @@ from evaltui.core.model.events import USER_MESSAGE, Event
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.operation import Json, Operation, texts
+from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
 from evaltui.traces.span import OtelSpan
 
 
@@ -213,3 +213,42 @@ def settle_ambiguous(turn: TraceTurn) -> None:
         if operation.kind == "tool" and (operation.remedy == SCHEMA_1 or operation.is_cut):
             operation.arguments = ABSENT if operation.arguments == {} else operation.arguments
             operation.result = ABSENT if operation.result == {} else operation.result
+
+
+def is_checked(models: Sequence[Work]) -> bool:
+    """Whether the last model was sent the response of another one, in the same run of an agent and not as its
+    history: it may have checked the response, or made another one of it."""
+    if len(models) < 2:
+        return False
+    last = models[-1]
+    return any(answers(model) and is_sent_response(last, model) for model in models[:-1])
+
+
+def respond_at_once(models: Sequence[Work]) -> bool:
+    """Whether another model responded during the last one, such as that of an agent in parallel; a run in the
+    run of another agent does not respond for it."""
+    answering = [model for model in models if answers(model)]
+    if not answering or answering[-1] is not models[-1]:
+        return False
+    *earlier, last = answering
+    return any(
+        model.span.end > last.span.start
+        and (model.run == last.run or (model.run != last.outermost_run and last.run != model.outermost_run))
+        for model in earlier
+    )
+
+
+def is_sent_response(later: Work, model: Work) -> bool:
+    """Whether a model was sent the response of another one, in the same run and not as its history."""
+    inputs, sent = later.operation.inputs or (), model.operation.inputs or ()
+    if later.run != model.run or later.span.start < model.span.end or (sent and inputs[: len(sent)] == sent):
+        return False
+    response = " ".join(" ".join(texts(model.operation.outputs or ())).split())
+    others = (part for part in user_parts(inputs) if isinstance(part.get("text"), str))
+    return bool(response) and any(response in " ".join(part["text"].split()) for part in others)
+
+
+def answers(model: Work) -> bool:
+    """Whether a model responded without a call that is open."""
+    outputs = model.operation.outputs
+    return bool(outputs) and (not calls_in(outputs or ()) or makes_own_calls(model.operation))

@@ -274,6 +274,20 @@ RESPONSE = {"functionResponse": {"name": "find", "response": {}}}
             ["Hi", "Hi"],
             [["answers", "tool calls"], []],
         ),
+        # The times are those of the begins of two agents in parallel, whose responses a third one may join.
+        (
+            {},
+            [
+                *(SAID[0], event("x", "Slow", branch="all.x"), event("x", "Slow", branch="all.x.y")),
+                *(SAID[0], event("x", "Slow", branch="all.x"), event("y", "Fast", branch="all.y")),
+                *(SAID[0], event("x", "Slow", branch="all.x"), event("y", "Fast", branch="all.y")),
+                event("desk", "Both"),
+            ],
+            {},
+            (),
+            ["Hi", "Hi", "Hi"],
+            [[], ["answers"], []],
+        ),
         # A result that a node of a workflow passes on is no message, a compaction is none either.
         (
             {},

@@ -1050,6 +1050,25 @@ def test_a_check_of_the_response_is_not_the_response():
 
 
 @pytest.mark.parametrize(
+    ("begin", "parent", "is_known"),
+    [(150, 1, False), (300, 1, True), (150, 2, True)],
+    ids=["in parallel", "one after the other", "one in the other"],
+)
+def test_the_last_response_of_agents_in_parallel_is_unknown(begin, parent, is_known):
+    asked = [message("user", QUESTION)]
+    spans = [
+        span(1, 0, {"gen_ai.operation.name": "invoke_workflow"}, begin=100, length=900),
+        span(2, 1, AGENT, begin=110, length=180),
+        asked_model(3, asked, [message("assistant", "Slow.")], begin=120, length=160),
+        span(4, parent, {**AGENT, "gen_ai.agent.name": "other"}, begin=begin, length=30),
+        asked_model(5, asked, [message("assistant", ANSWER)], begin=begin, length=20),
+    ]
+    spans[2].parent_id, spans[4].parent_id = spans[1].span_id, spans[3].span_id
+    (turn,) = conversation(spans).turns
+    assert (ANSWERS not in turn.untold) == is_known
+
+
+@pytest.mark.parametrize(
     ("content", "advice"),
     [({}, "experimental_telemetry: {isEnabled: true,"), ({"ai.response.text": ANSWER}, "does not read")],
 )

@@ -46,6 +46,10 @@ _APART = 1e-6
 _YEAR_10000 = 253_402_300_800
 _NO_REQUESTS = "a session has no requests to models"
 _NO_RESPONSE = "the turn has no response in the session: the agent failed or was stopped"
+_AT_ONCE = (
+    "agents responded in parallel, and the session does not say which response was the last: run the case "
+    "instead"
+)
 # `adk web` keeps the name of a session there. It renames by setting the whole state, of which this is a part.
 _WEB = "__session_metadata__"
 # Other sessions change these, too.
@@ -155,6 +159,8 @@ class _Turn:
         # A call that waits for the user ends a turn, too.
         if not steps or not (steps[-1].final or any(step.long_running for step in steps)):
             parts |= dict.fromkeys((ANSWERS, CALLS), _NO_RESPONSE)
+        elif any(step.final and _is_beside(step.branch, steps[-1].branch) for step in steps):
+            parts[ANSWERS] = _AT_ONCE
         return parts
 
 
@@ -252,6 +258,12 @@ class _History:
                 step = replace(step, id=step.id or f"{number}:{index}", turn=number)
                 for event in split_step(with_own_id(step, ids)):
                     yield replace(event, t=at - self.began)
+
+
+def _is_beside(branch: str, other: str) -> bool:
+    """Whether two branches are of agents in parallel: none is in the other."""
+    shorter, longer = sorted((f"{branch}.", f"{other}."), key=len)
+    return bool(branch and other) and not longer.startswith(shorter)
 
 
 def _step(data: Json, index: int) -> Step:
