@@ -49,7 +49,7 @@ WORDS = {
     "response_evaluation": {"good": "5", "bad": "1", "middle": "3"},
     "": {"good": "1", "bad": "0", "middle": "0.5"},
 }
-SILENT = {"junk": "I cannot judge.", "prose": "FORM but no", "cut": "FORM", "failed": ""}
+SILENT = {"junk": "I cannot judge.", "prose": "FORM but no", "cut": "FORM", "failed": "", "missed": ""}
 
 
 def of(table: Mapping[str, Any], name: str) -> Any:
@@ -94,14 +94,21 @@ class Judged:
     @property
     def score(self) -> float | None:
         scores = sorted(vote.score for vote in self.votes if vote.score is not None)
-        if not scores or 2 * len(scores) < len(self.votes):
+        if self.is_missed or not scores or 2 * len(scores) < len(self.votes):
             return None
         return sum(scores) / len(scores) if self.name == TEMPLATE else scores[(len(scores) - 1) // 2]
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether a replay lacks a question: it is an error, whatever the others say."""
+        return any(vote.kind == "missed" for vote in self.votes)
 
     @property
     def status(self) -> Status:
         if not self.votes:
             return Status.NOT_EVALUATED
+        if self.is_missed:
+            return Status.ERROR
         if self.score is None:
             is_readable = any(vote.score is not None or vote.kind == "open" for vote in self.votes)
             return Status.NOT_EVALUATED if is_readable else Status.ERROR
@@ -196,14 +203,14 @@ async def score(metrics: Sequence[Judged], config: EvalConfig) -> RepeatResult:
 
     def answer(question: Question) -> str:
         vote = next(votes[question.metric])
-        return FAILED if vote.kind == "failed" else vote.text
+        return {"failed": FAILED, "missed": MISSED}.get(vote.kind) or vote.text
 
     withheld = {metric.name: "no key" for metric in metrics if not metric.votes}
     expected = Expected("s", case_of(metrics), config, withheld=withheld)
     return await judged_repeat(expected, [Invocation.model_validate(TURN)], answer)
 
 
-FAILED = "a failed request"
+FAILED, MISSED = "a failed request", "no recorded request"
 
 
 async def judged_by(
@@ -222,6 +229,8 @@ async def judged_repeat(
         text = answer(question)
         if text == FAILED:
             raise JudgeFailedError(ErrorInfo("ServerError", "503", kind=None))
+        if text == MISSED:
+            raise JudgeFailedError(ErrorInfo("NotRecordedError", "not there", kind=None), was_asked=False)
         return text if isinstance(text, Answer) else Answer(text)
 
     return await score_repeat(expected, actual, final_state=None, custom=None, judge=judge)

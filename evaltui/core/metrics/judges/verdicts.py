@@ -329,7 +329,10 @@ def _without_recording(turn: InvocationScore, samples: Sequence[Sample]) -> Invo
     """An error where a replay lacks the response to a question; else the turn."""
     failed = (str(sample) for sample in samples if isinstance(sample, JudgeFailedError) and sample.is_missed)
     reason = next(failed, None)
-    return turn if reason is None else InvocationScore(None, Status.ERROR, reason, turn.judgements)
+    if reason is None:
+        return turn
+    judgements = tuple(replace(entry, score=None, rationale="", evidence=()) for entry in turn.judgements)
+    return InvocationScore(None, Status.ERROR, reason, judgements)
 
 
 def too_few_votes(judgement: Judgement) -> str:

@@ -6,6 +6,9 @@ from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation
 from evaltui.core.model.outcome import ErrorInfo
 
+MISSED = JudgeFailedError(
+    ErrorInfo("NotRecordedError", "not in recordings/s.jsonl", kind=None), was_asked=False
+)
 OUT_OF_QUOTA = JudgeFailedError(ErrorInfo("ClientError", "429 quota exceeded", "Traceback ...", kind=None))
 
 

@@ -6,7 +6,7 @@ import pytest
 from judge_cases import JUDGED, rubric, verdicts
 from judge_cases import judged as result_by
 from judged_votes import NAMES, TEMPLATE, Expected, judged_repeat
-from scripted_judge import OUT_OF_QUOTA, ScriptedJudge, agent_details, judged, samples, turn
+from scripted_judge import MISSED, OUT_OF_QUOTA, ScriptedJudge, agent_details, judged, samples, turn
 
 from evaltui import EvalCase, EvalConfig, Invocation
 from evaltui.core.model.outcome import Status
@@ -51,6 +51,17 @@ async def test_fewer_than_half_of_the_votes_decide_nothing(name):
     assert "3 of 5 votes counted" in enough.per_invocation[0].reason
     half = await result_of(name, UNREADABLE, "good")
     assert half.status is Status.PASSED
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("as_adk", [False, True])
+async def test_a_vote_that_a_replay_lacks_is_no_vote_without_a_verdict(name, as_adk):
+    # google-adk gives no verdict on a simulated user where any request failed.
+    status = Status.NOT_EVALUATED if as_adk and name.startswith("per_turn") else Status.ERROR
+    for answers in ([MISSED, "good"], [MISSED, OUT_OF_QUOTA, "good", "good"], [MISSED]):
+        result = await result_of(name, *answers, as_adk=as_adk)
+        assert (result.status, result.score, result.error) == (status, None, MISSED.error)
+        assert "not in recordings/s.jsonl" in result.reason
 
 
 async def test_a_rubric_with_enough_votes_keeps_its_verdict_beside_one_with_too_few():
