@@ -388,7 +388,7 @@ async def test_space_opens_what_passed(folder):
 def test_the_page_marks_a_metric_by_what_its_votes_decide(metrics):
     config = config_of(metrics)
     result = case_over_repeats("s", "a", [scored_repeat(metrics, config)], "all")
-    page, case = Page(120), StoredCase.of(case_of(metrics))
+    page, case = Page(100), StoredCase.of(case_of(metrics))
     outcome = CaseOutcome(ResultInMemory.of(result), RunRef(1), case, config)
     write_case_result(page, ShownCase(outcome, folding=Folding(all_open=True)))
     heads = "\n".join(drawn(page))

@@ -92,6 +92,7 @@ def _head(page: Page, metric: MetricResult, name: str, key: str, *, is_open: boo
         glyph(metric.status),
         (f" {figure}", ROLES[metric.status] if metric.score is not None else "muted"),
     ]
+    right = right if cells(left) + cells(right) + 2 <= page.width else []
     full: Line = [(f"  {visible(metric.name)}", "faint")] if visible(metric.name) != name else []
     if cells(left) + cells(full) + cells(right) + 2 <= page.width:
         left += full
