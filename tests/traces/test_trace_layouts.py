@@ -865,11 +865,18 @@ OF_OPENAI = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name":
 OF_LANGCHAIN = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"]}
 OF_LANGCHAIN["kwargs"] = {"content": "", "tool_calls": [{"name": "weather", "args": {}, "id": "call_1"}]}
 
+OF_GEMINI = {"candidates": [{"content": {"parts": [{"function_call": {"name": "weather", "args": {}}}]}}]}
+
 
 @pytest.mark.parametrize(
     "response",
-    [{"output": [OF_OPENAI]}, [{"output": [OF_OPENAI]}], {"generations": [[{"message": OF_LANGCHAIN}]]}],
-    ids=["OpenAI", "a stream of OpenAI", "LangChain"],
+    [
+        {"output": [OF_OPENAI]},
+        [{"output": [OF_OPENAI]}],
+        {"generations": [[{"message": OF_LANGCHAIN}]]},
+        OF_GEMINI,
+    ],
+    ids=["OpenAI", "a stream of OpenAI", "LangChain", "Gemini"],
 )
 @pytest.mark.parametrize("has_messages", [True, False])
 def test_openinference_has_the_whole_response_beside_its_messages(has_messages, response):
@@ -877,6 +884,8 @@ def test_openinference_has_the_whole_response_beside_its_messages(has_messages, 
     root, first, _, last = openinference()
     name = "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments"
     del first.attributes[name]
+    if response is OF_GEMINI:
+        del first.attributes[name.replace("function.arguments", "id")]
     first.attributes["output.value"] = json.dumps(response)
     if not has_messages:
         kept = {key: value for key, value in first.attributes.items() if "output_messages" not in key}

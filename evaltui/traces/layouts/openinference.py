@@ -150,12 +150,14 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
 
 def _complete(operation: Operation, response: list[Json] | None) -> None:
     """Gives calls without arguments those of the whole response: empty ones are left out of messages."""
-    recorded = {
-        call["id"]: call["args"] for call in calls_in(response or ()) if {"id", "args"} <= call.keys()
-    }
-    for call in calls_in(operation.outputs or ()):
-        if "args" not in call and call.get("id") in recorded:
-            call["args"] = recorded[call["id"]]
+    calls, whole = calls_in(operation.outputs or ()), calls_in(response or ())
+    # Those of Gemini have no ids, but an order.
+    if [call["name"] for call in calls] != [call["name"] for call in whole]:
+        whole = [call for call in whole if "id" in call]
+    recorded = {call.get("id", place): call["args"] for place, call in enumerate(whole) if "args" in call}
+    for place, call in enumerate(calls):
+        if "args" not in call and call.get("id", place) in recorded:
+            call["args"] = recorded[call.get("id", place)]
 
 
 def _value(span: OtelSpan, way: str) -> Any:
