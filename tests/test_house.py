@@ -20,8 +20,7 @@ TOO_LONG: set[str] = set()
 FUNCTIONS_TOO_LONG: set[str] = set()
 # Small files with one importer, and why they stand alone.
 SMALL_WITH_REASON = {
-    "__main__.py": "`python -m evaltui`",
-    "start.py": "begins before anything is imported",
+    "__main__.py": "begins before anything is imported",
     "events.py": "a public name",
 }
 NO_EXCEPTION = "these are none any more, take them from the list"
