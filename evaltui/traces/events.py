@@ -349,8 +349,7 @@ class TurnEvents:
         text = "\n".join(part["text"] for part in parts)
         if returned and returned[0].outputs is None:
             response = text or (_last_text(done) if spoke else "")
-            members = texts_in(json_attribute(returned[0].output_value))
-            if not any(_is_same_text(response, member) for member in members):
+            if not _may_respond(response, returned[0]):
                 self._untold.setdefault(ANSWERS, _UNREAD_OUTPUT)
                 outputs, parts = None, []
         self._is_answer_told = outputs is not None
@@ -415,6 +414,16 @@ class TurnEvents:
             self._untold |= dict.fromkeys((CALLS, ANSWERS), _INTERRUPTED)
         for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
+
+
+def _may_respond(text: str, outer: Operation) -> bool:
+    """Whether a text may be the response where a span around it has an output that is read as no text: it is
+    a member of the output, or a function has returned nothing like it."""
+    members = {" ".join(member.split()) for member in texts_in(json_attribute(outer.output_value))}
+    parts = {" ".join(line.split()) for line in text.splitlines()} - {""}
+    return bool(text) and (
+        parts <= members or " ".join(text.split()) in members or not (members or outer.is_run)
+    )
 
 
 def _is_interrupt(event: SpanEvent) -> bool:

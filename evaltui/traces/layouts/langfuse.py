@@ -88,7 +88,10 @@ def _is_declaration(message: Any) -> bool:
 def _spoken(value: Any, role: str) -> Any:
     """The messages in a value: a text, messages, or the only text among a function's arguments."""
     parsed = json_attribute(value)
-    if isinstance(parsed, dict) and role == "user" and not {"role", "content", "messages"} & parsed.keys():
+    if isinstance(parsed, dict) and not {"role", "content", "messages"} & parsed.keys():
+        if role == "assistant":
+            # Which member of a result is a response, if any, nobody says.
+            return None
         match parsed:
             case {"args": list() as by_place, "kwargs": dict() as by_name}:
                 inner = [*by_place, *by_name.values()]
