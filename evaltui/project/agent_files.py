@@ -250,8 +250,10 @@ def is_source(name: str) -> bool:
 def is_prompt(name: str) -> bool:
     """Whether a file of this name is probably a prompt, which an agent seldom writes itself."""
     path = Path(name)
-    place = f"{path.parent.name}/{path.stem}".lower()
-    return path.suffix in _PROMPTS or (path.suffix in _TEXTS and any(word in place for word in _PROMPT_NAMES))
+    is_named = (
+        any(word in path.stem.lower() for word in _PROMPT_NAMES) or "prompt" in path.parent.name.lower()
+    )
+    return path.suffix in _PROMPTS or (is_named and path.suffix in _TEXTS)
 
 
 def _root_around(folder: Path) -> Path:

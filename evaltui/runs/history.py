@@ -372,8 +372,9 @@ def _last_runs_of_cases(runs: list[_Read]) -> set[Path]:
     last: set[Path] = set()
     in_later: defaultdict[tuple[RunKind, str], set[str]] = defaultdict(set)
     for log, header in reversed(runs):
-        for eval_set in header.sets if header else ():
-            assert header is not None
+        if header is None:
+            continue
+        for eval_set in header.sets:
             later = in_later[header.kind.of_any_deployment, eval_set.path]
             if not later.issuperset(eval_set.eval_ids):
                 later.update(eval_set.eval_ids)
