@@ -128,3 +128,28 @@ async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
         assert reason(workbench, other) == ""
         workbench.editing.undo()
         await until(lambda: not reason(workbench, good))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "reasons"),
+    [
+        ("test_config.json", '"threshold": 2', '"threshold": 2, "most": 9', ("config",)),
+        ("greetings.evalset.json", '"hello you"', '"bye"', ("case",)),
+    ],
+)
+async def test_a_verdict_that_only_a_function_gives_is_stale_for_what_changed(
+    greeter, until, file, old, new, reasons
+):
+    async with opened(greeter) as workbench:
+        workbench.runs.run_all()
+        await until(lambda: not workbench.runs.is_running)
+        (greeter / file).write_text((greeter / file).read_text().replace(old, new))
+        await workbench.open()
+        await workbench.outcomes.rescored([])
+        for case in workbench.sets.every_case():
+            assert workbench.outcomes.freshness(case).reasons == reasons
+    async with opened(greeter) as workbench:
+        await workbench.outcomes.restore()
+        await workbench.outcomes.rescored([])
+        for case in workbench.sets.every_case():
+            assert workbench.outcomes.freshness(case).reasons == reasons

@@ -195,8 +195,10 @@ def _unscored_changes(
 ) -> Iterator[str]:
     """The changes that the result is not scored by yet."""
     ran_case, ran_config = result.ran if result.unscored and result.ran else (result.stored, result.config)
+    if result.undecided:
+        yield from _scoring_changes(result)
     is_case = case is None or case is result.stored or case.says_the_same(result.stored)
-    if result.undecided or ran_case is None or not is_case:
+    if ran_case is None or not is_case:
         yield "case"
     if ran_config is None or not (config is None or config(result.config)):
         yield "config"
@@ -207,11 +209,10 @@ def _scoring_changes(result: CaseOutcome) -> Iterator[str]:
     if result.logged is not None and result.logged.figures.eval_set_id != result.figures.eval_set_id:
         yield "set"
     case, config = result.ran or (result.stored, result.config)
-    if case is None or result.undecided or not case.says_the_same(result.stored):
+    is_config = config is result.config or (config is not None and SameConfig(result.config)(config))
+    if case is None or (result.undecided and is_config) or not case.says_the_same(result.stored):
         yield "case"
-    if config is result.config:
-        return
-    if config is None or not SameConfig(result.config)(config):
+    if not is_config:
         yield "config"
 
 
