@@ -31,7 +31,7 @@ from evaltui.runs.baselines import LaterRun, stored_run
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunSelected, RunUpdate
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import missing_case_notes, open_run, prune, result_of, summary_of
-from evaltui.runs.merging import merge
+from evaltui.runs.merging import MergeError, merge
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter, begin_run
@@ -414,7 +414,10 @@ def _excuse(case: CaseId, comparison: Comparison) -> str:
 
 
 def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace]) -> FinishedRun | None:
-    """Stores the shards in a folder as one run of their agent; None for shards without a set."""
+    """Stores the shards in a folder as one run of their agent; None for shards without a set.
+
+    Shards of different plans are a problem of the run.
+    """
     logs = run_files(folder)
     shards = [RunFile(log) for log in logs]
     headers = [shard.header for shard in shards]
@@ -437,7 +440,8 @@ def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace])
         run = merge(logs, create, baseline.run.id if baseline else "")
         prune(store, settings.keep_runs, [run.log])
     except (UsageError, SelectionError, OSError, ValueError) as error:
-        return FinishedRun(agent_dir, 0, 0.0, None, (f"Run not stored: {error}",))
+        problem = str(error) if isinstance(error, MergeError) else ""
+        return FinishedRun(agent_dir, 0, 0.0, None, (f"Run not stored: {error}",), problem=problem)
     file, whole = RunFile(run.log), open_run(run.log).summary
     comparison = compare(baseline.run, whole, alpha_of(options)) if baseline else None
     notes = [baseline.note if baseline else "", *file.notes, *missing_case_notes(whole, file)]

@@ -339,6 +339,9 @@ class CaseRuns:
         if finished is not None:
             self.finished.append(finished)
             self.require_compared(session, finished)
+            if finished.problem:
+                # Its verdicts are of several states of the files.
+                session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def require_compared(self, session: pytest.Session, run: FinishedRun) -> None:
         """Fails a session in which only regressions fail, if a run has no case in common with its

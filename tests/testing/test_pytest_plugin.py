@@ -552,6 +552,31 @@ def test_the_shards_of_xdist_workers_are_one_stored_run(pytester, project, tempo
     assert not [*temporary.glob("evaltui-*")]
 
 
+# The second worker reads the config after the first one has begun.
+CHANGING = """
+import pathlib, time
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session):
+    if getattr(session.config, "workerinput", {}).get("workerid") == "gw1":
+        folder = pathlib.Path(session.config.workerinput["evaltui_folder"])
+        while not [*folder.glob("0/shard-1/**/*.sqlite")]:
+            time.sleep(0.05)
+        config = pathlib.Path("shop/test_config.json")
+        config.write_text('{"criteria": {"response_match_score": 0.0}}')
+"""
+
+
+def test_a_session_whose_workers_saw_different_configs_fails(pytester, project, temporary):
+    write(project, case("one", "hats"), case("two", "hats"))
+    pytester.makeconftest(CHANGING)
+    result = pytester.runpytest_subprocess("--evaltui", "-n", "2")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["evaltui: Run not stored: *config*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
 # Cases about coats wait until a worker has crashed.
 WAITING = """
 import asyncio, pathlib
