@@ -494,6 +494,9 @@ def _without_twins(works: list[Work]) -> list[Work]:
     single: list[Work] = []
     by_response: dict[str, Work] = {}
     for work in works:
+        if (request := _request_of(work, single)) is not None:
+            request.operation = prefer(request.operation, work.operation)
+            continue
         response_id = work.operation.response_id
         outer = by_response.setdefault(response_id, work) if response_id else work
         if outer is work or work.span.end > outer.span.end:
@@ -501,6 +504,21 @@ def _without_twins(works: list[Work]) -> list[Work]:
         else:
             outer.operation = prefer(outer.operation, work.operation)
     return single
+
+
+def _request_of(work: Work, earlier: Sequence[Work]) -> Work | None:
+    """The call of a model whose streamed response is a record of its own, as Logfire has it; None for other
+    calls."""
+    if work.span.attributes.get("logfire.span_type") != "log":
+        return None
+    requests = (
+        other
+        for other in reversed(earlier)
+        if other.operation.outputs is None
+        and other.span.parent_id == work.span.parent_id
+        and other.operation.inputs == work.operation.inputs
+    )
+    return next(requests, None)
 
 
 def _leaves(work: Work) -> list[Work]:

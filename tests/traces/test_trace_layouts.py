@@ -590,6 +590,20 @@ def test_a_call_that_two_libraries_record_beside_each_other_is_one(is_outer):
     assert sum(event.kind == "model_request" for event in turn.events) == 2
 
 
+def test_a_streamed_response_that_is_a_record_of_its_own_is_that_of_its_request():
+    """As Logfire has it, beside the span of the request."""
+    spans = genai()
+    for number, model in ((5, spans[1]), (6, spans[3])):
+        record = {**model.attributes, "logfire.span_type": "log", "gen_ai.response.id": f"msg_{number}"}
+        spans.append(span(number, 1, record, begin=model.end // 10**6 + 1, length=0))
+        del model.attributes["gen_ai.output.messages"]
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert dict(turn.untold) == {}
+    assert scored_text(one, thoughts=False) == ANSWER
+    assert sum(event.kind == "model_request" for event in turn.events) == 2
+
+
 def test_redacted_content_is_absent():
     spans = genai()
     for one in spans:
