@@ -17,6 +17,7 @@ from evaltui.core.model.events import (
 )
 from evaltui.text.figures import counted, plural, short_list
 from evaltui.traces.conversations import RecordedConversation, RecordedSession, RecordedTurn
+from evaltui.traces.history import SEVERAL_MESSAGES
 
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:(-)\s*(\d{1,9})?)?\s*")
 
@@ -45,6 +46,8 @@ def unusable(turn: RecordedTurn) -> str:
         return f"ended with {turn.error.type}: {turn.error.message}"
     if USER_MESSAGE in turn.untold:
         return f"the user's message was not recorded: {turn.untold[USER_MESSAGE]}"
+    if (remedy := turn.untold.get(ANSWERS)) in SEVERAL_MESSAGES:
+        return f"the user's messages are not told apart: {remedy}"
     return ""
 
 

@@ -31,6 +31,8 @@ _BESIDE_RESULTS = (
     "a request has a text beside the results of calls, which may be of the user: record a span of the agent "
     "for each message of the user (invoke_agent)"
 )
+SEVERAL_MESSAGES = (_WITHOUT_HISTORY, _BESIDE_RESULTS)
+"""Remedies for turns that may have further messages of the user."""
 _RESUMED = (
     "the turn goes on with calls of an earlier one; the response of the person, or the model that asked for "
     "them, has no span: run the case instead, or import the session"
