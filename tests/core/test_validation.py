@@ -160,13 +160,13 @@ def test_typos_are_found_at_every_level_that_adk_tolerates():
 
 def test_keys_of_events_that_nothing_reads_are_named_unless_google_adk_has_them():
     events = [
-        {"author": "x", "CONTENT": None},
+        {"author": "x", "NOTE": None},
         {"author": "x", "turnComplete": True, "cache_metadata": {}, "data": 1},
         {"author": "x", "usage_metadatas": {}},
     ]
     place = "warning eval_cases[0].conversation[0].intermediate_data.invocation_events"
     assert found(case({"user_content": USER, "intermediate_data": {"invocation_events": events}})) == [
-        f"{place}[0].CONTENT: unknown key, ignored",
+        f"{place}[0].NOTE: unknown key, ignored",
         f"{place}[1].data: unknown key, ignored",
         f"{place}[2].usage_metadatas: unknown key. Did you mean usage_metadata?",
     ]
@@ -432,6 +432,14 @@ def test_a_sound_config():
             },
             "error evaltui.meant_so[0].digest: must be a text that matches ^[0-9a-f]{12}$, "
             'is the string "XYZ"',
+        ),
+        (
+            {"Criteria": {"safety_v1": 1}, "evaltui": {"criteria": {"seconds": 1}}},
+            "error Criteria: unknown key. Did you mean criteria?",
+        ),
+        (
+            {"criteria": {"safety_v1": 1}, "user_simulator_configs": {}},
+            "error user_simulator_configs: unknown key. Did you mean user_simulator_config?",
         ),
         (
             {"criteria": {"safety_v1": 1}, "evaltiu": {}},

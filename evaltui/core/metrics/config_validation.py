@@ -50,7 +50,7 @@ from evaltui.core.model.problems import (
     problems_of,
     unknown_keys,
 )
-from evaltui.text.values import did_you_mean, nearest_word
+from evaltui.text.values import did_you_mean
 
 
 class ModelEnd(NamedTuple):
@@ -152,17 +152,14 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
 
 
 @INVALID_VALUE.checks("config data")
-def _misspelt_block(data: dict[str, Any]) -> Iterator[Finding]:
-    """The block of evaltui under another name: none of its checks would count."""
-    if "evaltui" not in data:
-        for key in data:
-            if nearest_word(key.strip().lower(), ["evaltui"], likeness=0.75):
-                yield (key,), "unknown key. Did you mean evaltui?"
+def _misspelt_keys(data: dict[str, Any]) -> Iterator[Finding]:
+    """Criteria, or the block of evaltui, under another name: they would not count."""
+    yield from likely_typos(data, spellings(EvalConfig))
 
 
 @UNKNOWN_KEY.checks("config data")
 def _unknown_keys(data: dict[str, Any]) -> Iterator[Finding]:
-    misspelt = [path for path, *_ in _misspelt_block(data)]
+    misspelt = [path for path, *_ in _misspelt_keys(data)]
     findings = unknown_keys(data, spellings(EvalConfig))
     yield from (finding for finding in findings if finding[0] not in misspelt)
     key = spelling_in("custom_metrics", data)

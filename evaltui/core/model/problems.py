@@ -212,7 +212,10 @@ def likely_typos(
     spellings = {spelling for field in fields for spelling in field}
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
-        if key not in spellings and (hit := nearest_word(key, absent, likeness=0.75)):
+        if key in spellings:
+            continue
+        forms = (key, key.strip().lower())
+        if hit := next(filter(None, (nearest_word(form, absent, likeness=0.75) for form in forms)), None):
             yield (*path, key), f"unknown key. Did you mean {visible(hit)}?"
 
 
