@@ -172,6 +172,12 @@ def test_keys_of_events_that_nothing_reads_are_named_unless_google_adk_has_them(
     ]
 
 
+@pytest.mark.parametrize("key", ["session_id", "conversation_id", "session_info", "rubric_ids", "sessionId"])
+def test_a_key_that_only_begins_like_one_is_another_name(key):
+    (problem,) = found(case({"user_content": USER}, **{key: "x"}))
+    assert problem.startswith(f"warning eval_cases[0].{key}: unknown key")
+
+
 def test_an_unknown_key_is_named_once_with_its_number_and_a_comment_is_none():
     cases = [case({"user_content": USER}, owner="me", _why="", evalIds=[]) for _ in range(3)]
     for number, one in enumerate(cases):

@@ -572,3 +572,12 @@ def test_an_agent_with_its_history_elsewhere_is_asked_in_a_turn_of_its_own(score
     code, status, said = score(spans, called=())
     assert (code, status, said["response_match_score"][0]) == (1, "FAILED", "FAILED")
     assert said["conversation"][1] == '1 turn in the trace, not in the case: "And tomorrow?"'
+
+
+def test_a_turn_that_may_have_a_second_message_is_no_turn_of_a_case(score, capsys):
+    spans = two_turns([{"type": "text", "content": "And tomorrow?"}])
+    second = json.loads(spans[-1].attributes["gen_ai.input.messages"])[-1:]
+    spans[-1].attributes["gen_ai.input.messages"] = json.dumps(second)
+    assert score(spans)[:2] == (3, "NOT_EVALUATED")
+    assert call("import", "trace.json", "--into", "new.evalset.json") == 2
+    assert "turn 1: the user's messages are not told apart: " in capsys.readouterr().err

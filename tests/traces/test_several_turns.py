@@ -9,7 +9,6 @@ from evaltui import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, CALLS
 from evaltui.traces.conversations import conversations_in
-from evaltui.traces.drafting import unusable
 from evaltui.traces.span import Recorded
 from tests.traces.test_trace_layouts import span
 
@@ -158,16 +157,6 @@ def test_a_turn_whose_first_model_is_missing_is_one_of_its_own(layout):
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "rebate"}
     found = turns([*spans, span(5, 1, tool | {"gen_ai.tool.call.arguments": "{}"}, begin=450)])
     assert [CALLS in turn.untold for turn in found] == [True, True]
-
-
-@pytest.mark.parametrize("layout", [genai, logfire, openinference, langfuse], ids=lambda one: one.__name__)
-def test_a_turn_that_may_have_a_second_message_is_no_turn_of_a_case(layout):
-    """As with `previous_response_id` of OpenAI: each request has the newest message alone."""
-    alone = REQUESTS[2][0][-1:], REQUESTS[2][1]
-    (turn,) = turns(under(WRAPPERS["function"], layout, [*REQUESTS[:2], alone]))
-    assert unusable(turn).startswith("the user's messages are not told apart: ")
-    first, second = turns(under(WRAPPERS["function"], layout))
-    assert (unusable(first), unusable(second)) == ("", "")
 
 
 BYE = {"role": "user", "content": "bye"}

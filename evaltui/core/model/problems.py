@@ -202,9 +202,10 @@ def format_path(path: JsonPath) -> str:
 
 
 def likely_typos(
-    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
+    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = (), likeness: float = 0.75
 ) -> Iterator[Finding]:
-    """Keys that resemble an absent field; `fields` has all spellings of each field.
+    """Keys that resemble an absent field; `fields` has all spellings of each field. 1.0 is the likeness of
+    equal names.
 
     Other unknown keys are allowed, as in ADK.
     """
@@ -215,7 +216,7 @@ def likely_typos(
         if key in spellings:
             continue
         forms = (key, key.strip().lower())
-        if hit := next(filter(None, (nearest_word(form, absent, likeness=0.75) for form in forms)), None):
+        if hit := next(filter(None, (nearest_word(form, absent, likeness=likeness) for form in forms)), None):
             yield (*path, key), f"unknown key. Did you mean {visible(hit)}?"
 
 

@@ -164,7 +164,8 @@ def _misspelt_keys(data: Any) -> Iterator[Finding]:
     for model, values, path in _open_objects(data):
         # Programs write events, with more of such names in each release.
         fields = [("author",), ("content",)] if model is InvocationEvent else spellings(model)
-        yield from likely_typos(values, fields, path)
+        # Another last word makes another name: `session_id` is no `session_input`.
+        yield from likely_typos(values, fields, path, likeness=0.85)
 
 
 @UNKNOWN_KEY.checks("case data")
