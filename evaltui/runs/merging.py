@@ -23,7 +23,7 @@ from evaltui.core.model.limits import Amount
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.documents.files import target_of
-from evaltui.project.agent_files import UNKNOWN, changed_files, is_source
+from evaltui.project.agent_files import UNKNOWN, changed_files, is_prompt, is_source
 from evaltui.project.packages import PACKAGE
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile, is_being_written
 from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
@@ -48,8 +48,11 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
         if before != now:
             yield f"{word} {_option_text(before)} → {_option_text(now)}"
     # Data an agent may change itself while it works.
+    own = {*first.written, *other.written}
     yield from (
-        f"{name} changed" for name in different_files(first.files, other.files, ()) if is_source(name)
+        f"{name} changed"
+        for name in different_files(first.files, other.files, ())
+        if is_source(name) or (is_prompt(name) and name not in own)
     )
     if first.shards and other.shards:
         # Each shard looks at all conversations, wherever the files are on its machine.

@@ -261,20 +261,29 @@ def test_shards_of_other_data_are_named(agent, tmp_path, capsys):
     os.utime(same, (0, 0))
     eval_set = agent / "first.evalset.json"
     eval_set.write_text(eval_set.read_text() + "\n")
-    (agent / "prompt.md").write_text("Be rude.")
+    (agent / "rates.csv").write_text("EUR,1.1")
     (agent.parent / ".env").write_text("PIN=1234")
     _record(agent)
     (second,) = logs_of(agent, ["first", "--shard", "2/2", "--record", "auto"])
     capsys.readouterr()
     report = tmp_path / "report.json"
     call("merge", first, second, "-o", tmp_path / "merged.sqlite", "--report", f"json={report}")
-    names = "../.env, first.evalset.json, prompt.md, recordings of first.evalset.json"
+    names = "../.env, first.evalset.json, rates.csv, recordings of first.evalset.json"
     assert f"not the same in every run: {names}" in json.loads(report.read_text())["notes"]
     text = second.read_text(errors="replace")
     assert "1234" not in text
     # A plain hash of a short text is guessed in no time.
     plain = hashlib.sha256(hashlib.sha256(b"PIN=1234").hexdigest().encode()).hexdigest()
     assert plain[:12] not in text
+
+
+def test_shards_of_other_prompts_are_refused(agent, tmp_path, capsys):
+    (first,) = logs_of(agent, ["first", "--shard", "1/2"])
+    (agent / "prompt.md").write_text("Be rude.")
+    (second,) = logs_of(agent, ["first", "--shard", "2/2"])
+    capsys.readouterr()
+    assert call("merge", first, second, "-o", tmp_path / "merged.sqlite") == 2
+    assert "prompt.md changed" in capsys.readouterr().err
 
 
 def test_shards_that_replayed_other_recordings_are_refused(agent, tmp_path, capsys):
