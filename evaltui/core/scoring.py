@@ -267,11 +267,10 @@ async def metric_results(
         is_optional = result.is_optional or is_unchecked or _may_be_absent(metric, result, expected)
         metrics.append(replace(result, is_optional=is_optional, lower_is_better=lower_is_better(metric)))
     if _compares_state(expected) and (only is None or FINAL_STATE in only):
-        is_known = final_state is not None and not differing
-        state = (
-            diff_state(expected.case.final_session_state or {}, dict(final_state or {})) if is_known else ()
-        )
-        metrics.append(_state_result(state, is_known=is_known))
+        why = "not compared: the conversation is another one" if differing else ""
+        why = "final session state is unknown" if final_state is None else why
+        state = () if why else diff_state(expected.case.final_session_state or {}, dict(final_state or {}))
+        metrics.append(_state_result(state, why))
     rules_of_answers = expected.answer_rules
     if rules_of_answers and (only is None or ANSWER_RULES in only):
         answers = list(_answers(expected, held))
@@ -448,15 +447,9 @@ def _answers(expected: Expected, actual: Sequence[Invocation]) -> Iterator[Answe
         )
 
 
-def _state_result(state: Sequence[StateDiff], *, is_known: bool) -> MetricResult:
-    if not is_known:
-        return MetricResult(
-            FINAL_STATE,
-            None,
-            None,
-            Status.NOT_EVALUATED,
-            reason="final session state is unknown",
-        )
+def _state_result(state: Sequence[StateDiff], not_compared: str) -> MetricResult:
+    if not_compared:
+        return MetricResult(FINAL_STATE, None, None, Status.NOT_EVALUATED, reason=not_compared)
     if not state:
         return MetricResult(FINAL_STATE, 1.0, 1.0, Status.PASSED, reason="all expected keys are equal")
     keys = ", ".join(difference.path for difference in state)

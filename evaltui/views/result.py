@@ -38,7 +38,7 @@ _EXPECTATIONS: Mapping[Expectation, str] = {
     "no calls": "no calls expected",
     "unspecified": "calls unspecified (scored as no calls)",
     "not checked": "calls not checked",
-    "unknown": "calls unknown: the agent does not send them",
+    "unknown": "calls unknown",
     "context": "context turn, not scored",
     "simulated": "simulated user",
 }

@@ -201,7 +201,10 @@ def test_the_state_after_another_conversation_is_not_the_final_one(shop, tmp_pat
     trace.write_text(json.dumps(document))
     code, cases = shop.score(trace)
     assert (code, cases["bye"]["status"]) == (3, "NOT_EVALUATED")
-    assert metrics(cases["bye"])["final_session_state"] == ("NOT_EVALUATED", "final session state is unknown")
+    assert metrics(cases["bye"])["final_session_state"] == (
+        "NOT_EVALUATED",
+        "not compared: the conversation is another one",
+    )
 
 
 def test_content_that_was_not_captured_is_not_evaluated_with_the_variable(shop):

@@ -32,12 +32,13 @@ WRONG = {"name": "set", "args": {"room": "Kitchen", "degrees": "19"}}
 MADE = [FIRST, turn("And the kitchen", "The kitchen is set to 19 °C.", ASK, WRONG, NOTIFY)]
 
 
-def outcome(expected, made, **config):
+def outcome(expected, made, state=None, final_state=None, **config):
     case, actual = (
-        EvalCase.model_validate({"eval_id": "night", "conversation": turns}) for turns in (expected, made)
+        EvalCase.model_validate({"eval_id": "night", "conversation": turns, "final_session_state": state})
+        for turns in (expected, made)
     )
     used = EvalConfig.model_validate(config) if config else EvalConfig.default()
-    result = asyncio.run(score_case(case, actual.conversation or [], used))
+    result = asyncio.run(score_case(case, actual.conversation or [], used, final_state=final_state))
     return CaseOutcome(ResultInMemory.of(result), RunRef(18), StoredCase.of(case), used)
 
 
@@ -55,6 +56,20 @@ def lines_of(page):
 def around(lines, first, count):
     place = next(number for number, line in enumerate(lines) if line.startswith(first))
     return [" ".join(line.split()) for line in lines[place : place + count]]
+
+
+@pytest.mark.parametrize(
+    ("final_state", "head", "row"),
+    [
+        ({"mode": "night"}, "Final state ✓", "= mode night"),
+        (None, "Final state –", "mode night actual unknown"),
+    ],
+)
+def test_a_final_state_is_equal_only_where_it_is_known(final_state, head, row):
+    scored = outcome(EXPECTED, EXPECTED, {"mode": "night"}, final_state)
+    lines = lines_of(page_of(scored, 100, folding=Folding(all_open=True)))
+    title, value = around(lines, "▾ Final state", 2)
+    assert (title.startswith(f"▾ {head}"), value.replace('"', "")) == (True, row)
 
 
 def test_a_click_opens_a_part_and_the_selected_turn_is_open():

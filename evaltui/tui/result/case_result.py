@@ -499,18 +499,20 @@ def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool)
 def _write_state(page: Page, shown: ShownCase, result: CaseResult) -> None:
     """Writes the expected keys of the final state; only the differing ones, unless it is opened."""
     expected = (shown.case.final_session_state if shown.case else None) or {}
-    scored = any(metric.name == "final_session_state" for metric in result.metrics)
-    if not result.state and not (expected and scored):
+    metric = next((metric for metric in result.metrics if metric.name == "final_session_state"), None)
+    if not result.state and (not expected or metric is None):
         return
+    unknown = metric.status if metric is not None and metric.score is None else None
     names = {format_path((key,)): key for key in expected}
     differing = {outermost_name(diff.path, names) or diff.path for diff in result.state}
     is_open = shown.folding.is_open("state", usual=bool(result.state))
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Final state ", "bold")]
-    head.append(glyph(Status.FAILED if result.state else Status.PASSED))
+    head.append(glyph(unknown or (Status.FAILED if result.state else Status.PASSED)))
     right = (
         f"{show_number(len(expected) - len(differing))}/{counted(len(expected), 'key')}" if expected else ""
     )
+    right = "unknown" if unknown else right
     for number, (path, key) in enumerate(names.items() if not is_open else ()):
         head += [("  ", ""), (visible(path), "key"), (" ", "")]
         # They share the line.
@@ -522,8 +524,11 @@ def _write_state(page: Page, shown: ShownCase, result: CaseResult) -> None:
     for row in state_rows(result.state):
         write_value(page, row)
     for path, key in names.items():
-        if path not in differing:
-            write_value(page, Row("state", "same", visible(path), expected[key], expected[key]))
+        value = expected[key]
+        if unknown:
+            write_value(page, Row("state", "", visible(path), value, note="actual unknown"))
+        elif path not in differing:
+            write_value(page, Row("state", "same", visible(path), value, value))
 
 
 def _write_informational(page: Page, result: CaseResult, folding: Folding) -> None:
