@@ -74,6 +74,10 @@ _AROUND = (
 _UNREAD_OUTPUT = (
     "the output of the agent is recorded in a form that evaltui does not read: record it as a text"
 )
+_FAILED = (
+    "the last request of the turn has no response in the trace: the model failed or was blocked, or the "
+    "agent was stopped"
+)
 _INTERRUPTED = (
     "the agent waits for a person, and its request is recorded as an exception only (GraphInterrupt): run "
     "the case instead"
@@ -405,6 +409,8 @@ class TurnEvents:
             self._untold.setdefault(CALLS, _UNREAD)
         if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
+        elif last in hidden and last and last.is_adk and last.inputs is not None:
+            self._untold.setdefault(CALLS, _FAILED)
         if any(work.operation.outputs is None for work in models[:-1]):
             self._untold.setdefault(TEXTS, _remedy(turn))
         if turn.operation and turn.operation.kind == "model" and turn.operation.inputs is None:

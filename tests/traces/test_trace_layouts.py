@@ -604,6 +604,18 @@ def test_a_streamed_response_that_is_a_record_of_its_own_is_that_of_its_request(
     assert sum(event.kind == "model_request" for event in turn.events) == 2
 
 
+def test_calls_are_unknown_where_the_last_request_of_google_adk_has_no_response():
+    """Its SQLite exporter keeps no errors."""
+    spans = genai()
+    for one in spans:
+        one.scope = "gcp.vertex.agent"
+    assert CALLS not in conversation(spans).turns[0].untold
+    del spans[3].attributes["gen_ai.output.messages"]
+    untold = conversation(spans).turns[0].untold
+    assert {ANSWERS, CALLS} <= untold.keys()
+    assert "the model failed or was blocked" in untold[CALLS]
+
+
 def test_redacted_content_is_absent():
     spans = genai()
     for one in spans:
