@@ -47,7 +47,7 @@ def unusable(turn: RecordedTurn) -> str:
     if USER_MESSAGE in turn.untold:
         return f"the user's message was not recorded: {turn.untold[USER_MESSAGE]}"
     if (remedy := turn.untold.get(ANSWERS)) in SEVERAL_MESSAGES:
-        return f"the user's messages are not told apart: {remedy}"
+        return f"may have several messages of the user: {remedy}"
     return ""
 
 

@@ -115,7 +115,7 @@ def test_of_shards_that_are_merged(agent, tmp_path):
 def test_of_merged_runs_that_have_notes(agent, tmp_path):
     write_set(agent, "empty", [])
     logs = logs_of(agent, ["--shard", "1/2"], ["--shard", "2/2"])
-    (agent / "prompt.md").write_text("Be rude.")
+    (agent / "rates.csv").write_text("EUR,1.1")
     logs += logs_of(agent, ["--shard", "2/2"])
     merged = tmp_path / "merged.sqlite"
     into = reports(tmp_path, "merge", *logs, "-o", merged)
@@ -125,7 +125,7 @@ def test_of_merged_runs_that_have_notes(agent, tmp_path):
     assert notes == [
         "1/2 of the limits for this shard: gemini-*:rpm=30",
         "6 results in several logs: the run started last counts",
-        "not the same in every run: prompt.md",
+        "not the same in every run: rates.csv",
     ]
 
 

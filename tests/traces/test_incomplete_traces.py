@@ -580,4 +580,4 @@ def test_a_turn_that_may_have_a_second_message_is_no_turn_of_a_case(score, capsy
     spans[-1].attributes["gen_ai.input.messages"] = json.dumps(second)
     assert score(spans)[:2] == (3, "NOT_EVALUATED")
     assert call("import", "trace.json", "--into", "new.evalset.json") == 2
-    assert "turn 1: the user's messages are not told apart: " in capsys.readouterr().err
+    assert "turn 1: may have several messages of the user: " in capsys.readouterr().err
