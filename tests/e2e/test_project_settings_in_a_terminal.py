@@ -25,6 +25,10 @@ def test_wrong_settings_are_mended_while_the_workbench_is_open(tmp_path):
     try:
         terminal.wait_for("! no usable Python")
         terminal.wait_for("where_is_order")
+        terminal.wait_for("no Python at gone")
+        # Takes the message away, so that the next one is that of the refused run.
+        terminal.press("down")
+        terminal.wait_for("No run yet")
         terminal.press("R")
         terminal.wait_for("pyproject.toml: tool.evaltui.python: no Python at gone")
         project.write_text('[tool.evaltui]\nresults-dir = "out"\nparalel = 3\n')
