@@ -37,6 +37,7 @@ from evaltui.traces.trace_turn import (
     Work,
     answers,
     is_checked,
+    one_spaced,
     respond_at_once,
     settle_ambiguous,
     user_message,
@@ -409,7 +410,7 @@ class TurnEvents:
             self._untold.setdefault(CALLS, _UNREAD)
         if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
-        elif last in hidden and last and last.is_adk and last.inputs is not None:
+        elif hidden and hidden[-1] is last and last.is_adk and last.inputs is not None:
             self._untold.setdefault(CALLS, _FAILED)
         if any(work.operation.outputs is None for work in models[:-1]):
             self._untold.setdefault(TEXTS, _remedy(turn))
@@ -425,11 +426,9 @@ class TurnEvents:
 def _may_respond(text: str, outer: Operation) -> bool:
     """Whether a text may be the response where a span around it has an output that is read as no text: it is
     a member of the output, or a function has returned nothing like it."""
-    members = {" ".join(member.split()) for member in texts_in(json_attribute(outer.output_value))}
-    parts = {" ".join(line.split()) for line in text.splitlines()} - {""}
-    return bool(text) and (
-        parts <= members or " ".join(text.split()) in members or not (members or outer.is_run)
-    )
+    members = set(map(one_spaced, texts_in(json_attribute(outer.output_value))))
+    parts = set(map(one_spaced, text.splitlines())) - {""}
+    return bool(text) and (parts <= members or one_spaced(text) in members or not (members or outer.is_run))
 
 
 def _is_interrupt(event: SpanEvent) -> bool:

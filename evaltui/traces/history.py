@@ -17,6 +17,7 @@ from evaltui.traces.trace_turn import (
     TraceTurn,
     Work,
     is_sent_response,
+    one_spaced,
     texts_of_others,
     user_message,
     user_parts,
@@ -459,7 +460,7 @@ def _inner_texts(turn: TraceTurn) -> set[str]:
 
 def _plain(parts: Sequence[Json] | None) -> str:
     """The words of parts in a line; "" where they are unknown."""
-    return " ".join(" ".join(texts([{"parts": parts or ()}])).split())
+    return one_spaced(" ".join(texts([{"parts": parts or ()}])))
 
 
 def _missing_turn(message: Json, following: TraceTurn) -> TraceTurn:

@@ -121,15 +121,16 @@ def user_message(turn: TraceTurn) -> list[Json] | None:
 def _is_sent(parts: Sequence[Json], models: Sequence[Work]) -> bool:
     """Whether a request has the texts of parts, or none is recorded: an argument may be no message."""
     requests = [
-        _words(" ".join((model.operation.instruction, *texts(model.operation.inputs))))
+        one_spaced(" ".join((model.operation.instruction, *texts(model.operation.inputs))))
         for model in models
         if model.operation.inputs
     ]
-    message = [_words(part["text"]) for part in parts if part.get("text")]
+    message = [one_spaced(part["text"]) for part in parts if part.get("text")]
     return not requests or any(all(text in request for text in message) for request in requests)
 
 
-def _words(text: str) -> str:
+def one_spaced(text: str) -> str:
+    """A text with single spaces, as texts are compared: layouts write white space differently."""
     return " ".join(text.split())
 
 
@@ -243,9 +244,9 @@ def is_sent_response(later: Work, model: Work) -> bool:
     inputs, sent = later.operation.inputs or (), model.operation.inputs or ()
     if later.run != model.run or later.span.start < model.span.end or (sent and inputs[: len(sent)] == sent):
         return False
-    response = " ".join(" ".join(texts(model.operation.outputs or ())).split())
+    response = one_spaced(" ".join(texts(model.operation.outputs or ())))
     others = (part for part in user_parts(inputs) if isinstance(part.get("text"), str))
-    return bool(response) and any(response in " ".join(part["text"].split()) for part in others)
+    return bool(response) and any(response in one_spaced(part["text"]) for part in others)
 
 
 def answers(model: Work) -> bool:

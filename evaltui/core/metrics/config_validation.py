@@ -153,7 +153,7 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
 
 @INVALID_VALUE.checks("config data")
 def _misspelt_keys(data: dict[str, Any]) -> Iterator[Finding]:
-    """Criteria, or the block of evaltui, under another name: they would not count."""
+    """Keys of a config under another name, such as `criterias`: what they say would not count."""
     yield from likely_typos(data, spellings(EvalConfig))
 
 
