@@ -119,9 +119,11 @@ def normal_id(value: Any, digits: int) -> str:
     elif isinstance(value, int) and not isinstance(value, bool):
         text = format(value, f"0{digits}x") if value >= 0 else str(value)
     else:
-        text = str(value or "").strip().removeprefix("0x")
-    if len(text) <= digits and _HEX.fullmatch(text):
-        padded = text.lower().rjust(digits, "0")
+        text = str(value or "").strip()
+    # In base64, an id may begin like a hexadecimal number, too.
+    number = text.removeprefix("0x")
+    if len(number) <= digits and _HEX.fullmatch(number):
+        padded = number.lower().rjust(digits, "0")
         return padded if padded.strip("0") else ""
     if (decoded := from_base64(text)) and len(decoded) * 2 in (digits, _SHORT_TRACE_ID):
         return normal_id(decoded, digits)

@@ -168,4 +168,5 @@ def test_ids():
     assert normal_id(255, 16) == "00000000000000ff"
     assert normal_id("0x1f", 16) == "000000000000001f"
     assert normal_id("q83vEjRWeJA=", 16) == "abcdef1234567890"
+    assert normal_id("0xa63bfB5fo=", 16) == "d316baddb7c1e5fa"
     assert normal_id("not an id", 16) == "not an id"
