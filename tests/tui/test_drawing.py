@@ -1,6 +1,8 @@
 """Each pane is drawn after messages of what it shows, and after no others."""
 
 from collections import Counter
+from functools import partial
+from string import ascii_lowercase
 
 import pytest
 from pilots import screen_text, turn, until, until_ran, write_cases
@@ -8,7 +10,14 @@ from pilots import screen_text, turn, until, until_ran, write_cases
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.cases.view import CaseTree
 from evaltui.tui.main.panes import other_panes
-from evaltui.workbench.messages import ChatProgressed, Notice, RunsRead, SessionsReceived
+from evaltui.workbench.messages import (
+    ChatProgressed,
+    DraftChanged,
+    Notice,
+    RunsRead,
+    SessionsReceived,
+    WorkbenchMessage,
+)
 from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -44,27 +53,32 @@ async def shown(write_agent, drawn):
         await until(pilot, lambda: app.workbench.sets.listed and len(app.screen.query("RecentRuns")))
         await pilot.press("2")
         await until(pilot, lambda: "  id           dim" in screen_text(app))
-        await until(pilot, lambda: not app.workbench.outcomes.is_loading)
-        await settled(pilot, drawn)
         yield app, pilot
-
-
-async def settled(pilot, drawn):
-    """Waits until nothing is drawn any more, and counts from then on."""
-    before = -1
-    while before != drawn.total():
-        before = drawn.total()
-        await pilot.pause(0.2)
-    drawn.clear()
 
 
 async def test_typing_in_a_field_draws_the_case_alone(drawn, shown):
     app, pilot = shown
     await pilot.press("e")
     await until(pilot, lambda: app.screen.query_one("#case").is_editing)
-    await settled(pilot, drawn)
-    await pilot.press("n", "e", "w", "x")
-    await until(pilot, lambda: "dimnewx" in screen_text(app))
+    others = []
+    kinds = {*WorkbenchMessage.__subclasses__()} - {DraftChanged}
+    app.workbench.messages.subscribe(others.append, *kinds)
+
+    def shows(text):
+        return text in screen_text(app)
+
+    typed = "dim"
+    # What is read in the background meanwhile is drawn too: until it has ended, type more.
+    for letter in ascii_lowercase:
+        typed += letter
+        app.screen.draw_now()
+        others.clear()
+        drawn.clear()
+        await pilot.press(letter)
+        await until(pilot, partial(shows, typed))
+        if not others:
+            break
+    assert not others
     assert drawn.keys() == {"case"}
 
 
@@ -82,11 +96,12 @@ async def test_a_message_draws_the_panes_that_show_it(drawn, shown, message, pan
     # Trace and Runs are closed until there is something in them.
     await pilot.press("R")
     await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
-    # Its end publishes more.
-    await app.workbench.runs.finished()
-    await settled(pilot, drawn)
+    await until(pilot, lambda: {"trace", "recent_runs"} <= drawn.keys())
+    # In one step, so that nothing that is read in the background comes between.
+    app.screen.draw_now()
+    drawn.clear()
     app.workbench.messages.publish(message)
-    await pilot.pause(0.1)
+    app.screen.draw_now()
     assert drawn.keys() == panes
 
 
