@@ -63,6 +63,7 @@ from evaltui.core.model.outcome import (
 from evaltui.core.model.spending import Spending
 from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff
 from evaltui.core.model.validation import case_warnings
+from evaltui.text.outcomes import CONTEXT_TURN
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
 FINAL_STATE = "final_session_state"
@@ -441,7 +442,7 @@ def _answers(expected: Expected, actual: Sequence[Invocation]) -> Iterator[Answe
         yield Answer(
             scored_text(turn, thoughts=thoughts),
             scored_text(want, thoughts=thoughts) if want is not None and is_expected else None,
-            "context turn, not scored" if number in context else "",
+            CONTEXT_TURN if number in context else "",
             not {TURN, ANSWERS} & {*turn.untold},
             responding_agent(turn, thoughts=thoughts),
         )

@@ -45,6 +45,19 @@ ROLES: Mapping[str, str] = {
     NOT_RUN: "muted",
     RUNNING: "bold accent",
 }
+CALLS_NOT_CHECKED = "calls not checked"
+CONTEXT_TURN = "context turn, not scored"
+NO_CHECK = "no check of this response"
+NO_SCORE = "no score from its function for this turn"
+# Of kinds of expectations that a turn does not have.
+UNSPECIFIED_REASONS: Mapping[str, str] = {
+    "calls": "no reference trajectory, not checked",
+    "responses": "no reference response, not checked",
+}
+# Why a metric is not to score a turn; other turns without a score could not be scored.
+LEFT_OUT_REASONS = frozenset(
+    (CALLS_NOT_CHECKED, CONTEXT_TURN, NO_CHECK, NO_SCORE, *UNSPECIFIED_REASONS.values())
+)
 # In the order in which they are counted on screen.
 COUNTED_STATUSES = ("PASSED", "FAILED", "ERROR", "FLAKY", "NOT_EVALUATED")
 

@@ -24,7 +24,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.text.figures import counted, score_figures, show_duration, show_number, show_score, show_scores
-from evaltui.text.outcomes import WORDS
+from evaltui.text.outcomes import CALLS_NOT_CHECKED, CONTEXT_TURN, WORDS
 from evaltui.text.values import visible
 from evaltui.views.judged import JudgeFindings, judge_findings, judge_line
 from evaltui.views.rows import Group, Row, call_rows, score_of, scored_response, text_rows
@@ -37,9 +37,9 @@ _EXPECTATIONS: Mapping[Expectation, str] = {
     "these calls": "",
     "no calls": "no calls expected",
     "unspecified": "calls unspecified (scored as no calls)",
-    "not checked": "calls not checked",
+    "not checked": CALLS_NOT_CHECKED,
     "unknown": "calls unknown",
-    "context": "context turn, not scored",
+    "context": CONTEXT_TURN,
     "simulated": "simulated user",
 }
 

@@ -81,3 +81,16 @@ async def test_responses_differ_by_thoughts_where_these_are_scored(
         await compare(app, pilot)
         await pilot.press("down")
         await until(pilot, lambda: ("Turn 1 ≠" if differ else "Turn 1 =") in screen_text(app))
+
+
+@pytest.mark.parametrize(("runs", "words"), [((1, 0), "0 calls → not run"), ((0, 1), "not run → 0 calls")])
+async def test_a_case_without_a_result_in_one_run_made_no_calls_there(write_agent, runs, words):
+    folder = write_agent("def root_agent(message, session):\n    return message\n", name="house")
+    cases = [make_case(name, make_turn("hello", "hello", [])) for name in ("early", "late")]
+    for is_whole in runs:
+        write_eval_set(folder, "lights", *cases[: 1 + is_whole])
+        await asyncio.to_thread(call, "run", folder)
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await compare(app, pilot)
+        await until(pilot, lambda: words in screen_text(app))

@@ -6,8 +6,10 @@ import json
 
 import pytest
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
+from fake_runs import FakeRuns
 
 from evaltui.documents.editing.references import References
+from evaltui.workbench.workbench import Workbench
 from tests.changed_values import changed
 from tests.commands.command_line import call
 
@@ -83,3 +85,36 @@ def test_lint_knows_what_a_check_gets_wrong(folder, capsys, answer, said):
     out = capsys.readouterr().out
     assert "evaltui.answers[0]" in out
     assert said in out
+
+
+RESPONSES, CALLS = {"response_match_score": 0.8}, {"tool_trajectory_avg_score": 1.0}
+ON = {"set": "lights", "case": "late", "turn": 1, "contains": ["on"]}
+OFF = {**ON, "contains": ["off"]}
+SKIP = {"set": "lights", "case": "late", "turn": 0, "mode": "skip"}
+
+
+@pytest.mark.parametrize(
+    ("criteria", "block", "statuses"),
+    [
+        (RESPONSES, {"answers": [ON]}, ["PASSED", "PASSED"]),
+        (RESPONSES, {"answers": [OFF]}, ["PASSED", "FAILED"]),
+        ({}, {"answers": [ON]}, ["NOT_EVALUATED", "PASSED"]),
+        (RESPONSES | CALLS, {"turns": [SKIP]}, ["PASSED", "PASSED"]),
+        (CALLS, {"turns": [SKIP]}, ["NOT_EVALUATED", "PASSED"]),
+        (RESPONSES | CALLS, {"turns": [SKIP, {**SKIP, "turn": 1}]}, ["PASSED", "PASSED"]),
+    ],
+)
+async def test_a_turn_has_the_verdict_of_the_metrics_that_are_to_score_it(
+    tmp_path, criteria, block, statuses
+):
+    turns = make_turn("hi", "it is off", []), make_turn("bye", "on", [])
+    write_eval_set(tmp_path, "lights", make_case("late", *turns))
+    write_test_config(tmp_path, criteria=criteria, evaltui=block)
+    (tmp_path / "agent.py").write_text("root_agent = None")
+    workbench = Workbench(tmp_path, run_service=FakeRuns())
+    await workbench.open()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    (case,) = workbench.sets.every_case()
+    assert workbench.outcomes.turn_statuses(case, workbench.outcomes.get(case)) == statuses
+    await workbench.close()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from evaltui.text.outcomes import LEFT_OUT_REASONS
+
 if TYPE_CHECKING:
     from evaltui.core.metrics.declaration import MetricInfo
-    from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
+    from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult, RepeatResult, TurnResult
     from evaltui.core.model.text_diff import IntermediateDiff
 
 
@@ -21,19 +23,29 @@ def metric_info(name: str) -> MetricInfo:
 
 
 def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
-    """The worst verdict of metrics on a turn, from 0; None where no metric gives one."""
+    """The worst verdict of metrics on a turn, from 0; None where no metric gives one.
+
+    A metric with a verdict that is not to score this turn does not count beside others.
+    """
     if turn < len(result.turns) and result.turns[turn].expectation == "context":
         return None
-    statuses = {
-        metric.per_invocation[turn].status
+    deciding = [
+        (metric, metric.per_invocation[turn])
         for metric in result.metrics
         if metric.status != "INFORMATIONAL"
         and turn < len(metric.per_invocation) == len(result.turns)
         and not metric_info(metric.name).whole_conversation
-    }
+    ]
+    is_scored = any(score.score is not None for _, score in deciding)
+    statuses = {score.status for metric, score in deciding if not (is_scored and _leaves_out(metric, score))}
     return next(
         (status for status in ("FAILED", "ERROR", "NOT_EVALUATED", "PASSED") if status in statuses), None
     )
+
+
+def _leaves_out(metric: MetricResult, score: InvocationScore) -> bool:
+    has_verdict = metric.score is not None or metric.is_passed_over
+    return has_verdict and score.reason in LEFT_OUT_REASONS
 
 
 def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "within", "changed"]:

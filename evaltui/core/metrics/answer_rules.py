@@ -19,6 +19,7 @@ from evaltui.core.model.json_schemas import misfit
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.model.regexes import Patience, SlowRegexError
 from evaltui.text.figures import short_list
+from evaltui.text.outcomes import NO_CHECK
 from evaltui.text.values import cut, show_value, visible
 
 ANSWER_RULES = "answer_rules"
@@ -465,7 +466,7 @@ def answer_rules_result(
     for number, answer in enumerate(answers):
         of_turn = [rule for rule in rules if rule.turn in (None, number)]
         if answer.unscored or not of_turn:
-            turns.append(unscored_turn(answer.unscored or "no check of this response"))
+            turns.append(unscored_turn(answer.unscored or NO_CHECK))
             continue
         try:
             broken = [text for rule in of_turn for text in _broken(rule, answer, patience)]

@@ -36,6 +36,7 @@ from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.text.figures import counted
+from evaltui.text.outcomes import NO_SCORE
 
 # The name that ADK has for it; a metric may say PASSED, FAILED, NOT_EVALUATED or INFORMATIONAL.
 EvalStatus = Status
@@ -251,7 +252,7 @@ def _scored_turn(turn: _ReturnedScore, metric: EvalMetric, threshold: float) -> 
     if turn.error is not None:
         return InvocationScore(None, Status.ERROR, str(turn.error))
     if turn.score is None:
-        return unscored_turn("no score from its function for this turn")
+        return unscored_turn(NO_SCORE)
     return InvocationScore(turn.score, _verdict(turn.score, metric, threshold))
 
 

@@ -18,15 +18,12 @@ from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
+from evaltui.text.outcomes import CALLS_NOT_CHECKED, CONTEXT_TURN, UNSPECIFIED_REASONS
 
 _MAX_TURNS_NAMED = 3
 # The score from which on an informational metric gives no reason.
 _REFERENCE = 1.0
 NOT_IN_TRACE = "turn not in the trace"
-UNSPECIFIED_REASONS = {
-    "calls": "no reference trajectory, not checked",
-    "responses": "no reference response, not checked",
-}
 
 
 @dataclass(frozen=True)
@@ -207,9 +204,9 @@ def left_out_turns(
         turns = (n for n, turn in enumerate(inputs.expected or ()) if getattr(turn, absent) is None)
         skipped = dict.fromkeys(turns, UNSPECIFIED_REASONS[compares])
     if checks_calls and inputs.skip_calls:
-        skipped |= dict.fromkeys(inputs.skip_calls, "calls not checked")
+        skipped |= dict.fromkeys(inputs.skip_calls, CALLS_NOT_CHECKED)
     if inputs.context:
-        skipped |= dict.fromkeys(inputs.context, "context turn, not scored")
+        skipped |= dict.fromkeys(inputs.context, CONTEXT_TURN)
     return skipped | {
         number: NOT_IN_TRACE for number, turn in enumerate(inputs.actual) if TURN in turn.untold
     }

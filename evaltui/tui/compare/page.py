@@ -283,10 +283,16 @@ def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, 
 
 
 def _calls_in_words(turn: TurnOfBoth) -> str:
-    """The number of calls: `2 calls`, `2 → 3 calls`, `calls unknown` where there are none as far as known."""
+    """The number of calls: `2 calls`, `2 → 3 calls`, `2 calls → not run` where one side has no turn, `calls
+    unknown` where there are none as far as known."""
+    calls, response = turn.result.calls, turn.result.response
     before, after = (
-        sum(getattr(diff, side) is not None for diff in turn.result.calls) for side in ("expected", "actual")
+        sum(getattr(diff, side) is not None for diff in calls) for side in ("expected", "actual")
     )
+    if response.expected is None:
+        return f"not run → {counted(after, 'call')}"
+    if response.actual is None:
+        return f"{counted(before, 'call')} → not run"
     if not (turn.is_known or before or after):
         return "calls unknown"
     return counted(after, "call") if before == after else f"{before} → {counted(after, 'call')}"

@@ -22,6 +22,7 @@ from evaltui.documents.editing.turn import (
 )
 from evaltui.documents.edits import EditError
 from evaltui.text.figures import counted, show_size
+from evaltui.text.outcomes import CALLS_NOT_CHECKED, CONTEXT_TURN
 from evaltui.text.values import show_value
 from evaltui.views.cause import expected_call_index, judged_row
 from evaltui.views.difference import DifferenceAt
@@ -200,9 +201,8 @@ EXPECTATION_TEXTS: dict[ExpectationKind, str] = {
     "calls": "exactly these calls",
     "none": "no calls expected",
     "unspecified": "calls unspecified",
-    "unchecked": "calls not checked",
+    "unchecked": CALLS_NOT_CHECKED,
 }
-CONTEXT_TEXT = "context turn, not scored"
 _MEANINGS: dict[ExpectationKind, str] = {
     "calls": "exactly these calls are expected",
     "none": "no calls expected; each call is unexpected",
@@ -263,7 +263,7 @@ def _heading_row(turn: TurnSource) -> Row:
         turn.id(),
         "turn",
         f"Turn {number + 1}",
-        shown=CONTEXT_TEXT if expectation.context else EXPECTATION_TEXTS[kind],
+        shown=CONTEXT_TURN if expectation.context else EXPECTATION_TEXTS[kind],
         quiet=True,
         turn=number,
         adds=turn.additions(add_turn(turn.source, number + 1)),
