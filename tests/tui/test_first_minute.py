@@ -103,7 +103,7 @@ async def test_outcomes_of_agents_end_where_the_rule_above_them_does(tmp_path, w
     store_run(tmp_path / "desk", [selected("lights", ["a"])], [summary("lights", "a", "PASSED")])
     app = ChooserApp(tmp_path, ["desk", "shop"])
     async with app.run_test(size=(width, 45)) as pilot:
-        await until(pilot, lambda: "✓ 1" in screen_text(app))
+        await until(pilot, lambda: "last run  ✓ 1" in screen_text(app))
         rule, row = (next(line for line in screen_lines(app) if text in line) for text in ("Open ─", "✓ 1"))
         assert rule.rindex("─") == row.index("✓ 1") + 2
 

@@ -347,14 +347,13 @@ def _folder_contents(folder: Path) -> str:
 
 
 def _last_outcome(agent_dir: Path) -> Line:
-    """The counts of the last run; empty where they are unknown."""
-
+    """The counts of the last run, which may be of a few cases; empty where they are unknown."""
     try:
         store = RunStore.of(agent_dir, run_settings(agent_dir))
     except SettingsError:
         return []
     runs = stored_runs(store)
-    return counts_line(read_row(runs[0]).counts) if runs else []
+    return [("last run  ", "muted"), *counts_line(read_row(runs[0]).counts)] if runs else []
 
 
 def _path_of(text: str) -> Path:
