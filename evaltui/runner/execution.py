@@ -205,7 +205,7 @@ class _Run:
         )
         if plan.held is not None:
             return _HeldConversations(plan, self), local
-        host = HostSettings(plan.agent, settings.timeout, self._started)
+        host = HostSettings(plan.agent, settings.timeout, self._started, limits_time=plan.limits_time)
         if first is not None:
             host = replace(host, folder=first.settings.folder, environ=first.settings.environ)
         if not plan.scheduler:

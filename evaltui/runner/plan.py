@@ -157,6 +157,11 @@ class RunPlan:
         return "" if address == OFF else address
 
     @property
+    def limits_time(self) -> bool:
+        """Whether verdicts depend on the time of cases."""
+        return any("seconds" in eval_set.config.evaltui.criteria for eval_set in self.sets)
+
+    @property
     def case_count(self) -> int:
         return sum(len(eval_set.cases) for eval_set in self.sets)
 

@@ -260,7 +260,8 @@ class HostPool(Generic[Item]):
         return self._opened
 
     def host_count(self, items: int) -> int:
-        fitting = min(os.cpu_count() or 1, _MAX_HOSTS, ceil(items / self._parallel))
+        per_host = 1 if self._settings.limits_time else self._parallel
+        fitting = min(os.cpu_count() or 1, _MAX_HOSTS, ceil(items / per_host))
         return max(1, min(self._workers or fitting, self._parallel, items))
 
     async def _work(self, work: WorkQueue[Item], slots: int) -> None:
@@ -299,8 +300,10 @@ class HostPool(Generic[Item]):
             if not self._is_loaded:
                 self._is_loaded = True
                 self._listener.loaded(info)
+            # google-adk calls a tool that is not async in the event loop, where all other cases wait for it.
+            at_once = 1 if self._settings.limits_time and info.get("framework") == "adk" else slots
             async with asyncio.TaskGroup() as group:
-                for _ in range(slots):
+                for _ in range(at_once):
                     group.create_task(self._serve(work, place))
         except AgentBrokenError as broken:
             if self._broken is None:

@@ -39,6 +39,8 @@ class HostSettings:
     """The folder that hosts work in; None for that of this process."""
     environ: Mapping[str, str] | None = None
     """The environment of this process; None for the present one when a host starts."""
+    limits_time: bool = False
+    """Whether verdicts depend on the time of cases."""
 
     @property
     def import_limit(self) -> float:

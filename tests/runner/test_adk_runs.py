@@ -229,3 +229,41 @@ async def test_an_initial_state_that_adk_drops_is_refused(tmp_path):
     case = make_case("one", make_turn("hello", "echo hello"), session_input=state)
     result = await evaluate(package_with_relative_import(tmp_path), make_set("state", case))
     assert "the session state (temp:n) cannot be set: google-adk drops it" in result.cases[0].error.message
+
+
+COUNTING = """
+    import asyncio
+    from google.adk.agents import LlmAgent
+    from google.adk.models.base_llm import BaseLlm
+    from google.adk.models.llm_response import LlmResponse
+    from google.genai import types
+
+    running = []
+
+
+    class Counting(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False):
+            running.append(self)
+            waits_long = "wait" in llm_request.contents[-1].parts[-1].text
+            for _ in range(8_000 if waits_long else 20):
+                await asyncio.sleep(0.005)
+                if len(running) > 1:
+                    break
+            said = "alone" if len(running) == 1 else "beside others"
+            await asyncio.sleep(0.01)
+            running.remove(self)
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=said)]))
+
+
+    root_agent = LlmAgent(name="counting", model=Counting(model="counting"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "message", "said"), [({"seconds": 60}, "hi", {"alone"}), ({}, "wait", {"beside others"})]
+)
+async def test_a_case_whose_time_is_limited_shares_no_event_loop(tmp_path, limit, message, said):
+    write(tmp_path / "bot.py", COUNTING)
+    config = {"criteria": {"response_match_score": 0.0}, "evaltui": {"criteria": limit}}
+    run = await evaluate(tmp_path / "bot.py", make_answers(message, message), config, parallel=2, workers=1)
+    assert {case.repeats[0].turns[0].response.actual for case in run.cases} == said

@@ -113,6 +113,7 @@ class DaskExecutor:
             patterns=gate.patterns if gate else (),
             variables=plan.variables,
             environment=None if self._own is None else dict(os.environ),
+            limits_time=settings.limits_time,
         )
         self._items: list[WorkItem] = []
         self._queue = ChunkQueue()

@@ -133,6 +133,8 @@ class ClusterRun:
     """Variables for the environment of hosts. Dask logs plugins, so the values are not shown."""
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     """The environment of the run, for the workers of `local:N`; None for others."""
+    limits_time: bool = False
+    """Whether verdicts depend on the time of cases."""
 
     @property
     def at_once(self) -> int:
@@ -143,7 +145,9 @@ class ClusterRun:
         """The settings of hosts on this machine. `files` is the folder of the agent's files that were sent;
         None where they are in their own."""
         started = time.monotonic() - max(time.time() - self.started_at, 0.0)
-        settings = HostSettings(self.agent, self.timeout, started, self.variables)
+        settings = HostSettings(
+            self.agent, self.timeout, started, self.variables, limits_time=self.limits_time
+        )
         if self.bundle is None or files is None:
             return settings
         agent = _agent_here(self.agent, files / self.bundle.agent)
