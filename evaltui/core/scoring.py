@@ -17,6 +17,7 @@ from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.matching.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
 from evaltui.core.metrics.answer_rules import ANSWER_RULES, Answer, answer_rules_result
+from evaltui.core.metrics.declaration import built_in
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.judges.prompt_templates import judged_by_template
@@ -25,7 +26,6 @@ from evaltui.core.metrics.metric import CriterionError, MetricInput, information
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.preflight import STATED_IN
 from evaltui.core.metrics.registry import (
-    METRICS,
     is_known,
     lower_is_better,
     metrics_to_run,
@@ -334,8 +334,8 @@ def reads_app_details(expected: Expected) -> bool:
 
 def _checks_no_calls(inputs: MetricInput) -> bool:
     """Whether a metric only compares calls, which are unchecked in every scored turn."""
-    info = METRICS.get(inputs.metric.metric_name)
-    if info is None or info.judged is not None or inputs.metric.custom_function_path is not None:
+    info = built_in(inputs.metric)
+    if info is None or info.judged is not None:
         return False
     scored = set(range(len(inputs.expected or ()))) - inputs.context
     return info.reads_calls and bool(scored) and scored <= inputs.skip_calls and not unpaired_reason(inputs)
@@ -346,10 +346,8 @@ def _leaves_unstated(inputs: MetricInput) -> bool:
 
     Google's metrics of an `eval_config.yaml` judge more, such as rubrics that they write themselves.
     """
-    metric = inputs.metric
-    info = METRICS.get(metric.metric_name)
-    is_other = metric.custom_function_path is not None or metric.definition is not None
-    if not inputs.unspecified or info is None or is_other:
+    info = built_in(inputs.metric)
+    if not inputs.unspecified or info is None or inputs.metric.definition is not None:
         return False
     turns = inputs.expected or ()
     if info.rubric_type:
@@ -365,18 +363,16 @@ def _leaves_unstated(inputs: MetricInput) -> bool:
 
 def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
     """Why a metric is not computed; None where it is."""
-    info = METRICS.get(metric.metric_name)
-    is_own = info is not None and info.source == "evaltui" and metric.custom_function_path is None
-    if expected.adk_verdicts and is_own:
+    info = built_in(metric)
+    if expected.adk_verdicts and info is not None and info.source == "evaltui":
         return "unknown to google-adk, so --adk-verdicts passes it over"
     return expected.withheld.get(metric.metric_name)
 
 
 def _is_of_conversation(metric: EvalMetric) -> bool:
     """Whether a built-in metric needs all turns at once, because a judge also sees earlier turns."""
-    info = METRICS.get(metric.metric_name)
-    is_built_in = info is not None and metric.custom_function_path is None
-    return info is not None and is_built_in and (info.judged is not None or info.lower_is_better)
+    info = built_in(metric)
+    return info is not None and (info.judged is not None or info.lower_is_better)
 
 
 def decides_by_judge(metric: EvalMetric) -> bool:
@@ -387,9 +383,8 @@ def decides_by_judge(metric: EvalMetric) -> bool:
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
     if metric.definition is not None and metric.definition.prompt_template:
         return judged_by_template
-    info = METRICS.get(metric.metric_name)
-    is_built_in = info is not None and metric.custom_function_path is None and not metric.not_evaluated
-    return info.judged if info is not None and is_built_in else None
+    info = built_in(metric)
+    return info.judged if info is not None and not metric.not_evaluated else None
 
 
 def metric_input(

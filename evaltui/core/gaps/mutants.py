@@ -359,8 +359,7 @@ class RecordedCase:
 
 def is_computed(metric: EvalMetric) -> bool:
     """Whether a metric decides and needs neither a model nor the agent's process, and sees conversations."""
-    is_own = metric.custom_function_path is not None or metric.definition is not None
-    return not is_own and _is_computed_by_name(metric.metric_name)
+    return not metric.is_defined and _is_computed_by_name(metric.metric_name)
 
 
 def is_decided_again(name: str) -> bool:
@@ -379,8 +378,7 @@ def is_judged(metric: EvalMetric) -> bool:
 
 
 def _needs_process(metric: EvalMetric) -> bool:
-    is_own = metric.custom_function_path is not None or metric.definition is not None
-    return is_own and not metric.is_informational and not decides_by_judge(metric)
+    return metric.is_defined and not metric.is_informational and not decides_by_judge(metric)
 
 
 def with_calls(turn: Invocation, calls: Sequence[FunctionCall]) -> Invocation:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 from evaltui.core.metrics.judges.judge import JudgedMetric
 from evaltui.core.metrics.metric import Metric
 from evaltui.core.model.adk_defaults import default_models
+from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.outcome import CallOp
 from evaltui.core.model.problems import JsonPath
 
@@ -98,6 +99,12 @@ class MetricInfo:
 
 DECLARED: dict[str, MetricInfo] = {}
 """The metrics of imported modules by name; `registry` imports all modules."""
+
+
+def built_in(metric: EvalMetric) -> MetricInfo | None:
+    """The declaration of a built-in metric; None for a custom or an unknown one."""
+    return DECLARED.get(metric.metric_name) if metric.custom_function_path is None else None
+
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
-from evaltui.core.metrics.declaration import MetricInfo
+from evaltui.core.metrics.declaration import MetricInfo, built_in
 from evaltui.core.metrics.judges.rubrics import criterion_rubrics
-from evaltui.core.metrics.registry import METRICS, RUBRIC_TYPES, is_known
+from evaltui.core.metrics.registry import RUBRIC_TYPES, is_known
 from evaltui.core.metrics.requirements import (
     Facts,
     MetricReadiness,
@@ -287,8 +287,8 @@ class _Cases:
 
 def _data(metric: EvalMetric, cases: _Cases) -> MetricReadiness | None:
     """The readiness of a metric that can be computed for some cases only, or for none; None for all."""
-    info = METRICS.get(metric.metric_name)
-    if info is None or metric.custom_function_path is not None:
+    info = built_in(metric)
+    if info is None:
         return None
     if "expected turns" in info.needs and cases.simulated:
         return _some_cases(

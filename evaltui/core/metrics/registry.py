@@ -76,11 +76,7 @@ def is_own(name: str) -> bool:
 
 def is_known(metric: EvalMetric) -> bool:
     """Whether a metric exists; only an existing metric may be optional."""
-    return (
-        metric.metric_name in METRICS
-        or metric.custom_function_path is not None
-        or metric.definition is not None
-    )
+    return metric.metric_name in METRICS or metric.is_defined
 
 
 def metrics_to_run(config: EvalConfig) -> list[EvalMetric]:

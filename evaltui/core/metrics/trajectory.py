@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from evaltui.core.matching.pairing import most_pairs
 from evaltui.core.matching.rules import CaseRules, call_keys, same_args
-from evaltui.core.metrics.declaration import DECLARED, IGNORE_ARGS, MetricInfo, Option, metric
+from evaltui.core.metrics.declaration import DECLARED, IGNORE_ARGS, MetricInfo, Option, built_in, metric
 from evaltui.core.metrics.metric import (
     CriterionError,
     MetricInput,
@@ -238,8 +238,8 @@ def match_type_of(metric: EvalMetric) -> MatchType | None:
 def compares_order(metric: EvalMetric) -> bool | None:
     """Whether a metric compares the order of calls; None for one that does not compare calls, or has an
     unusable criterion."""
-    info = DECLARED.get(metric.metric_name)
-    if metric.custom_function_path is not None or info is None or info.compares != "calls":
+    info = built_in(metric)
+    if info is None or info.compares != "calls":
         return None
     match_type = match_type_of(metric)
     if match_type is None and _MATCH_TYPE in info.options:

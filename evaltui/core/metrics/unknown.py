@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from evaltui.core.metrics import response_match
-from evaltui.core.metrics.declaration import MetricInfo
+from evaltui.core.metrics.declaration import MetricInfo, built_in
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
 from evaltui.core.metrics.judges.hallucinations import judges_texts
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import MetricInput, left_out_turns, not_evaluated
-from evaltui.core.metrics.registry import METRICS, run_metric
+from evaltui.core.metrics.registry import run_metric
 from evaltui.core.metrics.trajectory import ignores_args, takes_ignore_args, with_ignored_args
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.events import (
@@ -51,19 +51,19 @@ def unknown_result(inputs: MetricInput) -> MetricResult | None:
 
 def _unknown_content(inputs: MetricInput) -> str:
     """Why a metric cannot be computed because of an unknown part; "" where it can."""
-    info = METRICS.get(inputs.metric.metric_name)
+    info = built_in(inputs.metric)
     is_custom = inputs.metric.custom_function_path is not None
     scored = set(range(len(inputs.actual))) - left_out_turns(inputs).keys()
     # A case made of a conversation with such an agent has all its turns marked: it does not say why.
     checked = scored - left_out_turns(inputs, checks_calls=True).keys() or scored
-    if info is not None and not is_custom:
+    if info is not None:
         needs_calls = checked if info.reads_calls else scored & _waiting_turns(info, inputs)
         unknown = [number for number in needs_calls if inputs.actual[number].intermediate_data is None]
         if unknown:
             return _unknown_part_text(inputs, unknown, CALLS, "the agent does not send them")
     for what in _PARTS_OF_FUNCTIONS if is_custom else _parts_read(info, inputs):
         read = scored
-        if info is not None and info.judged is not None and not is_custom:
+        if info is not None and info.judged is not None:
             # A judge is shown what was before, context turns, too.
             is_before = what in _PARTS_OF_JUDGES and info.judged is final_response_match_v2
             read = set(range(max(scored, default=-1) + (not is_before)))

@@ -226,6 +226,11 @@ class EvalMetric(_Camel):
     """The metric as a config of agents-cli defines it; None for every other metric."""
 
     @property
+    def is_defined(self) -> bool:
+        """Whether the config defines it, as a custom function or as in a config of agents-cli."""
+        return self.custom_function_path is not None or self.definition is not None
+
+    @property
     def not_evaluated(self) -> str:
         """Why evaltui does not evaluate a metric of another program; "" for every other metric."""
         return self.definition.not_evaluated if self.definition else ""
