@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from evaltui.core.matching.pairing import common_ends
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.documents.edits import Edit, common_ends
+from evaltui.documents.edits import Edit
 
 CASES = "eval_cases"
 

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from evaltui.core.matching.pairing import common_ends
 from evaltui.core.model.datasets import (
     OWN_KEY,
     calls_of,
@@ -36,7 +37,7 @@ from evaltui.documents.dataset_meaning import (
     unfit,
     with_kept,
 )
-from evaltui.documents.edits import EditError, common_ends
+from evaltui.documents.edits import EditError
 
 _NEW_GROUP = "adk_rubrics"
 _Placed = tuple[JsonPath, Json]

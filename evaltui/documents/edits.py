@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,13 +174,3 @@ def _are_equal(value: Any, other: Any, keys: Callable[[dict[str, Any]], Any]) ->
         ):
             return False
     return True
-
-
-def common_ends(
-    first: Sequence[Any], second: Sequence[Any], equal: Callable[[Any, Any], bool] = operator.eq
-) -> tuple[int, int]:
-    """The number of equal items at the start of two sequences, and at the end of the rest."""
-    shorter = min(len(first), len(second))
-    head = next((at for at in range(shorter) if not equal(first[at], second[at])), shorter)
-    rest = range(1, shorter - head + 1)
-    return head, next((at - 1 for at in rest if not equal(first[-at], second[-at])), shorter - head)

@@ -9,8 +9,8 @@ from difflib import SequenceMatcher, unified_diff
 from itertools import groupby, pairwise
 from typing import Literal
 
+from evaltui.core.matching.pairing import common_ends
 from evaltui.documents.case_file import CaseFile, is_same
-from evaltui.documents.edits import common_ends
 
 # Beyond this many pairs of lines, finding those that are equal takes longer than reading all of them.
 _MAX_COMPARISONS = 1_000_000

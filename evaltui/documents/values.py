@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from evaltui.core.matching.pairing import common_ends
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import CaseList, StoredCase
@@ -23,7 +24,6 @@ from evaltui.documents.edits import (
     at_path,
     check_index,
     check_new_key,
-    common_ends,
     json_value,
 )
 

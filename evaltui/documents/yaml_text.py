@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from evaltui.core.matching.pairing import common_ends
 from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.documents.edits import EditError, alike, common_ends, same
+from evaltui.documents.edits import EditError, alike, same
 
 YAML_SUFFIXES = (".yaml", ".yml")
 # One of ruamel.yaml's nodes, which have no common type with marks and styles.

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from evaltui.core.matching.pairing import common_ends
 from evaltui.core.matching.rules import exact_decimal, is_number, lets_pass, match_in_words
 from evaltui.core.model.arg_rule import ALL_ARGS, ANY_INDEX, ArgPath, ArgRule, arg_path_text
 from evaltui.core.model.json_values import ABSENT
@@ -156,21 +157,14 @@ def _generalise(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, st
 
 
 def _regex_by_ends(before: str, after: str) -> str | None:
-    start = before[: _common_length(before, after)]
-    rest = [text[len(start) :] for text in (before, after)]
-    end = rest[0][len(rest[0]) - _common_length(rest[0][::-1], rest[1][::-1]) :]
-    if len(start) + len(end) < _MIN_COMMON:
+    head, tail = common_ends(before, after)
+    if head + tail < _MIN_COMMON:
         return None
-    inner = [text[: len(text) - len(end)] for text in rest]
+    start, end = before[:head], before[len(before) - tail :]
+    inner = [text[head : len(text) - tail] for text in (before, after)]
     between = ".+" if all(inner) else ".*"
     lines = "(?s)" if any("\n" in text for text in inner) else ""
     return f"{lines}{_escape(start)}{between}{_escape(end)}"
-
-
-def _common_length(text: str, other: str) -> int:
-    """The number of equal characters at the start of both texts."""
-    pairs = enumerate(zip(text, other, strict=False))
-    return next((count for count, (mine, theirs) in pairs if mine != theirs), min(len(text), len(other)))
 
 
 def _escape(text: str) -> str:

@@ -27,6 +27,7 @@ from evaltui.core.gaps.mutants import (
     RecordedCase,
     with_calls,
 )
+from evaltui.core.matching.pairing import common_ends
 from evaltui.core.metrics.answer_rules import (
     NEGATIONS,
     check_in_words,
@@ -241,10 +242,7 @@ def _tails(text: str) -> Iterator[str]:
 def _around(original: str, changed: str) -> Iterator[str]:
     """The changed words of the original with words before and after them, less than all of it."""
     before, after = original.split(), changed.split()
-    least = min(len(before), len(after))
-    start = next((n for n in range(least) if before[n] != after[n]), least)
-    rest = least - start
-    end = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
+    start, end = common_ends(before, after)
     for count in _CONTEXT_WORDS:
         phrase = " ".join(before[max(0, start - count) : len(before) - end + count])
         if plain(phrase) != plain(original):

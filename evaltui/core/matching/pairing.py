@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 # What it costs that two items, by their keys, stand side by side: 0 where they are equal, `inf` where never.
@@ -40,6 +41,16 @@ def number_items(*sides: Sequence[Hashable]) -> list[list[int]]:
     return [[numbers.setdefault(item, len(numbers)) for item in side] for side in sides]
 
 
+def common_ends(
+    first: Sequence[Any], second: Sequence[Any], equal: Callable[[Any, Any], bool] = operator.eq
+) -> tuple[int, int]:
+    """The number of equal items at the start of two sequences, and at the end of the rest."""
+    shorter = min(len(first), len(second))
+    head = next((at for at in range(shorter) if not equal(first[at], second[at])), shorter)
+    rest = range(1, shorter - head + 1)
+    return head, next((at - 1 for at in rest if not equal(first[-at], second[-at])), shorter - head)
+
+
 def align(left: Side, right: Side, cost: Cost) -> Pairs:
     """The paired positions of the cheapest alignment, ascending on both sides.
 
@@ -47,10 +58,7 @@ def align(left: Side, right: Side, cost: Cost) -> Pairs:
     For longer sequences, only alignments near the diagonal, and around equal items or items of one kind, are
     tried, and the cheapest of them is returned.
     """
-    shorter = min(len(left.keys), len(right.keys))
-    start = next((k for k in range(shorter) if left.keys[k] != right.keys[k]), shorter)
-    most = shorter - start
-    end = next((k for k in range(most) if left.keys[-1 - k] != right.keys[-1 - k]), most)
+    start, end = common_ends(left.keys, right.keys)
     inside = left.between(start, end), right.between(start, end)
     return [
         *((k, k) for k in range(start)),

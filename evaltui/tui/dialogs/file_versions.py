@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from evaltui.documents.edits import common_ends
+from evaltui.core.matching.pairing import common_ends
 from evaltui.documents.line_changes import LineChange
 from evaltui.documents.merge import Clash, Side
 from evaltui.documents.open_file import FileConflict

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from evaltui.core.matching.pairing import common_ends
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import EvalSetError, Problem
@@ -393,11 +393,4 @@ class Drafting:
 
 def _changed_characters(before: str, after: str) -> int:
     """The number of characters that were replaced or typed between the common start and end of both texts."""
-    same = _common_length(before, after)
-    rest, typed = before[same:], after[same:]
-    return max(len(rest), len(typed)) - _common_length(reversed(rest), reversed(typed))
-
-
-def _common_length(first: Iterable[str], second: Iterable[str]) -> int:
-    """The number of equal letters at the start."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+    return max(len(before), len(after)) - sum(common_ends(before, after))
