@@ -23,7 +23,7 @@ from evaltui.core.model.datasets import (
     turn_of,
 )
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import field_of, list_at, spelling_in, value_at
+from evaltui.core.model.json_values import field_of, list_at, object_or_empty, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath, errors_in
 from evaltui.documents.dataset_meaning import (
     DETAILS,
@@ -349,8 +349,8 @@ class _Conversation:
 
     def _author(self) -> str:
         authors = [event["author"] for turn in self._turns for event in turn.events]
-        agents = value_at(self._old, (spelling_in("agent_data", self._old), "agents"))
-        return next(iter([*reversed(authors), *(agents if isinstance(agents, dict) else ())]), "model")
+        agents = object_or_empty(value_at(field_of(self._old, "agent_data"), ("agents",)))
+        return next(iter([*reversed(authors), *agents]), "model")
 
     def _put_prompt(self, turn: Json, pair: int | None) -> None:
         before = self._old.get("prompt")
@@ -414,7 +414,7 @@ def _with_parts(event: Json, parts: list[Json]) -> Json:
     content = event.get("content")
     if (content_of(content) or {}).get("parts") == parts:
         return event
-    return {**event, "content": {**(content if isinstance(content, dict) else {}), "parts": parts}}
+    return {**event, "content": {**object_or_empty(content), "parts": parts}}
 
 
 def _model(parts: list[Json]) -> Json:

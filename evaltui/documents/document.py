@@ -10,7 +10,7 @@ from functools import cached_property, reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from evaltui.core.model.json_values import camel, spelling_in
+from evaltui.core.model.json_values import camel, field_of, list_or_empty
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.documents.case_file import CASES, CaseFile, Chunk, is_same
@@ -91,8 +91,7 @@ class JsonDocument:
         """The cases of an eval set; none of any other file."""
         if self.key is not None or not isinstance(self.value, dict):
             return self._stored
-        cases = self.value.get(spelling_in(CASES, self.value))
-        return tuple(map(StoredCase.of_data, cases)) if isinstance(cases, list) else ()
+        return tuple(map(StoredCase.of_data, list_or_empty(field_of(self.value, CASES))))
 
     def read(self, text: str) -> JsonDocument:
         """Another text, which shares the chunks that both have. Raises ValueError as the constructor."""

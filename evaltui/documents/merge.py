@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.json_values import object_or_empty, spelling_in
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CASES, CaseFile, Chunk
 from evaltui.documents.edits import Edit, Insert, Put, PutText, Remove, same
@@ -180,7 +180,7 @@ class _Merging:
         return "theirs"
 
     def _merge_members(self, path: JsonPath, base: Any, mine: Any, theirs: Any) -> None:
-        sides = [value if isinstance(value, dict) else {} for value in (base, mine, theirs)]
+        sides = [object_or_empty(value) for value in (base, mine, theirs)]
         lists = () if self._is_config else {document.key for document in self._documents}
         for key in dict.fromkeys(key for side in sides for key in side):
             where = (*path, key)

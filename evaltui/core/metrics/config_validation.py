@@ -30,6 +30,7 @@ from evaltui.core.model.json_values import (
     field_of,
     indexed_objects,
     list_at,
+    object_or_empty,
     spelled_path,
     spelling_in,
     value_at,
@@ -163,8 +164,7 @@ def _unknown_keys(data: dict[str, Any]) -> Iterator[Finding]:
     findings = unknown_keys(data, spellings(EvalConfig))
     yield from (finding for finding in findings if finding[0] not in misspelt)
     key = spelling_in("custom_metrics", data)
-    custom = data.get(key)
-    for name, metric in custom.items() if isinstance(custom, dict) else ():
+    for name, metric in object_or_empty(data.get(key)).items():
         if isinstance(metric, dict):
             yield from unknown_keys(metric, spellings(CustomMetricConfig), (key, name))
 
@@ -179,8 +179,7 @@ def _given_twice(data: Any) -> Iterator[Finding]:
             for key in ("user_simulator_config", "userSimulatorConfig"):
                 yield from _nested_double_spellings(block.get(key), (*path, key))
             for key in ("criteria", "custom_metrics", "customMetrics"):
-                metrics = block.get(key)
-                for name, metric in metrics.items() if isinstance(metrics, dict) else ():
+                for name, metric in object_or_empty(block.get(key)).items():
                     yield from _nested_double_spellings(metric, (*path, key, name))
 
 

@@ -32,6 +32,7 @@ from evaltui.core.model.base_model import DataModel
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation, Rubric, RubricScore
+from evaltui.core.model.json_values import list_or_empty
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.model.problems import JsonPath, format_path
@@ -271,8 +272,7 @@ def _outside_text(inputs: MetricInput, scores: Sequence[float | None]) -> str:
 def _rubric_texts(inputs: MetricInput) -> dict[str, str]:
     """The texts of rubrics by id; of two with one id, the one of a turn, then the one of the case."""
     texts: dict[str, str] = {}
-    raws = criterion_extra(inputs.metric).get("rubrics")
-    for raw in raws if isinstance(raws, list) else ():
+    for raw in list_or_empty(criterion_extra(inputs.metric).get("rubrics")):
         try:
             rubric = Rubric.model_validate(raw)
         except ValidationError:

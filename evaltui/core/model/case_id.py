@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.events import Json, describe_response
-from evaltui.core.model.json_values import field_of, spelling_in
+from evaltui.core.model.json_values import field_of, indexed_objects, list_or_empty, spelling_in
 from evaltui.core.model.problems import JsonPath, Problem, wrong_kind
 
 if TYPE_CHECKING:
@@ -96,19 +96,16 @@ def _parts(content: Any) -> list[dict[str, Any]]:
 
 def expected_calls(case: Any) -> dict[str, list[Any]]:
     """The arguments of each expected call of a case, by tool."""
-    conversation = field_of(case, "conversation")
-    return _calls(conversation if isinstance(conversation, list) else [])
+    return _calls(list_or_empty(field_of(case, "conversation")))
 
 
 def _calls(conversation: list[Any]) -> dict[str, list[Any]]:
     calls: dict[str, list[Any]] = {}
     for turn in conversation:
         intermediate = field_of(turn, "intermediate_data")
-        uses, events = field_of(intermediate, "tool_uses"), field_of(intermediate, "invocation_events")
-        turn_calls = list(uses) if isinstance(uses, list) else []
-        for event in events if isinstance(events, list) else []:
-            content = event.get("content") if isinstance(event, dict) else None
-            turn_calls += [field_of(part, "function_call") for part in _parts(content)]
+        turn_calls = [*list_or_empty(field_of(intermediate, "tool_uses"))]
+        for _, event in indexed_objects(list_or_empty(field_of(intermediate, "invocation_events"))):
+            turn_calls += [field_of(part, "function_call") for part in _parts(event.get("content"))]
         for call in turn_calls:
             if isinstance(call, dict) and isinstance(name := call.get("name"), str):
                 # Ten thousand cases share a few names.

@@ -13,7 +13,16 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import camel, field_of, indexed_objects, list_at, spelling_in
+from evaltui.core.model.json_values import (
+    camel,
+    field_of,
+    indexed_objects,
+    list_at,
+    list_or_empty,
+    object_or_empty,
+    spelling_in,
+    value_at,
+)
 from evaltui.core.model.problems import (
     UNKNOWN_KEY,
     JsonPath,
@@ -338,14 +347,12 @@ def add_kept(value: Json, members: Json) -> None:
 
 def _own(case: Json, name: str) -> Json:
     """A member of what evaltui keeps at a case; empty where there is none."""
-    value = field_of(field_of(case, OWN_KEY), name)
-    return value if isinstance(value, dict) else {}
+    return object_or_empty(field_of(field_of(case, OWN_KEY), name))
 
 
 def _calls_in(data: Any) -> list[Json]:
     """The calls in intermediate data of either shape."""
-    data = data if isinstance(data, dict) else {}
-    uses, events = (list_at(data, (spelling_in(name, data),)) for name in ("tool_uses", "invocation_events"))
+    uses, events = (list_or_empty(field_of(data, name)) for name in ("tool_uses", "invocation_events"))
     of_events = [call for event in events for call in calls_of(field_of(event, "content"))]
     return [*uses, *of_events]
 
@@ -453,8 +460,7 @@ class _Case:
         return events and bool(field_of(self._case, "responses") or field_of(self._case, "prompt"))
 
     def _agent_turns(self) -> list[Any]:
-        turns = field_of(self._member("agent_data", dict) or {}, "turns")
-        return turns if isinstance(turns, list) else []
+        return list_or_empty(field_of(self._member("agent_data", dict), "turns"))
 
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
         """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
@@ -469,8 +475,8 @@ class _Case:
             yield {"author": "user", "content": prompt}, ("prompt",)
         agent_data, is_first = spelling_in("agent_data", self._case), True
         for number, turn in indexed_objects(self._agent_turns()):
-            events, path = field_of(turn, "events"), (agent_data, "turns", number, "events")
-            for event, where in objects_in(events if isinstance(events, list) else [], path, self.problems):
+            events, path = list_or_empty(field_of(turn, "events")), (agent_data, "turns", number, "events")
+            for event, where in objects_in(events, path, self.problems):
                 # The output of a run may hold the prompt twice.
                 if not (
                     is_first and prompt and event.get("author") == "user" and event.get("content") == prompt
@@ -502,21 +508,18 @@ class _Case:
         session = self._member("session_inputs", dict)
         if session is None and not state:
             return None
-        own = field_of(session or {}, "state")
         return {
-            "app_name": str(field_of(session or {}, "app_name") or ""),
-            "user_id": str(field_of(session or {}, "user_id") or ""),
-            "state": (own if isinstance(own, dict) else {}) | state,
+            "app_name": str(field_of(session, "app_name") or ""),
+            "user_id": str(field_of(session, "user_id") or ""),
+            "state": object_or_empty(field_of(session, "state")) | state,
         }
 
     def rubrics(self) -> Iterator[tuple[JsonPath, Json]]:
         """The rubrics of all groups in the form of an eval case, each with its path in the dataset's case."""
         ids: set[str] = set()
         for group, value in (self._member("rubric_groups", dict) or {}).items():
-            rubrics = value.get("rubrics") if isinstance(value, dict) else None
-            for index, rubric in indexed_objects(rubrics if isinstance(rubrics, list) else []):
-                property_ = field_of(field_of(rubric, "content"), "property")
-                text = property_.get("description") if isinstance(property_, dict) else None
+            for index, rubric in indexed_objects(list_at(value, ("rubrics",))):
+                text = value_at(field_of(field_of(rubric, "content"), "property"), ("description",))
                 where = (spelling_in("rubric_groups", self._case), group, "rubrics", index)
                 if not isinstance(text, str):
                     self._warn(where, "no content.property.description; left out")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from evaltui.core.model.datasets import OWN_KEY
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import indexed_objects
+from evaltui.core.model.json_values import indexed_objects, list_or_empty
 from evaltui.core.model.problems import (
     UNKNOWN_KEY,
     JsonPath,
@@ -122,14 +122,13 @@ def definitions_of(data: Any) -> Iterator[tuple[str, JsonPath, Json]]:
     last one counts."""
     if not isinstance(data, Mapping):
         return
-    names, custom = data.get(METRICS_TO_RUN), data.get(CUSTOM_METRICS)
     pool = {
         definition["name"]: (index, definition)
-        for index, definition in indexed_objects(custom if isinstance(custom, list) else [])
+        for index, definition in indexed_objects(list_or_empty(data.get(CUSTOM_METRICS)))
         if isinstance(definition.get("name"), str)
     }
-    listed = names if isinstance(names, list) else []
-    for name in dict.fromkeys(name for name in listed if isinstance(name, str)):
+    names = list_or_empty(data.get(METRICS_TO_RUN))
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         if name in pool:
             index, definition = pool[name]
             yield name, (CUSTOM_METRICS, index), definition

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.json_values import indexed_objects
+from evaltui.core.model.json_values import indexed_objects, list_at, list_or_empty, object_or_empty
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def is_promptfoo(data: Any) -> bool:
 
 def is_session(data: Any) -> bool:
     """Whether data is a session of google-adk, right or wrong."""
-    keys = data.keys() if isinstance(data, dict) else set()
+    keys = object_or_empty(data).keys()
     return "events" in keys and bool(keys & {"appName", "app_name"}) and bool(keys & {"userId", "user_id"})
 
 
@@ -64,18 +64,15 @@ def _is_trace(data: Any) -> bool:
     if data.keys() & {"resourceSpans", "resource_spans", "batches"}:
         return True
     names = {"trace_id", "traceId", "traceID"}
-    spans = data.get("data")
-    is_jaeger = isinstance(spans, list) and any("spans" in trace for _, trace in indexed_objects(spans))
+    spans = list_or_empty(data.get("data"))
+    is_jaeger = any("spans" in trace for _, trace in indexed_objects(spans))
     return is_jaeger or bool(data.keys() & names and data.keys() & {"span_id", "spanId", "spans"})
 
 
 def is_scenarios(data: Any) -> bool:
     """Whether data is a file of google-adk's scenarios, right or wrong."""
-    scenarios = data.get("scenarios") if isinstance(data, dict) else None
     names = {"starting_prompt", "startingPrompt", "conversation_plan", "conversationPlan"}
-    return isinstance(scenarios, list) and any(
-        scenario.keys() & names for _, scenario in indexed_objects(scenarios)
-    )
+    return any(scenario.keys() & names for _, scenario in indexed_objects(list_at(data, ("scenarios",))))
 
 
 def _is_invented(data: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from .json_values import ABSENT, value_at
+from .json_values import ABSENT, object_or_empty, value_at
 from .problems import format_path, likely_typos
 from .regexes import Patience, check_regex
 
@@ -39,8 +39,7 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
                 raise ValueError(f"has the reference {reference!r}, which is not in the schema")
         if part is not schema and isinstance(part.get("$id"), str):
             raise ValueError(f"has the inner schema {part['$id']!r}; write it without $id")
-        patterns = part.get("patternProperties")
-        for pattern in (part.get("pattern"), *(patterns if isinstance(patterns, dict) else ())):
+        for pattern in (part.get("pattern"), *object_or_empty(part.get("patternProperties"))):
             if isinstance(pattern, str):
                 check_regex(pattern)
     return schema

@@ -29,8 +29,7 @@ def value_at(data: Any, path: JsonPath, default: Any = None) -> Any:
 
 def list_at(data: Any, path: JsonPath) -> list[Any]:
     """The list at a path; empty for another value and for none."""
-    value = value_at(data, path)
-    return value if isinstance(value, list) else []
+    return list_or_empty(value_at(data, path))
 
 
 def side_by_side(
@@ -139,3 +138,13 @@ def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> 
 def text_or_empty(value: Any) -> str:
     """The value if it is a text; "" for any other."""
     return value if isinstance(value, str) else ""
+
+
+def list_or_empty(value: Any) -> list[Any]:
+    """The value if it is a list; an empty one for any other."""
+    return value if isinstance(value, list) else []
+
+
+def object_or_empty(value: Any) -> dict[str, Any]:
+    """The value if it is an object; an empty one for any other."""
+    return value if isinstance(value, dict) else {}

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.events import Json
 from evaltui.core.model.file_kinds import file_kind
-from evaltui.core.model.json_values import indexed_objects
+from evaltui.core.model.json_values import indexed_objects, list_or_empty
 from evaltui.core.model.problems import (
     DUPLICATE_ID,
     INVALID_VALUE,
@@ -195,8 +195,7 @@ def with_authors(data: Any) -> Any:
 def texts_without_author(data: Any) -> Iterator[Problem]:
     """Warnings about the changes of `with_authors`."""
     for turn, path in _turns(data):
-        responses = turn.get(_RESPONSES_KEY)
-        for index, response in enumerate(responses if isinstance(responses, list) else ()):
+        for index, response in enumerate(list_or_empty(turn.get(_RESPONSES_KEY))):
             if isinstance(response, str):
                 yield Problem.warning((*path, _RESPONSES_KEY, index), "no author is given; agent is taken")
 
@@ -209,8 +208,7 @@ def left_out_warnings(data: Any) -> Iterator[Problem]:
     for turn, path in _turns(data):
         objects.append((turn, path, _TURN_KEYS))
         for key, fields in ((_CALLS_KEY, _TOOL_KEYS), (_RESPONSES_KEY, _TEXT_KEYS)):
-            inner = turn.get(key)
-            entries = indexed_objects(inner) if isinstance(inner, list) else ()
+            entries = indexed_objects(list_or_empty(turn.get(key)))
             objects += [(entry, (*path, key, index), fields) for index, entry in entries]
     for item, path, allowed in objects:
         for key in (key for key in item if key not in allowed):
@@ -225,8 +223,7 @@ def _turns(data: Any) -> Iterator[tuple[Json, JsonPath]]:
         yield from ((turn, (index,)) for index, turn in indexed_objects(data))
     elif kind == "old eval set":
         for index, session in indexed_objects(data):
-            turns = session.get("data")
-            for number, turn in indexed_objects(turns) if isinstance(turns, list) else ():
+            for number, turn in indexed_objects(list_or_empty(session.get("data"))):
                 yield turn, (index, "data", number)
 
 

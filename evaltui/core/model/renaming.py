@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, Literal
 
-from .json_values import camel
+from .json_values import camel, indexed_objects, list_or_empty, object_or_empty
 from .problems import JsonPath
 
 NameKind = Literal["tool", "argument", "agent"]
@@ -182,7 +182,7 @@ def _each_item(reader: Callable[[Any, JsonPath], Iterator[NamePlace]]) -> _Reade
     """A reader of each item of a list."""
 
     def read(items: Any, path: JsonPath) -> Iterator[NamePlace]:
-        for index, item in enumerate(items) if isinstance(items, list) else ():
+        for index, item in enumerate(list_or_empty(items)):
             yield from reader(item, (*path, index))
 
     return read
@@ -283,7 +283,7 @@ def _schema(schema: dict[str, Any], tool: str, path: JsonPath) -> Iterator[NameP
 
 
 def _texts_of(items: Any, path: JsonPath, kind: NameKind, tool: str) -> Iterator[NamePlace]:
-    for index, name in enumerate(items) if isinstance(items, list) else ():
+    for index, name in enumerate(list_or_empty(items)):
         if isinstance(name, str):
             yield NamePlace(kind, name, (*path, index), value_place(items, index), tool)
 
@@ -299,7 +299,7 @@ def _titles(member: dict[str, Any]) -> Callable[[str], None]:
 
 def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
     """The names in declarations of a list, which must be distinct."""
-    names = {item.get("name") for item in items if isinstance(item, dict)} if isinstance(items, list) else ()
+    names = {item.get("name") for _, item in indexed_objects(list_or_empty(items))}
     for place in _each_item(_declaration)(items, path):
         beside = {name for name in names if isinstance(name, str)} - {place.name}
         yield place if place.others or place.kind == "argument" else replace(place, others=beside)
@@ -307,7 +307,7 @@ def declared_names(items: Any, path: JsonPath) -> Iterator[NamePlace]:
 
 def _agents(agents: Any, path: JsonPath) -> Iterator[NamePlace]:
     """The names in details of agents, by name."""
-    for name, details in list(agents.items()) if isinstance(agents, dict) else ():
+    for name, details in list(object_or_empty(agents).items()):
         yield from names_in(details, (*path, name))
         if isinstance(details, dict) and details.get("name") == name:
             yield NamePlace("agent", name, (*path, name, "name"), value_place(details, "name"))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from evaltui.core.model.case_id import CaseOutline, case_fingerprint, outline_of
-from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.json_values import field_of
 from evaltui.core.model.problems import Problem
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class StoredCase:
 
 
 def _eval_id_of(case: Any) -> str | None:
-    value = case.get(spelling_in("eval_id", case)) if isinstance(case, dict) else None
+    value = field_of(case, "eval_id")
     return value if isinstance(value, str) else None
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.json_values import ABSENT, side_by_side
+from evaltui.core.model.json_values import ABSENT, list_or_empty, side_by_side
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.figures import show_number
 from evaltui.text.values import did_you_mean, show_value, type_change, value_in_words
@@ -293,8 +293,7 @@ def _expected_value(schema: Schema) -> str:
 
 
 def _list(schema: Schema, name: str) -> list[Any]:
-    value = schema.get(name)
-    return value if isinstance(value, list) else []
+    return list_or_empty(schema.get(name))
 
 
 def _object(schema: Schema, name: str) -> Mapping[str, Any]:
@@ -351,8 +350,7 @@ def kinds_of(schema: Any) -> set[str]:
 
 
 def _alternatives(schema: Mapping[str, Any]) -> list[Any]:
-    alternatives = schema.get("anyOf", schema.get("any_of"))
-    return alternatives if isinstance(alternatives, list) else []
+    return list_or_empty(schema.get("anyOf", schema.get("any_of")))
 
 
 def member_schema(schema: Any, step: str | int) -> Any:
@@ -424,8 +422,7 @@ class DeclaredTool:
 
     @property
     def required(self) -> list[str]:
-        names = (self.parameters or {}).get("required")
-        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        return [name for name in _list(self.parameters or {}, "required") if isinstance(name, str)]
 
 
 def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:

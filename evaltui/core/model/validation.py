@@ -28,7 +28,7 @@ from evaltui.core.model.eval_set import (
     UserPersona,
     tool_calls,
 )
-from evaltui.core.model.json_values import camel, list_at, spelled_path, spelling_in
+from evaltui.core.model.json_values import camel, list_at, list_or_empty, spelled_path, spelling_in
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     DUPLICATE_ID,
@@ -227,7 +227,7 @@ def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
 
 
 def _items(data: Any, path: JsonPath) -> Iterator[tuple[Any, JsonPath]]:
-    for index, item in enumerate(data if isinstance(data, list) else []):
+    for index, item in enumerate(list_or_empty(data)):
         yield item, (*path, index)
 
 

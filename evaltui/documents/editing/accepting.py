@@ -24,7 +24,7 @@ from evaltui.core.model.eval_set import (
     tool_responses,
 )
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN
-from evaltui.core.model.json_values import ABSENT, indexed_objects, value_at
+from evaltui.core.model.json_values import ABSENT, indexed_objects, object_or_empty, value_at
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult, calls_of
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.text_diff import IntermediateDiff
@@ -388,8 +388,7 @@ class Accepting:
 
     def _states(self, final_state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The expected final state, and the actual values of the keys that it names."""
-        expected = field_value(self._data, self._case.path, "final_session_state")
-        expected = expected if isinstance(expected, dict) else {}
+        expected = object_or_empty(field_value(self._data, self._case.path, "final_session_state"))
         return expected, {key: final_state.get(key) for key in expected}
 
 

@@ -11,7 +11,7 @@ from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.answer_rule import AnswerRule
 from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
 from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
-from evaltui.core.model.json_values import camel, list_at, value_at
+from evaltui.core.model.json_values import camel, list_at, object_or_empty, value_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.json_paths import field_path, field_value
@@ -230,16 +230,14 @@ class ConfigEditor(References):
 
     def _members(self, path: JsonPath) -> Mapping[str, Any]:
         """The object at a path; empty where something else or nothing is there."""
-        value = value_at(self.config, path)
-        return value if isinstance(value, dict) else {}
+        return object_or_empty(value_at(self.config, path))
 
 
 def _with_text(rubric: Any, text: str) -> Any:
     if not isinstance(rubric, dict):
         return rubric
     content_key = field_path(rubric, (), "rubric_content")[-1]
-    content = rubric.get(content_key)
-    content = content if isinstance(content, dict) else {}
+    content = object_or_empty(rubric.get(content_key))
     text_key = field_path(rubric, (content_key,), "text_property")[-1]
     return {**rubric, content_key: {**content, text_key: text}}
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in, text_or_empty, value_at
+from evaltui.core.model.json_values import (
+    indexed_objects,
+    list_at,
+    list_or_empty,
+    spelling_in,
+    text_or_empty,
+    value_at,
+)
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.json_paths import field_path, field_value, in_style
 from evaltui.documents.values import insert, put, remove
@@ -51,8 +58,7 @@ class IntermediateData:
         return field_path(self.data, self.path, name)
 
     def list_of(self, name: str) -> list[Any]:
-        value = field_value(self.data, self.path, name)
-        return value if isinstance(value, list) else []
+        return list_or_empty(field_value(self.data, self.path, name))
 
     def insert_in_list(self, name: str, index: int, value: Any) -> None:
         """Inserts into a list of a turn without events; both are made where they are missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaltui.core.model.json_values import camel, list_at, spelling_in, value_at
+from evaltui.core.model.json_values import camel, field_of, list_at, spelling_in, text_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import eval_ids_of
 
@@ -56,8 +56,7 @@ def field_path(data: Any, owner: JsonPath, name: str) -> JsonPath:
 
 def field_value(data: Any, owner: JsonPath, name: str) -> Any:
     """The value of a field in either spelling, None where it is absent."""
-    holder = value_at(data, owner)
-    return holder.get(spelling_in(name, holder)) if isinstance(holder, dict) else None
+    return field_of(value_at(data, owner), name)
 
 
 def name_in_style(data: Any, path: JsonPath, name: str) -> str:
@@ -90,8 +89,7 @@ def cases_path(data: Any) -> JsonPath:
 
 
 def set_id(data: Any) -> str:
-    value = field_value(data, (), "eval_set_id")
-    return value if isinstance(value, str) else ""
+    return text_or_empty(field_of(data, "eval_set_id"))
 
 
 def eval_ids(data: Any) -> list[str]:

@@ -13,7 +13,16 @@ from pydantic import BaseModel
 from evaltui.core.metrics.config_validation import IGNORED_SETTING
 from evaltui.core.metrics.registry import is_own
 from evaltui.core.model.eval_set import EvalCase, EvalSet, Invocation
-from evaltui.core.model.json_values import ABSENT, camel, indexed_objects, list_at, spelling_in, value_at
+from evaltui.core.model.json_values import (
+    ABSENT,
+    camel,
+    field_of,
+    indexed_objects,
+    list_at,
+    object_or_empty,
+    spelling_in,
+    value_at,
+)
 from evaltui.core.model.model_errors import objects_in, spellings
 from evaltui.core.model.problems import (
     DUPLICATE_KEY,
@@ -110,7 +119,7 @@ def _move_directions(data: dict[str, Any]) -> Iterator[Finding]:
     """Moves a misplaced `lower_is_better` of a custom metric to its criterion."""
     editor = ConfigEditor(data)
     custom = value_at(data, (key := spelling_in("custom_metrics", data),))
-    for name, metric in custom.items() if isinstance(custom, dict) else ():
+    for name, metric in object_or_empty(custom).items():
         criterion = editor.criterion(name)
         has_it = isinstance(criterion, dict) and any(option in criterion for option in _LOWER)
         if editor.threshold(name) is None or has_it:
@@ -130,11 +139,10 @@ def _move_directions(data: dict[str, Any]) -> Iterator[Finding]:
 
 @IGNORED_SETTING.mends("config")
 def _move_criteria(data: dict[str, Any]) -> Iterator[Finding]:
-    custom = value_at(data, (spelling_in("custom_metrics", data),))
-    criteria = value_at(data, ("criteria",))
-    for name, criterion in list(criteria.items()) if isinstance(criteria, dict) else ():
-        is_theirs = isinstance(custom, dict) and name in custom
-        if _is_misplaced(name, criterion) and not is_theirs and not _in_block(data, name):
+    custom = object_or_empty(field_of(data, "custom_metrics"))
+    criteria = object_or_empty(value_at(data, ("criteria",)))
+    for name, criterion in list(criteria.items()):
+        if _is_misplaced(name, criterion) and name not in custom and not _in_block(data, name):
             ConfigEditor(data).put_own_criterion(name, criterion)
             remove(data, ("criteria", name))
             yield ("criteria", name), "moved to evaltui.criteria"

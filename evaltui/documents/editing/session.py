@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from evaltui.core.metrics.registry import RUBRIC_TYPES
 from evaltui.core.model.eval_set import DEFAULT_USER_ID
-from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.json_values import list_at, object_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.json_paths import field_path, field_value, in_style
 from evaltui.documents.edits import EditError
@@ -33,8 +33,7 @@ class StateEditor:
     @property
     def value(self) -> dict[str, Any]:
         """The session state; empty without one."""
-        value = value_at(self.data, self.path)
-        return value if isinstance(value, dict) else {}
+        return object_or_empty(value_at(self.data, self.path))
 
     def put(self, key: str, value: Any) -> None:
         if self.session is not None and not isinstance(value_at(self.data, self.session), dict):

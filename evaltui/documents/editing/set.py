@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from evaltui.core.model.datasets import checks_unspecified, without_original
-from evaltui.core.model.json_values import list_at, value_at
+from evaltui.core.model.json_values import list_at, text_or_empty, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import StoredCase
@@ -57,8 +57,7 @@ class CaseEditor:
     @property
     def eval_id(self) -> str:
         """Empty where it has none."""
-        value = field_value(self.data, self.path, "eval_id")
-        return value if isinstance(value, str) else ""
+        return text_or_empty(field_value(self.data, self.path, "eval_id"))
 
     @cached_property
     def reference(self) -> CaseRef:
@@ -155,7 +154,7 @@ class CaseEditor:
         """Replaces a simulated user by fixed turns: one turn with the prompt of the scenario."""
         scenario = self.scenario.path
         prompt = field_value(self.data, scenario, "starting_prompt")
-        content = {"parts": [{"text": prompt if isinstance(prompt, str) else ""}], "role": "user"}
+        content = {"parts": [{"text": text_or_empty(prompt)}], "role": "user"}
         turn = in_style(self.data, self.path, {"user_content": content})
         place = self.field_path("conversation")
         remove(self.data, scenario)

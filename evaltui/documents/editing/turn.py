@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import indexed_objects, list_at, spelling_in, value_at
+from evaltui.core.model.json_values import field_of, indexed_objects, list_at, spelling_in, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing import intermediate
 from evaltui.documents.editing.calls import CallEditor, ResponseEditor, calls_in, insert_call, responses_in
@@ -125,7 +125,7 @@ class MessageEditor:
 
 def response_in(part: Any) -> dict[str, Any] | None:
     """The function response that a part is; None where it is none."""
-    response = part.get(spelling_in("function_response", part)) if isinstance(part, dict) else None
+    response = field_of(part, "function_response")
     return response if isinstance(response, dict) else None
 
 

@@ -11,7 +11,14 @@ from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.datasets import OWN_KEY, without_original
-from evaltui.core.model.json_values import camel, value_at
+from evaltui.core.model.json_values import (
+    field_of,
+    indexed_objects,
+    list_at,
+    list_or_empty,
+    text_or_empty,
+    value_at,
+)
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import EvalSetError, JsonPath
 from evaltui.core.model.tags import tags_in, typed_tags, typed_tags_problem
@@ -68,8 +75,7 @@ def scenario_rows(source: RowSource) -> Iterator[Row]:
 
     fields = (("starting_prompt", "prompt", set_prompt), ("conversation_plan", "plan", set_plan))
     for name, label, change in fields:
-        value = field_value(source.editor.data, path, name)
-        text = value if isinstance(value, str) else ""
+        text = text_or_empty(field_value(source.editor.data, path, name))
         yield Row(
             ("scenario", name),
             "fact",
@@ -102,7 +108,7 @@ def _persona(source: RowSource, path: JsonPath) -> Row:
         field = Field("change persona", text, "json", change)
         shown = _persona_text(persona)
         return Row(row_id, "fact", "persona", "", persona, shown, field=field, delete=remove, path=path)
-    text = persona if isinstance(persona, str) else ""
+    text = text_or_empty(persona)
     return Row(
         row_id,
         "fact",
@@ -119,18 +125,15 @@ def _persona(source: RowSource, path: JsonPath) -> Row:
 def _persona_text(persona: dict[str, Any]) -> str:
     """The text of a user-defined persona, one line for each instruction."""
     lines = [f"{persona.get('id', '')}  {persona.get('description', '')}"]
-    behaviors = persona.get("behaviors")
-    for behavior in behaviors if isinstance(behaviors, list) else ():
-        if isinstance(behavior, dict):
-            lines.append(f"{behavior.get('name', '')}  {behavior.get('description', '')}")
-            lines += [f"· {text}" for text in _texts(behavior, "behavior_instructions")]
-            lines += [f"✗ {text}" for text in _texts(behavior, "violation_rubrics")]
+    for _, behavior in indexed_objects(list_at(persona, ("behaviors",))):
+        lines.append(f"{behavior.get('name', '')}  {behavior.get('description', '')}")
+        lines += [f"· {text}" for text in _texts(behavior, "behavior_instructions")]
+        lines += [f"✗ {text}" for text in _texts(behavior, "violation_rubrics")]
     return "\n".join(lines)
 
 
 def _texts(holder: dict[str, Any], name: str) -> list[str]:
-    value = holder.get(name, holder.get(camel(name)))
-    return [str(item) for item in value] if isinstance(value, list) else []
+    return [str(item) for item in list_or_empty(field_of(holder, name))]
 
 
 _KNOWN_KEYS = (

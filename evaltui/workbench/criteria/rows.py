@@ -14,7 +14,7 @@ from evaltui.core.metrics.declaration import Option, Subject, own_metric_options
 from evaltui.core.metrics.metric import MISPLACED_FUNCTION
 from evaltui.core.metrics.registry import METRICS, info_of
 from evaltui.core.model.config import PassIf
-from evaltui.core.model.json_values import value_at
+from evaltui.core.model.json_values import field_of, object_or_empty, text_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.json_paths import field_path, field_value
@@ -165,8 +165,7 @@ def _meaning_of(definition: Mapping[str, Any]) -> str:
 
 
 def custom_metrics(config: ConfigEditor) -> Mapping[str, Any]:
-    metrics = field_value(config.config, (), "custom_metrics")
-    return metrics if isinstance(metrics, dict) else {}
+    return object_or_empty(field_of(config.config, "custom_metrics"))
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def option_rows(config: ConfigEditor, metric: str) -> Iterator[OptionRow | Rubri
         if option.kind == "rubrics":
             for index, rubric in enumerate(config.rubrics(metric)):
                 text = field_value(rubric, field_path(rubric, (), "rubric_content"), "text_property")
-                yield RubricRow(metric, index, text if isinstance(text, str) else "")
+                yield RubricRow(metric, index, text_or_empty(text))
 
 
 def _option_value(criterion: Any, option: Option) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evaltui.core.model.eval_set import DEFAULT_USER_ID
-from evaltui.core.model.json_values import value_at
+from evaltui.core.model.json_values import text_or_empty, value_at
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.tool_schema import check_state
 from evaltui.documents.editing.json_paths import field_path, field_value
@@ -154,7 +154,7 @@ def _session(source: RowSource) -> Row:
 def _session_row(source: RowSource, field: SessionField, word: str, default: str, label: str) -> Row:
     session = source.editor.session
     value = field_value(source.editor.data, session.path, field)
-    text = value if isinstance(value, str) else ""
+    text = text_or_empty(value)
 
     def change(typed: str) -> EditBuilder:
         return source.build(lambda case: case.session.change(field, typed))

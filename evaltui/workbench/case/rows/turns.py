@@ -9,7 +9,7 @@ from typing import Any, Literal
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.events import describe_response
-from evaltui.core.model.json_values import spelling_in, value_at
+from evaltui.core.model.json_values import object_or_empty, spelling_in, value_at
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
@@ -290,7 +290,7 @@ def _agents(turn: TurnSource) -> Iterator[Row]:
     data = turn.source.editor.data
     path = field_path(data, turn.editor.path, "app_details")
     details = field_value(data, path, "agent_details")
-    for key, agent in details.items() if isinstance(details, dict) else ():
+    for key, agent in object_or_empty(details).items():
         if not isinstance(agent, dict):
             continue
         tools = agent.get(spelling_in("tool_declarations", agent))
