@@ -33,6 +33,7 @@ from evaltui.core.model.json_values import (
     object_or_empty,
     spelled_path,
     spelling_in,
+    spelling_pairs,
     value_at,
 )
 from evaltui.core.model.model_errors import spellings, validate_model
@@ -279,9 +280,9 @@ def _unknown_options(config: EvalConfig) -> Iterator[Finding]:
         is_own = metric.custom_function_path is not None or name not in METRICS
         unknown = likely_typos if is_own else unknown_keys
         keys = dict.fromkeys(criterion.model_fields_set) | criterion.model_extra
-        yield from unknown(keys, [(key, camel(key)) for key in names], _path_of(config, metric))
+        yield from unknown(keys, spelling_pairs(names), _path_of(config, metric))
     if (simulator := config.user_simulator_config) is not None:
-        fields = [(key, camel(key)) for key in type(simulator).model_fields]
+        fields = spelling_pairs(type(simulator).model_fields)
         yield from unknown_keys(dict.fromkeys(simulator.model_fields_set), fields, ("user_simulator_config",))
 
 

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import (
-    camel,
+    both_spellings,
     field_of,
     indexed_objects,
     list_at,
     list_or_empty,
     object_or_empty,
     spelling_in,
+    spelling_pairs,
     value_at,
 )
 from evaltui.core.model.problems import (
@@ -70,13 +71,16 @@ _PLACES: Json = {
     OWN_KEY: {"unspecified": ..., OF_CASE: {"*": ...}, OF_SET: {"*": ...}},
 }
 _RECORDED_KEYS = ("responses", "intermediate_events")
+_OF_RUNS = both_spellings((*_RECORDED_KEYS, "agent_data"))
 _OF_GOOGLE = (*_PLACES, *_RECORDED_KEYS, "system_instruction", "agent_info", "interactions_data_source")
 _OF_EVAL_CASES = (
     *("eval_id", "conversation", "conversation_scenario", "session_input", "rubrics", "final_session_state"),
     "creation_timestamp",
 )
-_RESERVED = {spelling for name in (*_OF_GOOGLE, *_OF_EVAL_CASES) for spelling in (name, camel(name))}
-_DATASET_ONLY_KEYS = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
+_RESERVED = both_spellings((*_OF_GOOGLE, *_OF_EVAL_CASES))
+_DATASET_ONLY_KEYS = both_spellings(
+    ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
+)
 RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
 _MAX_VALUE_LENGTH = 100
 
@@ -84,7 +88,7 @@ _MAX_VALUE_LENGTH = 100
 def is_dataset_case(keys: Collection[str]) -> bool:
     """Whether a case with these keys is one of an EvaluationDataset, not of an EvalSet."""
     own = {"eval_id", "evalId", "conversation", "conversation_scenario", "conversationScenario"}
-    return own.isdisjoint(keys) and any(name in keys or camel(name) in keys for name in _DATASET_ONLY_KEYS)
+    return own.isdisjoint(keys) and any(name in keys for name in _DATASET_ONLY_KEYS)
 
 
 def checks_unspecified(case: Mapping[str, Any]) -> bool:
@@ -128,7 +132,7 @@ def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
 def unknown_members(data: Json) -> list[Problem]:
     """Problems of the members of a dataset, beside its cases, that nothing reads."""
     names = ("eval_cases", "candidate_name", "eval_dataset_df")
-    return [UNKNOWN_KEY.at(*finding) for finding in unknown_keys(data, [(key, camel(key)) for key in names])]
+    return [UNKNOWN_KEY.at(*finding) for finding in unknown_keys(data, spelling_pairs(names))]
 
 
 def case_ids(cases: Sequence[Any]) -> list[str]:
@@ -258,7 +262,7 @@ def columns(case: Json) -> Json:
 
 def other_members(eval_case: Json) -> Json:
     """The members of an eval case that google-adk does not know, without those of evaltui."""
-    names = {OWN_KEY, *_OF_EVAL_CASES, *map(camel, _OF_EVAL_CASES)}
+    names = both_spellings((OWN_KEY, *_OF_EVAL_CASES))
     return {name: value for name, value in eval_case.items() if name not in names}
 
 
@@ -279,17 +283,16 @@ def left_out_warnings(data: Any) -> Iterator[Problem]:
 
 
 def _left_out(path: JsonPath, value: Any) -> Problem:
-    names = {*_RECORDED_KEYS, *map(camel, _RECORDED_KEYS), "agent_data", "agentData"}
-    why = "actual, not expected" if path[-1] in names else "an eval set has no place for it"
+    why = "actual, not expected" if path[-1] in _OF_RUNS else "an eval set has no place for it"
     return Problem.warning(path, f"{why}; left out: {show_value(value, _MAX_VALUE_LENGTH)}")
 
 
 def _without_place(data: Any, places: Any, path: JsonPath) -> Iterator[tuple[JsonPath, Any]]:
     """The members that have no place in `places`, each with its path."""
     if isinstance(data, dict) and isinstance(places, dict):
-        spellings = {spelling: place for name, place in places.items() for spelling in (name, camel(name))}
+        names = both_spellings(places)
         for name, value in data.items():
-            place = spellings.get(name, places.get("*"))
+            place = places.get(names.get(name, "*"))
             if place is None:
                 yield (*path, name), value
             else:
@@ -311,12 +314,12 @@ def _unread(data: Any, places: Any, path: JsonPath) -> Iterator[Problem]:
         for index, item in enumerate(data):
             yield from _unread(item, places[0], (*path, index))
     elif isinstance(data, dict):
-        spellings = {spelling: name for name in places for spelling in (name, camel(name))}
+        names = both_spellings(places)
         if path and "*" not in places:
-            for finding in unknown_keys(data, [(name, camel(name)) for name in places], path):
+            for finding in unknown_keys(data, spelling_pairs(places), path):
                 yield UNKNOWN_KEY.at(*finding)
         for name, value in data.items():
-            yield from _unread(value, places.get(spellings.get(name, "*")), (*path, name))
+            yield from _unread(value, places.get(names.get(name, "*")), (*path, name))
 
 
 def by_name(items: list[Any]) -> dict[str, Json]:
@@ -401,9 +404,7 @@ class _Case:
         for problem in _unread(self._case, _PLACES, ()):
             if problem.path not in places:
                 self.problems.append(problem)
-        for name in self._case.keys() & {
-            spelling for key in _OF_EVAL_CASES for spelling in (key, camel(key))
-        }:
+        for name in self._case.keys() & both_spellings(_OF_EVAL_CASES).keys():
             if name not in ("creation_timestamp", "creationTimestamp"):
                 self._warn((name,), f"a key of eval sets, ignored; write it under {OWN_KEY}.{OF_CASE}")
         stated = field_of(field_of(self._case, OWN_KEY), "unspecified")
@@ -412,8 +413,7 @@ class _Case:
 
     def _original(self) -> Json:
         """The members of the dataset's case that no run has written."""
-        of_run = {spelling for name in (*_RECORDED_KEYS, "agent_data") for spelling in (name, camel(name))}
-        return {name: value for name, value in self._case.items() if name not in of_run}
+        return {name: value for name, value in self._case.items() if name not in _OF_RUNS}
 
     def _conversation(self, state: Json) -> list[Json]:
         turns = self.turns(state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -95,6 +95,16 @@ def without_places(value: Any, places: Collection[JsonPath]) -> Any:
 def camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
+
+
+def spelling_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The names of fields, each in both spellings."""
+    return [(name, camel(name)) for name in names]
+
+
+def both_spellings(names: Iterable[str]) -> dict[str, str]:
+    """The names of fields by each of their spellings."""
+    return {spelling: pair[0] for pair in spelling_pairs(names) for spelling in pair}
 
 
 def spelling_in(name: str, data: Mapping[str, Any]) -> str:

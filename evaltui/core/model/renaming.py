@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, Literal
 
-from .json_values import camel, indexed_objects, list_or_empty, object_or_empty
+from .json_values import both_spellings, indexed_objects, list_or_empty, object_or_empty
 from .problems import JsonPath
 
 NameKind = Literal["tool", "argument", "agent"]
@@ -340,12 +340,10 @@ _READERS_BY_KEY: Mapping[str, _Reader] = {
     "invocation_events": _each_item(_event),
 }
 _READERS: Mapping[str, _Reader] = {
-    spelling: reader for key, reader in _READERS_BY_KEY.items() for spelling in (key, camel(key))
+    spelling: _READERS_BY_KEY[key] for spelling, key in both_spellings(_READERS_BY_KEY).items()
 }
-_OPAQUE = frozenset(
-    spelling
-    for key in ("args", "arguments", "response", "state", "session_input", "final_session_state", "text")
-    for spelling in (key, camel(key))
+_OPAQUE = both_spellings(
+    ("args", "arguments", "response", "state", "session_input", "final_session_state", "text")
 )
 
 

@@ -28,7 +28,13 @@ from evaltui.core.model.eval_set import (
     UserPersona,
     tool_calls,
 )
-from evaltui.core.model.json_values import camel, list_at, list_or_empty, spelled_path, spelling_in
+from evaltui.core.model.json_values import (
+    list_at,
+    list_or_empty,
+    spelled_path,
+    spelling_in,
+    spelling_pairs,
+)
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     DUPLICATE_ID,
@@ -84,7 +90,7 @@ def validate_set_level(data: Any) -> tuple[EvalSet | None, list[Problem]]:
         message = f"must be an object with eval_set_id and eval_cases, is {value_in_words(data)}"
         return None, [NOT_AN_EVAL_SET.at((), message)]
     # ADK reads only the snake_case keys here, so where both are given the other ones must not win.
-    twice = {camel(name) for name in EvalSet.model_fields if name in data and camel(name) != name}
+    twice = {other for name, other in other_spellings(EvalSet) if name in data}
     head = {key: value for key, value in data.items() if key not in twice}
     cases_key = spelling_in("eval_cases", data)
     if isinstance(head.get(cases_key), list):
@@ -115,14 +121,14 @@ def case_warnings(case: EvalCase) -> list[Problem]:
 @UNKNOWN_KEY.checks("set")
 def _unknown_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
     yield from unknown_keys(data, spellings(EvalSet))
-    for name, other in _other_spellings(EvalSet):
+    for name, other in other_spellings(EvalSet):
         if other in data and name not in data:
             yield (other,), f"ADK reads only {name} here"
 
 
 @DUPLICATE_KEY.checks("set")
 def _duplicate_keys_of_set(data: dict[str, Any]) -> Iterator[Finding]:
-    for name, other in _other_spellings(EvalSet):
+    for name, other in other_spellings(EvalSet):
         if other in data and name in data:
             yield (other,), duplicate_key_text(name)
 
@@ -174,7 +180,7 @@ def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
     misspelt = [path for path, *_ in _misspelt_keys(data)]
     for model, values, path in _open_objects(data):
         own = {key: value for key, value in values.items() if key != OWN_KEY or model is not EvalCase}
-        others = [(name, camel(name)) for name in _OF_EVENTS.split()] if model is InvocationEvent else []
+        others = spelling_pairs(_OF_EVENTS.split()) if model is InvocationEvent else []
         findings = unknown_keys(own, [*spellings(model), *others], path)
         yield from (finding for finding in findings if finding[0] not in misspelt)
 
@@ -182,7 +188,7 @@ def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
 @DUPLICATE_KEY.checks("case data")
 def _duplicate_keys_of_case(data: Any) -> Iterator[Finding]:
     for model, values, path in _open_objects(data):
-        for name, other in _other_spellings(model):
+        for name, other in other_spellings(model):
             if name in values and other in values:
                 yield (*path, name), duplicate_key_text(other)
 
@@ -214,9 +220,9 @@ def _open_objects(case: Any) -> Iterator[tuple[type[BaseModel], dict[str, Any], 
     return ((model, values, path) for model, values, path in objects if isinstance(values, dict))
 
 
-def _other_spellings(model: type[BaseModel]) -> list[tuple[str, str]]:
+def other_spellings(model: type[BaseModel]) -> list[tuple[str, str]]:
     """The fields of a model whose camelCase name differs, with that name."""
-    return [(name, other) for name in model.model_fields if (other := camel(name)) != name]
+    return [(name, other) for name, other in spelling_pairs(model.model_fields) if other != name]
 
 
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:

@@ -15,7 +15,6 @@ from evaltui.core.metrics.registry import is_own
 from evaltui.core.model.eval_set import EvalCase, EvalSet, Invocation
 from evaltui.core.model.json_values import (
     ABSENT,
-    camel,
     field_of,
     indexed_objects,
     list_at,
@@ -31,7 +30,7 @@ from evaltui.core.model.problems import (
     Finding,
     JsonPath,
 )
-from evaltui.core.model.validation import UNKNOWN_ROLE
+from evaltui.core.model.validation import UNKNOWN_ROLE, other_spellings
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.documents.editing.json_paths import cases_path
 from evaltui.documents.edits import alike
@@ -81,18 +80,16 @@ def _correct_roles(data: dict[str, Any]) -> Iterator[Finding]:
 
 @UNKNOWN_KEY.mends("set")
 def _rename_keys(data: dict[str, Any]) -> Iterator[Finding]:
-    for name in EvalSet.model_fields:
-        other = camel(name)
-        if other != name and other in data and name not in data:
+    for name, other in other_spellings(EvalSet):
+        if other in data and name not in data:
             rename(data, (other,), name)
             yield (other,), f"renamed to {name}, which ADK reads"
 
 
 @DUPLICATE_KEY.mends("set")
 def _remove_twins_of_set(data: dict[str, Any]) -> Iterator[Finding]:
-    for name in EvalSet.model_fields:
-        other = camel(name)
-        if other != name and other in data and name in data and alike(data[name], data[other]):
+    for name, other in other_spellings(EvalSet):
+        if other in data and name in data and alike(data[name], data[other]):
             remove(data, (other,))
             yield (other,), f"removed; {name} is the same"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import camel, object_or_empty
+from evaltui.core.model.json_values import both_spellings, object_or_empty
 from evaltui.core.model.problems import JsonPath, Problem, format_path
 from evaltui.core.model.renaming import NameKind
 from evaltui.core.model.tool_schema import DeclaredTool, kinds_of
@@ -294,7 +294,7 @@ def completions_of(schema: Any) -> tuple[Completion, ...]:
 
 def unknown_fields(holder: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The members of an object that have none of these names, in either spelling."""
-    expected = {spelling for name in names for spelling in (name, camel(name))}
+    expected = both_spellings(names)
     for key, value in object_or_empty(holder).items():
         if key not in expected:
             yield key, value
