@@ -161,9 +161,7 @@ def _misspelt_keys(data: dict[str, Any]) -> Iterator[Finding]:
 
 @UNKNOWN_KEY.checks("config data")
 def _unknown_keys(data: dict[str, Any]) -> Iterator[Finding]:
-    misspelt = [path for path, *_ in _misspelt_keys(data)]
-    findings = unknown_keys(data, spellings(EvalConfig))
-    yield from (finding for finding in findings if finding[0] not in misspelt)
+    yield from unknown_keys(data, spellings(EvalConfig), errors=_misspelt_keys(data))
     key = spelling_in("custom_metrics", data)
     for name, metric in object_or_empty(data.get(key)).items():
         if isinstance(metric, dict):

@@ -227,13 +227,19 @@ _COMMENT_PREFIXES = ("$", "_", "#", "//")
 
 
 def unknown_keys(
-    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
+    data: Mapping[str, Any],
+    fields: Iterable[Sequence[str]],
+    path: JsonPath = (),
+    errors: Iterable[Finding] = (),
 ) -> Iterator[Finding]:
-    """Unknown keys, each with the most similar field."""
+    """Unknown keys, each with the most similar field, but for those that are errors already."""
     fields = [tuple(field) for field in fields]
     typos = {typo[0][-1]: typo for typo in likely_typos(data, fields, path)}
     spellings = {spelling for field in fields for spelling in field}
+    refused = {place for place, *_ in errors}
     for key in data:
+        if (*path, key) in refused:
+            continue
         if key in typos:
             yield typos[key]
         elif key not in spellings and not key.startswith(_COMMENT_PREFIXES):

@@ -177,12 +177,11 @@ def _misspelt_keys(data: Any) -> Iterator[Finding]:
 @UNKNOWN_KEY.checks("case data")
 def _unknown_keys_of_case(data: Any) -> Iterator[Finding]:
     """Unknown keys that ADK silently keeps or drops."""
-    misspelt = [path for path, *_ in _misspelt_keys(data)]
+    misspelt = [*_misspelt_keys(data)]
     for model, values, path in _open_objects(data):
         own = {key: value for key, value in values.items() if key != OWN_KEY or model is not EvalCase}
         others = spelling_pairs(_OF_EVENTS.split()) if model is InvocationEvent else []
-        findings = unknown_keys(own, [*spellings(model), *others], path)
-        yield from (finding for finding in findings if finding[0] not in misspelt)
+        yield from unknown_keys(own, [*spellings(model), *others], path, misspelt)
 
 
 @DUPLICATE_KEY.checks("case data")
