@@ -14,7 +14,7 @@ from typing import Any
 from evaltui.core.model.json_values import indexed_objects, list_at, text_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.editing.intermediate import IntermediateData, PartIndex
-from evaltui.documents.editing.json_paths import field_path, in_style
+from evaltui.documents.editing.json_paths import field_path, free_id, in_style
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import append, discard, duplicate, insert, move, put, remove
 
@@ -175,7 +175,7 @@ class CallEditor:
         intermediate, calls = self.intermediate, calls_in(self.intermediate)
         call_id = self.id
         if not call_id and sum(other.name == self.name for other in calls) > 1:
-            call_id = _free_id(calls)
+            call_id = free_id("call", 1, {call.id for call in calls})
             put(intermediate.data, (*self.path, "id"), call_id)
         value = ({"id": call_id} if call_id else {}) | {"name": self.name, "response": dict(response)}
         if intermediate.shape != "events":
@@ -264,14 +264,6 @@ def _paths(intermediate: IntermediateData, of_lists: str, of_events: str) -> lis
     listed = intermediate.list_of(of_lists)
     path = intermediate.list_path(of_lists) if listed else ()
     return [(*path, index) for index, _ in indexed_objects(listed)]
-
-
-def _free_id(calls: Sequence[CallEditor]) -> str:
-    existing = {call.id for call in calls}
-    number = 1
-    while f"call_{number}" in existing:
-        number += 1
-    return f"call_{number}"
 
 
 def _is_at_edge(parts: Sequence[PartIndex], call: int, *, after: bool) -> bool:

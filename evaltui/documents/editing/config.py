@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
 from typing import Any, Literal
 
 from evaltui.core.metrics.registry import METRICS
@@ -14,7 +13,7 @@ from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf
 from evaltui.core.model.json_values import camel, list_at, object_or_empty, value_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.editing.json_paths import field_path, field_value
+from evaltui.documents.editing.json_paths import field_path, field_value, free_id
 from evaltui.documents.editing.references import BLOCK, RULES, References
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import put, put_member, remove
@@ -149,8 +148,9 @@ class ConfigEditor(References):
         """Adds a rubric with an id that is free, at an index."""
         rubrics = self.rubrics(metric)
         ids = {field_value(rubric, (), "rubric_id") for rubric in rubrics}
-        new_id = next(name for number in count(1) if (name := f"rubric_{number}") not in ids)
-        rubrics.insert(index, {"rubric_id": new_id, "rubric_content": {"text_property": text.strip()}})
+        rubrics.insert(
+            index, {"rubric_id": free_id("rubric", 1, ids), "rubric_content": {"text_property": text.strip()}}
+        )
         self.set_option(metric, _RUBRICS, rubrics)
 
     def set_rubric_text(self, metric: str, index: int, text: str) -> None:

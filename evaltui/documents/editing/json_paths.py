@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import camel, field_of, list_at, spelling_in, text_or_empty, value_at
@@ -95,3 +95,10 @@ def set_id(data: Any) -> str:
 def eval_ids(data: Any) -> list[str]:
     """The ids of all cases in order; "" for a case without one."""
     return [eval_id or "" for eval_id in eval_ids_of(list_at(data, cases_path(data)))]
+
+
+def free_id(stem: str, number: int, used: Collection[str]) -> str:
+    """The first id that is not used of `stem_3`, `stem_4` and so on, from a number on."""
+    while f"{stem}_{number}" in used:
+        number += 1
+    return f"{stem}_{number}"

@@ -10,7 +10,7 @@ from evaltui.core.metrics.registry import RUBRIC_TYPES
 from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.json_values import list_at, object_or_empty, value_at
 from evaltui.core.model.problems import JsonPath
-from evaltui.documents.editing.json_paths import field_path, field_value, in_style
+from evaltui.documents.editing.json_paths import field_path, field_value, free_id, in_style
 from evaltui.documents.edits import EditError
 from evaltui.documents.values import append, discard, put, put_member, remove, rename
 
@@ -138,13 +138,9 @@ class RubricsEditor:
     def add(self, text: str, type: str = next(iter(RUBRIC_TYPES.values()))) -> None:
         """A rubric at the end, with an id that nothing else in the case has: ADK refuses others."""
         path, existing = self.path, self._ids_in_case
-        number = len(existing) + 1
-        while f"rubric_{number}" in existing:
-            number += 1
+        rubric_id = free_id("rubric", len(existing) + 1, existing)
         content = in_style(self.data, path, {"text_property": text})
-        rubric = {"rubric_id": f"rubric_{number}", "rubric_content": content} | (
-            {"type": type} if type else {}
-        )
+        rubric = {"rubric_id": rubric_id, "rubric_content": content} | ({"type": type} if type else {})
         append(self.data, path, in_style(self.data, path, rubric))
 
     def change(self, index: int, field: RubricField, value: str) -> None:

@@ -19,6 +19,7 @@ from evaltui.documents.editing.json_paths import (
     eval_ids,
     field_path,
     field_value,
+    free_id,
     in_style,
     set_id,
 )
@@ -180,13 +181,7 @@ def copy_id(original: str, existing: Iterable[str]) -> str:
     """`late_2` for a copy of `late`, `late_3` for the next one and for a copy of `late_2`."""
     numbered = re.fullmatch(r"(.+)_(\d{1,9})", original)
     stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (original or "case", 2)
-    return _free(stem, number, set(existing))
-
-
-def _free(stem: str, number: int, existing: set[str]) -> str:
-    while f"{stem}_{number}" in existing:
-        number += 1
-    return f"{stem}_{number}"
+    return free_id(stem, number, set(existing))
 
 
 @dataclass(frozen=True)
@@ -267,7 +262,7 @@ class SetEditor:
     def proposed_id(self) -> str:
         """An id for a new case: `case_3` for the third; the next number where that is taken."""
         ids = set(self.eval_ids)
-        return _free("case", len(ids) + 1, ids)
+        return free_id("case", len(ids) + 1, ids)
 
     # Cases
 
