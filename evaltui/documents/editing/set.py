@@ -100,8 +100,7 @@ class CaseEditor:
         said of what is expected. The marks of the turns after it move along."""
         path, count = self.turns_path, self.turn_count
         part = {"function_response": response} if response is not None else {"text": text}
-        user = {"parts": [in_style(self.data, path, part)], "role": "user"}
-        insert(self.data, path, min(index, count), in_style(self.data, path, {"user_content": user}))
+        insert(self.data, path, min(index, count), _turn(self.data, path, part))
         if index < count:
             references = References(self.config)
             references.renumber_turns(self.reference, lambda number: number + (number >= index))
@@ -154,12 +153,17 @@ class CaseEditor:
     def to_conversation(self) -> None:
         """Replaces a simulated user by fixed turns: one turn with the prompt of the scenario."""
         scenario = self.scenario.path
-        prompt = field_value(self.data, scenario, "starting_prompt")
-        content = {"parts": [{"text": text_or_empty(prompt)}], "role": "user"}
-        turn = in_style(self.data, self.path, {"user_content": content})
+        prompt = text_or_empty(field_value(self.data, scenario, "starting_prompt"))
+        turn = _turn(self.data, self.path, {"text": prompt})
         place = self.field_path("conversation")
         remove(self.data, scenario)
         put(self.data, place, [turn])
+
+
+def _turn(data: Any, path: JsonPath, part: Mapping[str, Any]) -> dict[str, Any]:
+    """A turn in which the user says or responds this, in the spelling of the objects around `path`."""
+    content = {"parts": [in_style(data, path, part)], "role": "user"}
+    return in_style(data, path, {"user_content": content})
 
 
 def new_set_text(eval_set_id: str, created: float) -> str:
@@ -268,8 +272,7 @@ class SetEditor:
 
     def add_case(self, index: int | None = None, eval_id: str = "", text: str = "") -> None:
         """A case with one turn, in which the user says `text`, before the one at `index`, else at the end."""
-        content = {"parts": [{"text": text}], "role": "user"}
-        turn = in_style(self.data, self.path, {"user_content": content})
+        turn = _turn(self.data, self.path, {"text": text})
         fields = {"eval_id": eval_id or self.proposed_id, "conversation": [turn]}
         self.insert_case(in_style(self.data, self.path, fields), index)
 
