@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaltui.core.model.json_values import camel, field_of, list_or_empty
 from evaltui.core.model.problems import JsonPath
@@ -24,8 +24,10 @@ from evaltui.documents.edits import (
     PutText,
     Remove,
     Rename,
+    Splice,
     alike,
     json_value,
+    spliced,
 )
 from evaltui.documents.nodes import BOM, Node, decode_at, parse_nodes, skip_space
 from evaltui.documents.style import Style, Verbatim, margin_at, model_for
@@ -326,14 +328,6 @@ class _Editor:
         self._chunks[low:high] = chunks
 
 
-class Splice(NamedTuple):
-    """The replacement of the text from `start` to before `end` by `new`."""
-
-    start: int
-    end: int
-    new: str
-
-
 def edited_text(text: str, edit: Edit, beyond: Callable[[], Iterable[str]] = tuple) -> str:
     """A JSON text after an edit; `beyond` gives further texts of the file that show how it is written."""
     if isinstance(edit, Put) and isinstance(edit.value, dict | list):
@@ -345,11 +339,7 @@ def edited_text(text: str, edit: Edit, beyond: Callable[[], Iterable[str]] = tup
 
 
 def _spliced(text: str, edit: Edit, beyond: Callable[[], Iterable[str]]) -> str:
-    position, parts = 0, list[str]()
-    for splice in sorted(_Splicing(text, beyond).splices(edit), key=lambda splice: splice[:2]):
-        parts += (text[position : splice.start], splice.new)
-        position = splice.end
-    return "".join((*parts, text[position:]))
+    return spliced(text, _Splicing(text, beyond).splices(edit))
 
 
 class _Splicing:

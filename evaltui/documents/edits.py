@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.text.values import value_in_words
@@ -18,6 +18,25 @@ class EditError(ValueError):
         super().__init__(f"{format_path(path)}: {message}" if path else message)
         self.message = message
         self.path = path
+
+
+class Splice(NamedTuple):
+    """The replacement of the text from `start` to before `end` by `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def spliced(text: str, splices: Iterable[Splice]) -> str:
+    """The text after some splices. Raises ValueError where two of them overlap."""
+    position, parts = 0, list[str]()
+    for splice in sorted(splices, key=lambda splice: splice[:2]):
+        if splice.start < position:
+            raise ValueError("splices overlap")
+        parts += (text[position : splice.start], splice.new)
+        position = splice.end
+    return "".join((*parts, text[position:]))
 
 
 def missing(path: JsonPath) -> EditError:

@@ -9,11 +9,11 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaltui.core.matching.pairing import common_ends
 from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.documents.edits import EditError, alike, same
+from evaltui.documents.edits import EditError, Splice, alike, same, spliced
 
 YAML_SUFFIXES = (".yaml", ".yml")
 # One of ruamel.yaml's nodes, which have no common type with marks and styles.
@@ -38,14 +38,6 @@ def parse_yaml(text: str) -> Any | Problem:
         return Problem.error((), f"not valid YAML: {error.problem or error.context}", line=line)
     except (YAMLError, ValueError, RecursionError) as error:
         return Problem.error((), f"not valid YAML: {str(error).splitlines()[0]}")
-
-
-class _Splice(NamedTuple):
-    """The replacement of the text from `start` to before `end` by `new`."""
-
-    start: int
-    end: int
-    new: str
 
 
 class YamlText:
@@ -108,7 +100,7 @@ class YamlText:
         if alike(self.value, value):
             return self
         try:
-            edited = YamlText(self._spliced(self._changes(self._root, self.value, value, ())))
+            edited = YamlText(spliced(self.text, self._changes(self._root, self.value, value, ())))
         except EditError:
             raise
         except (IndexError, ValueError):
@@ -118,16 +110,7 @@ class YamlText:
             raise EditError(_NO_PLACE)
         return edited
 
-    def _spliced(self, splices: Iterator[_Splice]) -> str:
-        position, parts = 0, list[str]()
-        for splice in sorted(splices, key=lambda splice: splice[:2]):
-            if splice.start < position:
-                raise EditError(_NO_PLACE)
-            parts += (self.text[position : splice.start], splice.new)
-            position = splice.end
-        return "".join((*parts, self.text[position:]))
-
-    def _changes(self, node: Node, old: Any, new: Any, path: JsonPath) -> Iterator[_Splice]:
+    def _changes(self, node: Node, old: Any, new: Any, path: JsonPath) -> Iterator[Splice]:
         """The splices that make one value of another."""
         if alike(old, new):
             return
@@ -138,7 +121,7 @@ class YamlText:
         else:
             yield self._replaced(node, new, path)
 
-    def _of_mapping(self, node: Node, old: Any, new: Any, path: JsonPath) -> Iterator[_Splice]:
+    def _of_mapping(self, node: Node, old: Any, new: Any, path: JsonPath) -> Iterator[Splice]:
         items = list(_items(node))
         places = {name: number for number, (name, *_) in enumerate(items)}
         for name in old.keys() & new.keys():
@@ -151,7 +134,7 @@ class YamlText:
         if added := {name: new[name] for name in new if name not in old}:
             yield self._added(node, len(items), added, without=removed)
 
-    def _of_list(self, node: Node, old: Any, new: Any, path: JsonPath) -> Iterator[_Splice]:
+    def _of_list(self, node: Node, old: Any, new: Any, path: JsonPath) -> Iterator[Splice]:
         items = list(_items(node))
         head, tail = common_ends(old, new, alike)
         rest_of_old, rest_of_new = len(old) - head - tail, len(new) - head - tail
@@ -167,7 +150,7 @@ class YamlText:
             values = new[head : head + rest_of_new]
             yield self._added(node, head + rest_of_old, values, without=removed)
 
-    def _replaced(self, node: Node, new: Any, path: JsonPath) -> _Splice:
+    def _replaced(self, node: Node, new: Any, path: JsonPath) -> Splice:
         *_, (key, _) = self._way(path)
         start, end = node.start_mark.index, self._end(node)
         if start == node.end_mark.index and key is not None:
@@ -178,8 +161,8 @@ class YamlText:
             lines = "".join(self._block(new, self._indent_below(path)))
             # A comment stays beside the key.
             rest = self.text[end : self._line_end(end)]
-            return _Splice(len(self.text[:start].rstrip(" ")), end + len(rest), rest.rstrip() + lines)
-        return _Splice(start, end, f" {self._flow(new)}" if start == end else self._like(start, new))
+            return Splice(len(self.text[:start].rstrip(" ")), end + len(rest), rest.rstrip() + lines)
+        return Splice(start, end, f" {self._flow(new)}" if start == end else self._like(start, new))
 
     def _is_in_flow(self, path: JsonPath) -> bool:
         return any(node.flow_style for _, node in list(self._way(path))[:-1])
@@ -189,30 +172,30 @@ class YamlText:
         *_, (key, _) = self._way(path)
         return (int(key.start_mark.column) + 2) if key is not None else 0
 
-    def _removals(self, node: Node, numbers: Sequence[int]) -> Iterator[_Splice]:
+    def _removals(self, node: Node, numbers: Sequence[int]) -> Iterator[Splice]:
         items = [(key or item, self._item_end(key, item)) for _, key, item in _items(node)]
         for number in numbers:
             first, end = items[number]
             start = first.start_mark.index
             if node.flow_style:
                 if number + 1 < len(items) and number + 1 not in numbers:
-                    yield _Splice(start, items[number + 1][0].start_mark.index, "")
+                    yield Splice(start, items[number + 1][0].start_mark.index, "")
                 else:
                     before = items[number - 1][1] if number else start
-                    yield _Splice(before, end, "")
+                    yield Splice(before, end, "")
                 continue
             line = self.text.rfind("\n", 0, start) + 1
             lead = self.text[line:start]
             if lead.strip() in ("", "-"):
                 is_first_of_item = lead.strip() == "-" and node.id == "mapping"
                 if is_first_of_item:
-                    yield _Splice(start, items[number + 1][0].start_mark.index, "")
+                    yield Splice(start, items[number + 1][0].start_mark.index, "")
                 else:
-                    yield _Splice(line, self._line_end(end, through=True), "")
+                    yield Splice(line, self._line_end(end, through=True), "")
             else:
                 raise EditError(_NO_PLACE)
 
-    def _added(self, node: Node, index: int, new: Any, without: Sequence[int]) -> _Splice:
+    def _added(self, node: Node, index: int, new: Any, without: Sequence[int]) -> Splice:
         """New items before the one with an index; those `without` are removed at the same time."""
         items = [(key or item, self._item_end(key, item)) for _, key, item in _items(node)]
         remaining = [number for number in range(len(items)) if number not in without]
@@ -221,18 +204,18 @@ class YamlText:
             before = [number for number in remaining if number < index]
             if before:
                 place = items[before[-1]][1]
-                return _Splice(place, place, f", {text}")
+                return Splice(place, place, f", {text}")
             place = items[remaining[0]][0].start_mark.index if remaining else self._end(node) - 1
-            return _Splice(place, place, f"{text}, " if remaining else text)
+            return Splice(place, place, f"{text}, " if remaining else text)
         # The mark of the node itself is that of an anchor before it.
         first = items[0][0].start_mark.index
         first = first if node.id == "mapping" else self.text.rindex("-", 0, first)
         line = self.text.rfind("\n", 0, first) + 1
         lines = "".join(self._block(new, first - line))
         if index == 0:
-            return _Splice(line, line, lines.removeprefix(self._newline) + self._newline)
+            return Splice(line, line, lines.removeprefix(self._newline) + self._newline)
         place = self._line_end(items[index - 1][1])
-        return _Splice(place, place, lines)
+        return Splice(place, place, lines)
 
     def _end(self, node: Node) -> int:
         """Where the text of a value ends, without the white space and the comments after it."""
