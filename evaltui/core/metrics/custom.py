@@ -35,7 +35,7 @@ from evaltui.core.model.eval_set import Invocation, Rubric, RubricScore
 from evaltui.core.model.json_values import list_or_empty
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
-from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.core.model.problems import format_path
 from evaltui.text.figures import counted
 from evaltui.text.outcomes import NO_SCORE
 
@@ -119,9 +119,7 @@ def result_of_evaluation(inputs: MetricInput, returned: Mapping[str, Any], where
             _drop_non_finite(returned) if inputs.as_adk else dict(returned)
         )
     except ValidationError as error:
-        return _broken_contract(
-            metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where
-        )
+        return _malformed(metric, error, where)
     status = Status(result.overall_eval_status)
     entries = result.per_invocation_results
     if len(entries) != count:
@@ -171,7 +169,7 @@ def result_of_turns(inputs: MetricInput, returned: Sequence[Mapping[str, Any]]) 
     try:
         parsed = [_ReturnedScore.model_validate(dict(turn)) for turn in returned]
     except ValidationError as error:
-        return _broken_contract(metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()))
+        return _malformed(metric, error)
     without = left_out_turns(inputs)
     turns = [
         unscored_turn(without[number]) if number in without else _scored_turn(turn, metric, threshold)
@@ -214,9 +212,7 @@ def result_of_instance(inputs: MetricInput, returned: Mapping[str, Any], where: 
     try:
         score = _ReturnedScore.model_validate(dict(returned)).score
     except ValidationError as error:
-        return _broken_contract(
-            metric, "; ".join(_sentence(p["loc"], p["msg"]) for p in error.errors()), where
-        )
+        return _malformed(metric, error, where)
     explanation = str(returned.get("explanation") or "")
     if score is None:
         return not_evaluated(metric, explanation or "no score from its function")
@@ -291,8 +287,9 @@ def _judgements(scores: Sequence[_ReturnedRubric] | None, texts: Mapping[str, st
     )
 
 
-def _sentence(path: JsonPath, message: str) -> str:
-    return f"{format_path(path)}: {message}"
+def _malformed(metric: EvalMetric, error: ValidationError, where: str = "") -> MetricResult:
+    problems = [f"{format_path(problem['loc'])}: {problem['msg']}" for problem in error.errors()]
+    return _broken_contract(metric, "; ".join(problems), where)
 
 
 def _broken_contract(metric: EvalMetric, what: str, where: str = "") -> MetricResult:

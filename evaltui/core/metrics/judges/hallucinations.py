@@ -236,7 +236,7 @@ async def hallucinations_v1(inputs: MetricInput, judge: Judge) -> MetricResult:
         {number: [sample for _, some in group for sample in some] for number, group in judged.items()},
         options,
         template,
-        score=_mean(scores) if scores else None,
+        score=mean(scores) if scores else None,
     )
 
 
@@ -320,20 +320,14 @@ def _turn(inputs: MetricInput, steps: Sequence[tuple[Step, Sequence[Sample]]]) -
         step_judgements = _judgements(step.sentences, samples)
         judgements += step_judgements
         if step_scores := [judgement.score for judgement in step_judgements if judgement.score is not None]:
-            scores.append(_mean(step_scores))
+            scores.append(mean(step_scores))
     missing = [judgement for judgement in judgements if judgement.score is None]
     if not scores or (missing and not inputs.as_adk):
         return undecided_turn(inputs, _missing_reason(missing, judgements), tuple(judgements))
-    score = _mean(scores)
+    # Without rounding errors, as in google-adk for this metric.
+    score = mean(scores)
     status = verdict(score, required_threshold(inputs.metric))
     return InvocationScore(score, status, _reason(status, judgements), tuple(judgements))
-
-
-def _mean(scores: Sequence[float]) -> float:
-    """The exact mean without rounding errors, as in google-adk for this metric."""
-    # Takes long to import, and few runs need it.
-
-    return mean(scores)
 
 
 def _judgements(pieces: Sequence[str], samples: Sequence[Sample]) -> list[Judgement]:
