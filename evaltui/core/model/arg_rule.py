@@ -92,6 +92,12 @@ def arg_path_text(path: ArgPath) -> str:
     return text or ALL_ARGS
 
 
+def json_path_of(text: str) -> JsonPath:
+    """The JSON path in `ArgDiff.path`; () for all arguments."""
+    steps = parse_arg_path(text or ALL_ARGS)
+    return tuple(step for step in steps if isinstance(step, str | int))
+
+
 def covers(pattern: ArgPath, path: JsonPath) -> bool:
     """Whether a pattern matches a path or the start of it."""
     return len(pattern) <= len(path) and all(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from evaltui.core.model.arg_rule import parse_arg_path
+from evaltui.core.model.arg_rule import json_path_of
 from evaltui.core.model.eval_set import (
     Invocation,
     InvocationEvents,
@@ -294,7 +294,7 @@ class Accepting:
     def state(self, path: str, final_state: Mapping[str, Any]) -> None:
         """Accepts one difference of the final state, `path` as in `StateDiff`; a removed key becomes null."""
         expected, actual = self._states(final_state)
-        inside = _steps(path)
+        inside = json_path_of(path)
         if value_at(expected, inside, ABSENT) is value_at(actual, inside, ABSENT) is ABSENT:
             raise EditError(f"{path} is no longer expected in the final state")
         put(self._data, self._case.final_state.path, _with_place(expected, actual, inside))
@@ -334,7 +334,7 @@ class Accepting:
         """Replaces arguments of a call at these paths by the actual ones; "" for all of them."""
         arguments = call.arguments
         for path in paths:
-            arguments = _with_argument(arguments, actual, _steps(path))
+            arguments = _with_argument(arguments, actual, json_path_of(path))
         call.replace_arguments(arguments)
 
     def _insert(self, turn: int, index: int, made: ActualCall) -> None:
@@ -479,10 +479,6 @@ def _with_argument(
     if expected is None or len(expected) == 1 or not inside:
         return None
     return {key: value for key, value in expected.items() if key != inside[0]}
-
-
-def _steps(path: str) -> JsonPath:
-    return tuple(step for step in parse_arg_path(path) if isinstance(step, str | int)) if path else ()
 
 
 # Values, which are equal as they are where they are scored, by `==`: what is equal keeps its spelling

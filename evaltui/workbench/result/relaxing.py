@@ -17,7 +17,7 @@ from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
 from evaltui.core.matching.rules import match_data, rules_of_case
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.answer_rule import RuleScope
-from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path
+from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, json_path_of, parse_arg_path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import ABSENT, value_at
@@ -226,7 +226,7 @@ class Relaxing(RuleTrial):
     ) -> None:
         scored, self._call, self.arg = _find(editing.outcomes, case, difference)
         super().__init__(agent, editing, case, scored)
-        self._path: JsonPath = _json_path(self.arg.path)
+        self._path: JsonPath = json_path_of(self.arg.path)
 
     # What can be chosen
 
@@ -326,12 +326,6 @@ def _find(
     if scored is None or row is None or arg is None or not differs or difference.kind != "argument":
         raise EditError("Only arguments can be relaxed")
     return scored, row, arg
-
-
-def _json_path(text: str) -> JsonPath:
-    """The JSON path in `ArgDiff.path`; () for all arguments."""
-    steps = parse_arg_path(text or ALL_ARGS)
-    return tuple(step for step in steps if isinstance(step, str | int))
 
 
 def _rows(result: CaseResult) -> Iterator[CallDiff]:
