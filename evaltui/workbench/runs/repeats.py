@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaltui.core.compare.repeats import RunsUntilDecided
+from evaltui.core.compare.repeats import RunsUntilDecided, pass_if_of
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
@@ -30,13 +30,13 @@ def parse_repeated(text: str) -> RepeatChoice:
 
 
 def _policy(text: str) -> PassIf:
-    match text:
-        case "all":
-            return "all"
-        case "majority":
-            return "majority"
-        case share:
-            return _share(share)
+    try:
+        policy = pass_if_of(text)
+    except ValueError:
+        policy = 0.0
+    if isinstance(policy, float) and not 0 < policy <= 1:
+        raise ValueError("The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6")
+    return policy
 
 
 def _with_confidence(repeated: RepeatChoice, text: str) -> RepeatChoice:
@@ -56,16 +56,6 @@ def _with_confidence(repeated: RepeatChoice, text: str) -> RepeatChoice:
 def confidence_of(repeated: RepeatChoice) -> Confidence | None:
     """The confidence; None for a fixed number of runs. Raises ValueError for an invalid confidence."""
     return None if repeated.confidence is None else Confidence(repeated.confidence, repeated.runs)
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise ValueError("The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6")
-    return share
 
 
 def repeat_problem(text: str) -> str | None:
