@@ -42,12 +42,16 @@ def expectation_changes(
     # Where the repeats of both agree, every policy says the same.
     if before.policy != after.policy and Status.FLAKY in (before.status, after.status):
         yield f"policy {before.policy} → {after.policy}"
-    if then.adk_verdicts != now.adk_verdicts:
-        yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
+    yield from _option_changes(then, now)
     yield from _function_changes(then, now, _config_of(now, after))
     changes = list(config_changes(_config_of(then, before), _config_of(now, after)))
     # What the config says of judges need not be said twice.
     yield from changes or _judge_changes(before, after)
+
+
+def _option_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
+    if then.adk_verdicts != now.adk_verdicts:
+        yield f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}"
 
 
 def _function_changes(then: Circumstances, now: Circumstances, config: Json | None) -> Iterator[str]:
@@ -136,8 +140,7 @@ def circumstance_changes(
             # What is about single cases is said where nothing else is.
             changes = [*config_changes(*configs)] or config_changes(*whole)
             differences += [f"{name}: {change}" for change in changes]
-        if then.adk_verdicts != now.adk_verdicts:
-            differences.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
+        differences += _option_changes(then, now)
     elif (before := base.results.get(case)) and (after := candidate.results.get(case)):
         differences += expectation_changes(before, after, then, now)
     return tuple(differences)
@@ -153,16 +156,13 @@ def _variant_changes(then: Variant | None, now: Variant | None) -> Iterator[str]
 
 
 def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
-    if then.files and now.files:
-        changed = different_files(then.files, now.files, then.own_data | now.own_data)
-        words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in changed]
-        if words:
-            yield f"agent: {_first(words, 'more file')}"
-    if then.packages and now.packages:
-        changed = different_files(then.packages, now.packages, ())
-        words = [f"{name}{_new_or_gone(name, then.packages, now.packages)}" for name in changed]
-        if words:
-            yield f"packages: {_first(words, 'more package')}"
+    for what, file, earlier, later, own_data in (
+        ("agent", "file", then.files, now.files, then.own_data | now.own_data),
+        ("packages", "package", then.packages, now.packages, frozenset[str]()),
+    ):
+        changed = different_files(earlier, later, own_data) if earlier and later else ()
+        if words := [f"{name}{_new_or_gone(name, earlier, later)}" for name in changed]:
+            yield f"{what}: {_first(words, f'more {file}')}"
     options = ((name, then.options.get(name, ""), option) for name, option in now.options.items())
     for what, mine, theirs in (
         ("agent", then.agent, now.agent),
