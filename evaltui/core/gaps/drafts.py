@@ -254,7 +254,6 @@ def _around(original: str, changed: str) -> Iterator[str]:
 
 def _call_drafts(recorded: RecordedCase, turn: int) -> Iterator[Draft]:
     """The recorded calls as expected, and all differences of calls as differences."""
-    expected = recorded.expected
     metric = next((metric for metric in recorded.metrics if metric.metric_name == TRAJECTORY), None)
     calls = tool_calls(recorded.turns[turn].intermediate_data)
     options: dict[str, Any] = {}
@@ -263,11 +262,9 @@ def _call_drafts(recorded: RecordedCase, turn: int) -> Iterator[Draft]:
     else:
         options |= {"match_type": "EXACT"} if match_type_of(metric) is not MatchType.EXACT else {}
         options |= {"ignore_args": False} if ignores_args(metric) else {}
-    conversation = expected.case.conversation or ()
-    expected_calls = tool_calls(conversation[turn].intermediate_data) if turn < len(conversation) else []
     if options:
         yield Draft(metric=TRAJECTORY, options=options)
-    if _meanings(expected_calls) != _meanings(calls):
+    if _meanings(recorded.expected_calls(turn)) != _meanings(calls):
         yield Draft(metric=TRAJECTORY if options else "", options=options or None, calls=calls)
 
 

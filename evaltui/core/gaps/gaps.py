@@ -225,7 +225,7 @@ class GapSearch:
             self.skip(case, recorded.expected.eval_set_id, problem)
             return
         self._name_unscored(case, recorded)
-        if not any(recorded.seen_by.values()):
+        if not recorded.deciding:
             self._only_judged.add(case)
         marks = set(recorded.meant_so)
         for number, mutant in enumerate(recorded.mutants(most)):
@@ -379,8 +379,7 @@ async def passes(
     recorded: RecordedCase, turns: Sequence[Invocation], final_state: Mapping[str, Any] | None
 ) -> bool:
     """Whether a conversation passes by the computed metrics of a case."""
-    names = frozenset[str]().union(*recorded.seen_by.values())
-    results = await metric_results(recorded.expected, turns, final_state=final_state, only=names)
+    results = await metric_results(recorded.expected, turns, final_state=final_state, only=recorded.deciding)
     return status_of(results, recorded.expected) is Status.PASSED
 
 
@@ -388,11 +387,10 @@ async def _problem(recorded: RecordedCase) -> str:
     """Why a case cannot be changed; "" where it can."""
     if recorded.expected.case.conversation is None:
         return "simulated user: no turns are expected"
-    names = frozenset[str]().union(*recorded.seen_by.values())
-    if not names:
+    if not recorded.deciding:
         left = ", ".join(recorded.left_out_metrics)
         if not recorded.judged_metrics:
             return f"left to {left}" if left else "no metric decides"
-    if not names or await passes(recorded, recorded.turns, recorded.final_state):
+    if not recorded.deciding or await passes(recorded, recorded.turns, recorded.final_state):
         return ""
     return "does not pass by its case and config of now"

@@ -130,6 +130,11 @@ class RecordedCase:
         }
         return {subject: frozenset(names[subject]) for subject in SUBJECTS}
 
+    @property
+    def deciding(self) -> frozenset[str]:
+        """The names of the computed metrics that see a change of any subject."""
+        return frozenset[str]().union(*self.seen_by.values())
+
     @cached_property
     def unscored(self) -> Mapping[Subject, Mapping[int, str]]:
         """The turns that are not scored on purpose or not known, from 0, by subject, each with the reason."""
@@ -193,7 +198,7 @@ class RecordedCase:
 
     def is_same(self, turn: int, call: FunctionCall, changed: FunctionCall) -> bool:
         """Whether a changed call of a turn is by definition the same for every metric that compares calls."""
-        reference = self._reference(turn)
+        reference = self.expected_calls(turn)
         return bool(self._compared) and all(
             self._is_call(metric, call, changed)
             or self._is_call(metric, changed, call)
@@ -204,7 +209,7 @@ class RecordedCase:
             for metric in self._compared
         )
 
-    def _reference(self, turn: int) -> Sequence[FunctionCall]:
+    def expected_calls(self, turn: int) -> Sequence[FunctionCall]:
         """The expected calls of a turn."""
         conversation = self.expected.case.conversation or []
         return tool_calls(conversation[turn].intermediate_data) if turn < len(conversation) else []
@@ -213,7 +218,7 @@ class RecordedCase:
         """The places of the calls that are expected; others are allowed and may change."""
         if not self._compared:
             return frozenset(range(len(calls)))
-        pairs = [(metric, item) for metric in self._compared for item in self._reference(turn)]
+        pairs = [(metric, item) for metric in self._compared for item in self.expected_calls(turn)]
         return frozenset(
             place
             for place, call in enumerate(calls)
@@ -222,7 +227,7 @@ class RecordedCase:
 
     def _is_allowed(self, turn: int, change: CallChange) -> bool:
         """Whether every metric that compares calls allows those after a change, by definition."""
-        reference, rules = self._reference(turn), self.expected.rules
+        reference, rules = self.expected_calls(turn), self.expected.rules
         return bool(self._compared) and all(
             (change.kind == REPEATED and allows_more_calls(metric))
             or (change.kind == SWAPPED and match_type_of(metric) in (MatchType.ANY_ORDER, None))
