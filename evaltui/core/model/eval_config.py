@@ -160,15 +160,14 @@ def from_eval_config(data: Any, code: Mapping[str, Json]) -> tuple[Json | None, 
             wrong = list(_refusals(name, definition))
             problems += [Problem.error((*path, *key), message) for key, message in wrong]
             managed = None if _has_body(definition) else managed_metric(name)
-            own_name = managed.metric if managed and managed.metric else name
             metric = {} if wrong else _defined(definition, code.get(name, {}), managed)
         else:
             managed = managed_metric(name)
-            own_name = managed.metric if managed and managed.metric else name
             metric = _managed(name, managed, definitions)
             if managed is None:
                 why = metric["not_evaluated"]
                 problems.append(Problem.warning((METRICS_TO_RUN, index), f"{name!r} is {why}"))
+        own_name = managed.metric if managed and managed.metric else name
         other = metrics.setdefault(own_name, metric)
         if other != metric:
             metrics[own_name] = metric or other

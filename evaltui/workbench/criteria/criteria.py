@@ -69,7 +69,7 @@ def _criterion_problem(editor: ConfigEditor, path: JsonPath, model: EvalConfig |
     name = str(path[-1])
     if model is None:
         # Another part of the config has errors.
-        alone = {**{key: value for key, value in editor.config.items() if key.startswith("custom")}}
+        alone = {key: value for key, value in editor.config.items() if key.startswith("custom")}
         criterion = {name: value_at(editor.config, path)}
         alone |= {"evaltui": {"criteria": criterion}} if path[0] == "evaltui" else {"criteria": criterion}
         model, problems = validate_config(alone)
