@@ -138,7 +138,7 @@ def _write_scenario(case: Json, scenario: Json | None) -> None:
 def _write_session(case: Json, session: Json) -> None:
     """Writes the session: keys of the state where they stand, in a seeded event or the inputs."""
     state = session.get("state", {})
-    inputs = case.get(spelling_in("session_inputs", case)) or {}
+    inputs = field_of(case, "session_inputs") or {}
     seeded: set[str] = set()
     for path in _seeds(case):
         delta = value_at(case, path)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaltui.core.model.json_values import object_or_empty, spelling_in
+from evaltui.core.model.json_values import field_of, object_or_empty
 from evaltui.core.model.problems import JsonPath
 from evaltui.documents.case_file import CASES, CaseFile, Chunk
 from evaltui.documents.edits import Edit, Insert, Put, PutText, Remove, same
@@ -106,7 +106,7 @@ def _check(document: CaseFile, name: str, is_config: bool) -> None:
     if is_config:
         return
     if document.key is None:
-        is_list = isinstance(data.get(spelling_in(CASES, data)), list)
+        is_list = isinstance(field_of(data, CASES), list)
         why = f"`{CASES}` is given twice" if is_list else f"`{CASES}` is not a list"
         raise UnmergeableError(f"{name} is not {kind}: {why}")
     ids: set[str] = set()

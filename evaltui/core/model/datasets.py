@@ -208,7 +208,7 @@ def is_recorded(case: Json) -> bool:
 
 def has_runs(data: Any) -> bool:
     """Whether an agent was run with a case of a dataset, or its responses are there."""
-    cases = indexed_objects(data[spelling_in("eval_cases", data)])
+    cases = indexed_objects(field_of(data, "eval_cases"))
     return any(is_recorded(case) or bool(field_of(case, "responses")) for _, case in cases)
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from evaltui.core.model.json_values import (
+    field_of,
     indexed_objects,
     list_at,
     list_or_empty,
@@ -87,15 +88,12 @@ class IntermediateData:
 
     def parts_with(self, field: str) -> list[PartIndex]:
         """The parts of events that hold this field as an object."""
-        return [at for at, part in self.parts() if isinstance(part.get(spelling_in(field, part)), dict)]
+        return [at for at, part in self.parts() if isinstance(field_of(part, field), dict)]
 
     def holds_responses(self, event: int) -> bool:
         """Whether an event consists of responses to calls and nothing else."""
         parts = list_at(self.data, self.parts_path(event))
-        return bool(parts) and all(
-            isinstance(part, dict) and isinstance(part.get(spelling_in("function_response", part)), dict)
-            for part in parts
-        )
+        return bool(parts) and all(isinstance(field_of(part, "function_response"), dict) for part in parts)
 
     def author_of(self, event: int) -> str:
         return text_or_empty(value_at(self.data, (*self.events_path, event, "author")))

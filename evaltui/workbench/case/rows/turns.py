@@ -9,7 +9,7 @@ from typing import Any, Literal
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.events import describe_response
-from evaltui.core.model.json_values import object_or_empty, spelling_in, value_at
+from evaltui.core.model.json_values import field_of, object_or_empty, value_at
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.documents.editing.json_paths import field_path, field_value
 from evaltui.documents.editing.set import CaseEditor, EditBuilder
@@ -170,7 +170,7 @@ def _part_text(part: Any) -> tuple[str, bool]:
     if isinstance(part.get("text"), str) and part.get("thought"):
         return f"{part['text']}\n[thought, not scored]", True
     for name, show in _PARTS.items():
-        value = part.get(spelling_in(name, part))
+        value = field_of(part, name)
         if isinstance(value, dict):
             return show(value), False
     return "[unknown part]", False
@@ -179,12 +179,12 @@ def _part_text(part: Any) -> tuple[str, bool]:
 def _blob(value: dict[str, Any]) -> str:
     payload = str(value.get("data") or "")
     size = len(payload.rstrip("=")) * 3 // 4
-    return f"[{value.get(spelling_in('mime_type', value)) or 'data'} {show_size(size)}]"
+    return f"[{field_of(value, 'mime_type') or 'data'} {show_size(size)}]"
 
 
 def _file(value: dict[str, Any]) -> str:
-    kind = value.get(spelling_in("mime_type", value)) or "file"
-    return f"[{kind} at {value.get(spelling_in('file_uri', value)) or '?'}]"
+    kind = field_of(value, "mime_type") or "file"
+    return f"[{kind} at {field_of(value, 'file_uri') or '?'}]"
 
 
 _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -293,7 +293,7 @@ def _agents(turn: TurnSource) -> Iterator[Row]:
     for key, agent in object_or_empty(details).items():
         if not isinstance(agent, dict):
             continue
-        tools = agent.get(spelling_in("tool_declarations", agent))
+        tools = field_of(agent, "tool_declarations")
         count = f", {counted(len(tools), 'tool')}" if isinstance(tools, list) and tools else ""
         yield Row(
             turn.id("agent", key),
