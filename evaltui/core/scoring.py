@@ -381,7 +381,7 @@ def decides_by_judge(metric: EvalMetric) -> bool:
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
-    if metric.definition is not None and metric.definition.prompt_template:
+    if metric.prompt_template:
         return judged_by_template
     info = built_in(metric)
     return info.judged if info is not None and not metric.not_evaluated else None

@@ -96,7 +96,7 @@ def run_metric(inputs: MetricInput) -> MetricResult:
         return not_evaluated(metric, metric.not_evaluated)
     if metric.custom_function_path:
         return not_evaluated(metric, f"is computed by {metric.custom_function_path}, in the agent's process")
-    if metric.definition is not None and metric.definition.prompt_template:
+    if metric.prompt_template:
         return not_evaluated(metric, "is judged when the case is run")
     info = METRICS.get(metric.metric_name)
     if info is None:

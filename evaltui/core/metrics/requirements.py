@@ -69,7 +69,7 @@ def unmet_by_metric(
         return None
     if metric.custom_function_path is not None:
         return _custom(metric, metric.custom_function_path, facts)
-    if metric.definition is not None and metric.definition.prompt_template:
+    if metric.prompt_template:
         return _with_judge(metric, facts, recorded)
     info = METRICS.get(metric.metric_name)
     if info is None:
@@ -175,7 +175,7 @@ def functions_of(config: EvalConfig) -> Iterator[str]:
             continue
         if metric.custom_function_path is not None:
             yield metric.custom_function_path
-        elif (info is not None and info.judged) or (definition is not None and definition.prompt_template):
+        elif (info is not None and info.judged) or metric.prompt_template:
             with suppress(CriterionError):
                 models.append(judge_options(metric).judge_model)
     yield from (model.replace(":", ".") for model in models if ":" in model)

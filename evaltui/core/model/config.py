@@ -236,6 +236,11 @@ class EvalMetric(_Camel):
         return self.definition.not_evaluated if self.definition else ""
 
     @property
+    def prompt_template(self) -> str:
+        """The prompt of its judge, where a config of agents-cli has it; "" for every other metric."""
+        return self.definition.prompt_template if self.definition else ""
+
+    @property
     def is_informational(self) -> bool:
         """Whether its score has no verdict: agents-cli has no thresholds, and evaltui was given none."""
         return self.definition is not None and self.threshold is None
@@ -248,8 +253,7 @@ class EvalMetric(_Camel):
     @property
     def takes_direction(self) -> bool:
         """Whether its criterion says if lower scores are better: a function or a judge of the user's."""
-        is_template = self.definition is not None and bool(self.definition.prompt_template)
-        return is_template or self.custom_function_path is not None
+        return bool(self.prompt_template) or self.custom_function_path is not None
 
     @property
     def lower_is_better(self) -> bool:
