@@ -10,6 +10,7 @@ from typing import Any
 from evaltui.core.matching.pairing import common_ends
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.renaming import key_place
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.documents.edits import (
     Duplicate,
@@ -160,9 +161,7 @@ def rename(copy: Any, path: JsonPath, key: str) -> None:
     at_path(_checked(copy), path)
     holder = at_path(copy, path[:-1])
     check_new_key(holder, path, key)
-    members = [(key if name == path[-1] else name, value) for name, value in holder.items()]
-    holder.clear()
-    holder.update(members)
+    key_place(holder, str(path[-1]))(key)
 
 
 @contextmanager
