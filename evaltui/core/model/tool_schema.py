@@ -265,9 +265,13 @@ def _no_alternative(error: ValidationError) -> Iterator[Problem]:
 
 def _kinds(schema: Schema) -> list[str]:
     """The types that a schema allows; [] where it allows all, or has unknown ones."""
-    declared = schema.get("type")
-    kinds = [str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])]
+    kinds = _declared_kinds(schema)
     return kinds if all(kind in _TYPES for kind in kinds) else []
+
+
+def _declared_kinds(schema: Schema) -> list[str]:
+    declared = schema.get("type")
+    return [str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])]
 
 
 def _choices(schema: Schema) -> list[Any]:
@@ -343,10 +347,9 @@ def kinds_of(schema: Any) -> set[str]:
     """The JSON types that a schema allows at its top level."""
     if not isinstance(schema, Mapping):
         return set()
-    declared = schema.get("type")
-    if declared is None:
+    if schema.get("type") is None:
         return {kind for alternative in _alternatives(schema) for kind in kinds_of(alternative)}
-    return {str(kind).lower() for kind in (declared if isinstance(declared, list) else [declared])}
+    return {*_declared_kinds(schema)}
 
 
 def _alternatives(schema: Mapping[str, Any]) -> list[Any]:
