@@ -126,20 +126,24 @@ class GapDrafting(Trial[ScopedDraft]):
             else:
                 config.add_metric(draft.metric, value)
 
+    @property
+    def _number(self) -> int:
+        """The number of the case in its set."""
+        (number,) = numbers_in_sets(self._editing, [self.case])[self._set_path]
+        return number
+
     def _put_in(self, tried: ScopedDraft, to: SetEditor) -> None:
         """Writes the draft into the set and its config."""
         self._put(ConfigEditor(to.config), tried)
         recorded, turn = self.drafted.recorded, self.drafted.mutant.turn
         if tried.draft.calls is not None and turn is not None:
-            (number,) = numbers_in_sets(self._editing, [self.case])[self._set_path]
             rows = turn_results(recorded.expected, recorded.turns, ())[turn].calls
-            Accepting(to.case(number)).calls(turn, rows, recorded.turns[turn])
+            Accepting(to.case(self._number)).calls(turn, rows, recorded.turns[turn])
 
     def _case_after(self, tried: ScopedDraft) -> StoredCase:
         if tried.draft.calls is None:
             return super()._case_after(tried)
-        (number,) = numbers_in_sets(self._editing, [self.case])[self._set_path]
-        return self._editing.case_after(self._set_path, number, partial(self._put_in, tried))
+        return self._editing.case_after(self._set_path, self._number, partial(self._put_in, tried))
 
     def changes(self, tried: ScopedDraft) -> list[tuple[Path, Sequence[LineChange]]]:
         changes = [(path, lines) for path, lines in super().changes(tried) if lines]
