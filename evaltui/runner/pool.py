@@ -190,8 +190,6 @@ class _Place(Generic[Item]):
     """A host and its items."""
 
     host: RunningHost
-    slots: int
-    """Number of items at once."""
     in_flight: list[Item] = field(default_factory=list)
     suspects: list[Item] = field(default_factory=list)
     """The items that may have ended the host."""
@@ -288,7 +286,7 @@ class HostPool(Generic[Item]):
             await self._fail_all(work, self._broken)
             return None
         started, self._first = self._first or start_host(self._settings), None
-        place = _Place[Item](started.host, slots)
+        place = _Place[Item](started.host)
         started.host.listen(
             lambda source, line: self._listener.printed(
                 place.in_flight[0] if len(place.in_flight) == 1 else None, source, line
