@@ -11,7 +11,7 @@ from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import StoredRun, header_of, last_run, open_run
-from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import SUFFIX, RunStore, run_id
@@ -51,11 +51,6 @@ class StoredMatrix:
     @property
     def paths(self) -> tuple[Path, ...]:
         return tuple(log.path for log in self.logs)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether a run of the matrix is in progress. Raises OSError for a missing log."""
-        return any(map(is_being_written, self.paths))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ def test_the_runs_of_a_matrix_are_found_and_read(tmp_path):
     (store.folder / "20990101T000000.000Z-broken.sqlite").write_text("no run\n")
     [stored] = stored_matrices(store)
     assert stored.paths == tuple(logs)
-    assert not stored.goes_on
     opened = open_matrix(stored)
     assert [opened.matrix.name(place) for place in (0, 1)] == ["base", "pro"]
     assert opened.matrix.paired[1] == Paired(better=2, worse=0, cases=4)
