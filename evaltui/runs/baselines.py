@@ -187,7 +187,7 @@ def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
 
 def _covers_set(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool:
     """Whether a run has all selected cases of a set; new cases in a complete set do not count."""
-    logged = next((logged for logged in header.sets if logged.path == path), None)
+    logged = header.set_of(path)
     if logged is None:
         return False
     return logged.whole or (eval_ids is not None and {*eval_ids} <= {*logged.eval_ids})

@@ -60,7 +60,9 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             yield from (f"{name} changed" for name, digest in mine.items() if digest not in theirs.values())
     if first.settings.record == "replay":
         changed = changed_files(first.recordings, other.recordings)
-        yield from (f"recordings of {path} changed" for path in changed if _both_have_set(path, first, other))
+        yield from (
+            f"recordings of {path} changed" for path in changed if first.set_of(path) and other.set_of(path)
+        )
     sets = {eval_set.path: eval_set for eval_set in other.sets}
     for eval_set in first.sets:
         same = sets.get(eval_set.path)
@@ -92,11 +94,6 @@ def _options(header: RunHeader) -> dict[str, object]:
         "tools": settings.tools,
         "case-from": header.case_from or None,
     }
-
-
-def _both_have_set(path: str, first: RunHeader, other: RunHeader) -> bool:
-    """Whether both runs have cases of a set."""
-    return all(any(eval_set.path == path for eval_set in header.sets) for header in (first, other))
 
 
 def _option_text(value: object) -> str:
@@ -420,9 +417,10 @@ class _Merge:
         for name, digest in (trace for header in headers for trace in header.trace_files.items()):
             names |= {name} if traces.setdefault(name, digest) != digest else set()
         for path in {merged.path for merged in self.sets}:
-            of_set = {part.fingerprint for header in headers for part in header.sets if part.path == path}
-            recordings = {header.recordings.get(path) for header in headers if _has_set(header, path)}
-            names |= {path} if len(of_set - {None}) > 1 else set()
+            having = [(header, part) for header in headers if (part := header.set_of(path))]
+            prints = {part.fingerprint for _, part in having}
+            recordings = {header.recordings.get(path) for header, _ in having}
+            names |= {path} if len(prints - {None}) > 1 else set()
             names |= {f"recordings of {path}"} if len(recordings) > 1 else set()
         agents = [run.agent for run in self._runs if run.agent]
         for word, versions in (
@@ -500,18 +498,13 @@ def _merged_files(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return {name: UNKNOWN if name in changed else text for prints in files for name, text in prints.items()}
 
 
-def _has_set(header: RunHeader, path: str) -> bool:
-    return any(eval_set.path == path for eval_set in header.sets)
-
-
 def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool:
     """Whether the repeats of a case have the same conversations in a log as in the merged run."""
     if merged.conversations is None:
         return True
-    theirs = next(
-        (eval_set.conversations or {} for eval_set in run.header.sets if eval_set.path == case.path), {}
-    )
-    return theirs.get(case.eval_id, ()) == merged.conversations.get(case.eval_id, ())
+    theirs = run.header.set_of(case.path)
+    of_run = (theirs and theirs.conversations) or {}
+    return of_run.get(case.eval_id, ()) == merged.conversations.get(case.eval_id, ())
 
 
 def _result(case: CaseId, merged: _Case, confidence: Confidence | None) -> CaseResult:

@@ -211,6 +211,10 @@ class RunHeader:
         """Whether the run is of this agent with any verdicts, or of traces of an unknown agent."""
         return self.of_traces or self.kind.agent == agent.agent
 
+    def set_of(self, path: str) -> SelectedSet | None:
+        """The set with a path; None where the run has no cases of it."""
+        return next((eval_set for eval_set in self.sets if eval_set.path == path), None)
+
     def repeat_rule(self, eval_set: SelectedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
         """The number of repeats of a case under a config with `repeats`.
 
