@@ -16,8 +16,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
 from evaltui.project.folders import agent_file
-from evaltui.runs.adk_results import adk_results
-from evaltui.runs.history import header_of, open_run
+from evaltui.runs.history import header_of, open_run, runs_by_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_kind import RunKind
@@ -204,9 +203,8 @@ def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> st
     if not base_id or all(case.passes for case in run.summary.cases.values()):
         return ""
     # Not by a name or number, which the file of a baseline elsewhere may have, too.
-    runs = {run_id(log): log for log in (*adk_results(store.agent_dir), *store.files())}
     try:
-        base = open_run(runs[base_id])
+        base = open_run(runs_by_id(store)[base_id])
     except (KeyError, OSError, ValueError):
         return f"its baseline {base_id} is missing"
     comparison = compare(base.summary, run.summary, alpha)

@@ -38,6 +38,11 @@ _MAX_SHARDS = 20
 # Finding
 
 
+def runs_by_id(store: RunStore) -> dict[str, Path]:
+    """The files of all runs of an agent by their ids, result files of google-adk first."""
+    return {run_id(path): path for path in [*adk_results(store.agent_dir), *store.files()]}
+
+
 def find_run(store: RunStore, ref: str) -> Path:
     """The file of the run for a reference: `last`, a path, a name, a number, an id or a unique prefix of an
     id.
@@ -52,8 +57,7 @@ def find_run(store: RunStore, ref: str) -> Path:
         if last is None:
             raise SelectionError(f"no runs of {store.title} yet")
         return last
-    agent_dir, names = store.agent_dir, store.names()
-    paths = {run_id(path): path for path in [*adk_results(agent_dir), *store.files()]}
+    names, paths = store.names(), runs_by_id(store)
     named = names.get(ref, ref)
     if named in paths:
         return paths[named]
@@ -73,7 +77,7 @@ def find_run(store: RunStore, ref: str) -> Path:
         )
     if not matches:
         raise SelectionError(
-            f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *paths]) or '.'} "
+            f"{store.agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *paths]) or '.'} "
             f"`evaltui runs {store.as_arguments}` lists the runs; `last` is the newest"
         )
     return paths[matches[0]]
@@ -112,9 +116,9 @@ def name_run(store: RunStore, ref: str, name: str) -> str:
     Raises SelectionError for a missing run and for an invalid name, OSError.
     """
     path = find_run(store, ref)
-    ids = {run_id(path) for path in [*adk_results(store.agent_dir), *store.files()]}
     # Of a number, an id or a file another run would be found; of the others nobody sees or types all.
-    is_reference = name == "last" or name.isdecimal() or name in ids or name.endswith((SUFFIX, ADK_SUFFIX))
+    is_reference = name == "last" or name.isdecimal() or name.endswith((SUFFIX, ADK_SUFFIX))
+    is_reference = is_reference or name in runs_by_id(store)
     if is_reference or not name.strip() or name != name.strip() or not name.isprintable():
         raise SelectionError(
             f"{name!r} is not a valid run name. Give a text without control characters or spaces around it, "
