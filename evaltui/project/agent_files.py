@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice
@@ -61,7 +61,7 @@ _WRITTEN_BY_EVALTUI = re.compile(
 _HEAD = 4096
 _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
 
-_Name = TypeVar("_Name", bound=Hashable)
+_Name = TypeVar("_Name", str, Path)
 
 
 class FileReader(Generic[_Name]):
@@ -177,7 +177,7 @@ class AgentFiles:
         )
 
 
-def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
+def changed_files(before: Mapping[_Name, str], now: Mapping[_Name, str]) -> tuple[_Name, ...]:
     """The files that are new, gone or different, sorted."""
     return tuple(
         sorted(name for name in before.keys() | now.keys() if before.get(name, "") != now.get(name, ""))

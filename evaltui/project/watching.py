@@ -155,15 +155,11 @@ class WatchedFiles:
             if self.contents.get(name, now.code.get(name)) == now.code.get(name)
         }
         code = tuple(name for name in changed_files(last.code, now.code) if name not in first_seen)
-        sets, others = _different(last.sets, now.sets), _different(last.others, now.others)
+        sets, others = changed_files(last.sets, now.sets), changed_files(last.others, now.others)
         if not (code or sets or others):
             return None
         files = (*(self._folder / name for name in code), *sets, *others)
         return Changed(code, sets, others, files, _last_written(files))
-
-
-def _different(last: Mapping[Path, str], now: Mapping[Path, str]) -> tuple[Path, ...]:
-    return tuple(sorted(path for path in last.keys() | now.keys() if last.get(path) != now.get(path)))
 
 
 async def _notifications(folders: _Folders) -> AsyncGenerator[bool, None]:
