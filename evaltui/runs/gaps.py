@@ -17,12 +17,11 @@ from evaltui.core.gaps.drafts import Conversation
 from evaltui.core.gaps.gaps import NO_RESULT, Gap, GapReport, GapSearch
 from evaltui.core.gaps.mutants import Mutant, RecordedCase, is_decided_again
 from evaltui.core.model.case_id import CaseId, case_fingerprint, expected_calls
-from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls
+from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.json_values import ABSENT, equal
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.core.model.stored_cases import StoredCases
 from evaltui.core.model.tool_schema import DeclaredTool, declared_tools
 from evaltui.core.recordings.given import agent_input_fingerprint
 from evaltui.core.scoring import Expected, reads_app_details
@@ -327,13 +326,8 @@ def _changed_state(case: EvalCase, final_state: Mapping[str, Any] | None) -> Map
 
 def _expected_tools(plan: SetPlan) -> Iterator[str]:
     """The tools that the cases call, declared or not."""
-    if isinstance(plan.cases, StoredCases):
-        for stored in plan.cases.stored:
-            yield from expected_calls(json.loads(stored.eval_case_text))
-        return
-    for case in plan.cases:
-        for turn in case.conversation or []:
-            yield from (call.name or "" for call in tool_calls(turn.intermediate_data))
+    for stored in plan.stored_cases:
+        yield from expected_calls(json.loads(stored.eval_case_text))
 
 
 def _passing_repeat(repeats: Sequence[RepeatResult]) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from evaltui.core.model.problems import EvalSetError, Problem, errors_in
-from evaltui.core.model.stored_cases import StoredCase, StoredCases
+from evaltui.core.model.stored_cases import StoredCases
 from evaltui.documents.saving import fingerprint_of
 from evaltui.project.config_references import reference_problems
 from evaltui.project.configs import ConfigInUse, config_file, find_config
@@ -79,7 +79,11 @@ def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
             by_config.setdefault(in_use.path, []).append(plan)
     for config, scored in by_config.items():
         in_use = scored[0].config_in_use
-        read = {plan.path or plan.case_path: (plan.eval_set_id, _stored_cases(plan)) for plan in scored}
+        # All cases of a set, those that are not to be run included.
+        read = {
+            plan.path or plan.case_path: (plan.eval_set_id, [*plan.stored_cases, *plan.others])
+            for plan in scored
+        }
         problems += [*in_use.problems, *reference_problems(config, in_use.config.evaltui, read)]
     if errors := errors_in(problems):
         raise EvalSetError(errors)
@@ -87,12 +91,6 @@ def warnings_of(sets: Sequence[SetPlan]) -> list[str]:
     for problem in problems:
         by_file.setdefault(problem.file, []).append(problem)
     return [note for file, problems in by_file.items() for note in _notes(file, problems)]
-
-
-def _stored_cases(plan: SetPlan) -> list[StoredCase]:
-    """All cases of a set, those that are not to be run included."""
-    cases = plan.cases
-    return [*(cases.stored if isinstance(cases, StoredCases) else map(StoredCase.of, cases)), *plan.others]
 
 
 def _notes(file: str | None, problems: Sequence[Problem]) -> Iterator[str]:
