@@ -167,15 +167,8 @@ class _SendStep(Protocol):
     def __call__(self, message: CallStep, *, now: bool) -> None: ...
 
 
-@dataclass(frozen=True, eq=False)
-class RemoteCall:
-    """A model call at the run's gate, identified by its number."""
-
-    number: int
-
-
 class RemoteGate:
-    """A `CallGate` on a worker. `put` passes a message on to the run."""
+    """A `CallGate` on a worker, whose calls are numbers. `put` passes a message on to the run."""
 
     def __init__(self, patterns: tuple[str, ...], put: _SendStep) -> None:
         self.clock: Callable[[], float] = time.monotonic
@@ -196,11 +189,11 @@ class RemoteGate:
         on_stop: Callable[[], None] = lambda: None,
         *,
         is_first: bool = False,
-    ) -> RemoteCall:
+    ) -> int:
         number = next(self._numbers)
         self._waiting[number] = on_go, on_stop
         self._put(CallStep(number, "ask", model, size, is_first), now=True)
-        return RemoteCall(number)
+        return number
 
     def on_message(self, message: Go | Wait | StopCalls) -> None:
         """Handles a message of the run's gate."""
@@ -219,15 +212,15 @@ class RemoteGate:
     def refused_until(self, model: str) -> float:
         return self._refused_until.get(model, -math.inf)
 
-    def end(self, gated: RemoteCall, usage: Json | None) -> None:
-        self._put(CallStep(gated.number, "end", usage=usage), now=False)
+    def end(self, gated: int, usage: Json | None) -> None:
+        self._put(CallStep(gated, "end", usage=usage), now=False)
 
-    def refused(self, gated: RemoteCall, retry_after: float | None) -> None:
-        self._put(CallStep(gated.number, "refused", retry_after=retry_after), now=True)
+    def refused(self, gated: int, retry_after: float | None) -> None:
+        self._put(CallStep(gated, "refused", retry_after=retry_after), now=True)
 
-    def withdraw(self, gated: RemoteCall) -> None:
-        self._waiting.pop(gated.number, None)
-        self._put(CallStep(gated.number, "withdraw"), now=False)
+    def withdraw(self, gated: int) -> None:
+        self._waiting.pop(gated, None)
+        self._put(CallStep(gated, "withdraw"), now=False)
 
 
 async def run_chunk(topic: str, number: int, requests: bytes) -> None:
