@@ -88,7 +88,7 @@ class StartedHost:
 
     settings: HostSettings
     host: RunningHost
-    loading: asyncio.Task[Json]
+    loading: asyncio.Future[Json]
     """The AgentInfo as JSON; raises AgentBrokenError."""
     end: Callable[[], Coroutine[Any, Any, None]]
     """Ends the host and all it has left behind; nothing happens where that was done."""
@@ -171,7 +171,7 @@ class WarmHosts:
         self._steps: Sequence[Any] = ()
         self._ready: _WarmHost | None = None
         self._preparing: asyncio.Task[None] | None = None
-        self._loading: set[asyncio.Task[Json]] = set()
+        self._loading: set[asyncio.Future[Any]] = set()
         self._closing: dict[Host, asyncio.Task[None]] = {}
         self._is_closed = False
 

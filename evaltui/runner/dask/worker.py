@@ -395,8 +395,7 @@ class WorkerRun:
         """A free host, else a new one; it becomes free when its chunk is over."""
         while self._free_hosts:
             if (host := self._free_hosts.pop()).alive:
-                loading = asyncio.create_task(_loaded(host.loaded.result()))
-                return StartedHost(self._settings, host, loading, partial(self._give_back, host))
+                return StartedHost(self._settings, host, host.loaded, partial(self._give_back, host))
         host = spawn_host(self._settings)
         return start_host(self._settings, host, end=partial(self._give_back, host))
 
@@ -417,10 +416,6 @@ class WorkerRun:
         await asyncio.gather(*(host.close() for host in free))
         if self._send_timer is not None:
             self._send_timer.cancel()
-
-
-async def _loaded(info: Json) -> Json:
-    return info
 
 
 @dataclass
