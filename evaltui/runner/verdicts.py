@@ -31,7 +31,7 @@ from evaltui.core.metrics.metric import MetricInput, effective_threshold, unpair
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.preflight import withheld_metrics
 from evaltui.core.model.case_id import case_text, fingerprint
-from evaltui.core.model.config import DefinedMetric, EvalMetric
+from evaltui.core.model.config import DefinedMetric
 from evaltui.core.model.content import Content
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import NOT_RECORDED, ErrorInfo, ErrorKind
@@ -386,13 +386,31 @@ def _response_ids(content: Content) -> list[str | None]:
 async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> MetricResult:
     """The verdict of a custom metric's function, or that of the threshold on its scores; an error of the
     function is an ERROR of this metric, with its traceback."""
-    metric, scenario = metric_input.metric, metric_input.scenario
+    metric = metric_input.metric
     if metric.scores_turns and (problem := unpaired_reason(metric_input)):
         return metric_not_evaluated(metric, problem)
+    if metric.definition is None:
+        request = _request(metric_input)
+    else:
+        request = _request_of_instance(metric_input, metric.definition)
+        if "response" not in request["instance"]:
+            # agents-cli calls no metric without one.
+            return metric_not_evaluated(metric, "no response text")
+    try:
+        answer = await hosts.answer("metrics", request)
+    except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
+        error, threshold = failed.error.of_judge, effective_threshold(metric)
+        return MetricResult(metric.metric_name, None, threshold, Status.ERROR, reason=str(error), error=error)
     if metric.definition is not None:
-        return await _score_instance(hosts, metric_input, metric.definition)
-    expected = metric_input.expected
-    request: Json = {
+        return result_of_instance(metric_input, answer["result"], answer["where"])
+    if metric.scores_turns:
+        return result_of_turns(metric_input, answer["turns"])
+    return result_of_evaluation(metric_input, answer["result"], answer["where"])
+
+
+def _request(metric_input: MetricInput) -> Json:
+    metric, expected, scenario = metric_input.metric, metric_input.expected, metric_input.scenario
+    return {
         "op": "metric",
         "path": metric.custom_function_path,
         "metric": metric.model_dump(mode="json", exclude_unset=True, serialize_as_any=True),
@@ -402,45 +420,19 @@ async def score_custom(hosts: ScoringHosts, metric_input: MetricInput) -> Metric
         "scenario": None if scenario is None else _dumped(scenario),
         "without": sorted(metric_input.context),
     }
-    try:
-        answer = await hosts.answer("metrics", request)
-    except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
-        return _failed(metric, failed)
-    if metric.scores_turns:
-        return result_of_turns(metric_input, answer["turns"])
-    return result_of_evaluation(metric_input, answer["result"], answer["where"])
 
 
-async def _score_instance(
-    hosts: ScoringHosts, metric_input: MetricInput, definition: DefinedMetric
-) -> MetricResult:
-    """The score of a function of agents-cli."""
-    metric, case = metric_input.metric, metric_input.case
-    instance = {} if case is None else instance_of(case, metric_input.actual)
-    if "response" not in instance:
-        # agents-cli calls no metric without one.
-        return metric_not_evaluated(metric, "no response text")
-    request: Json = {
+def _request_of_instance(metric_input: MetricInput, definition: DefinedMetric) -> Json:
+    """The request of a function of agents-cli."""
+    case = metric_input.case
+    return {
         "op": "metric",
         "path": definition.place,
         "source": definition.source,
         "file": definition.file,
         "first_line": definition.first_line,
-        "instance": instance,
+        "instance": {} if case is None else instance_of(case, metric_input.actual),
     }
-    try:
-        answer = await hosts.answer("metrics", request)
-    except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
-        return _failed(metric, failed)
-    return result_of_instance(metric_input, answer["result"], answer["where"])
-
-
-def _failed(
-    metric: EvalMetric, failed: AgentBrokenError | RequestFailedError | HostLostError
-) -> MetricResult:
-    error = failed.error.of_judge
-    threshold = effective_threshold(metric)
-    return MetricResult(metric.metric_name, None, threshold, Status.ERROR, reason=str(error), error=error)
 
 
 def _dumped(model: BaseModel) -> Json:
