@@ -184,12 +184,12 @@ class _Cases:
     """The cases of the agent's sets, as their files are now."""
 
     sets: FileSets
-    files: Mapping[str, Path] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
     """Files of the sets, by path of `CaseId`."""
-    to_pair: tuple[CaseToPair, ...] = ()
-    cases: Mapping[CaseId, EvalCase] = field(default_factory=dict)
-    patterns: frozenset[Pattern] = frozenset()
-    problems: tuple[str, ...] = ()
+    to_pair: list[CaseToPair] = field(default_factory=list)
+    cases: dict[CaseId, EvalCase] = field(default_factory=dict)
+    patterns: set[Pattern] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
     """Sentences about unreadable sets."""
 
 
@@ -283,24 +283,19 @@ def _cancellations() -> int:
 
 def _cases_of(request: RunRequest, config: Path | None) -> _Cases:
     """Reads the current cases, in a thread. Raises EvalSetError for an unreadable config."""
-    sets = FileSets(request.agent_dir, config)
-    files: dict[str, Path] = {}
-    to_pair: list[CaseToPair] = []
-    cases: dict[CaseId, EvalCase] = {}
-    patterns: set[Pattern] = set()
-    problems: list[str] = []
+    read = _Cases(FileSets(request.agent_dir, config))
     for eval_set in open_workspace(request.agent_dir).sets:
         try:
-            plan = sets.open(eval_set.path)
+            plan = read.sets.open(eval_set.path)
         except EvalSetError as error:
-            problems.append(f"{eval_set.path} left out: {error}".splitlines()[0])
+            read.problems.append(f"{eval_set.path} left out: {error}".splitlines()[0])
             continue
-        files[plan.case_path] = eval_set.path
+        read.files[plan.case_path] = eval_set.path
         for number, case_id in enumerate(plan.case_ids):
-            cases[case_id] = case = plan.cases[number]
-            to_pair.append(CaseToPair(case_id, plan.eval_set_id, messages_of(case)))
-            patterns |= set(expected_patterns(case))
-    return _Cases(sets, files, tuple(to_pair), cases, frozenset(patterns), tuple(problems))
+            read.cases[case_id] = case = plan.cases[number]
+            read.to_pair.append(CaseToPair(case_id, plan.eval_set_id, messages_of(case)))
+            read.patterns.update(expected_patterns(case))
+    return read
 
 
 def expected_patterns(case: EvalCase) -> Iterator[Pattern]:
