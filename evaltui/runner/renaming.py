@@ -69,30 +69,32 @@ def rename_in_set(data: Any, renaming: Renaming) -> Iterator[JsonPath]:
 def rename_in_config(data: Any, renaming: Renaming) -> Iterator[JsonPath]:
     """Renames in a copy of a config; yields the path of each place. Raises NameTakenError."""
     yield from rename_places(_names_in_config(data), renaming)
+    for path, criterion in _criteria_in(data):
+        yield from _rename_in_rubrics(criterion, path, renaming)
+
+
+def _criteria_in(data: Any) -> Iterator[tuple[JsonPath, Any]]:
+    """The criteria of a config, each with its path."""
     for owner in _CRITERIA:
         criteria = value_at(data, owner)
         for name, criterion in criteria.items() if isinstance(criteria, dict) else ():
-            yield from _rename_in_rubrics(criterion, (*owner, name), renaming)
+            yield (*owner, name), criterion
 
 
 def _names_in_config(data: Any) -> Iterator[NamePlace]:
     modes = value_at(data, (*BLOCK, "tools"))
     for name in list(modes) if isinstance(modes, dict) else ():
-        path: JsonPath = (*BLOCK, "tools", name)
-        yield NamePlace("tool", name, path, key_place(modes, name), others=modes.keys() - {name})
+        place: JsonPath = (*BLOCK, "tools", name)
+        yield NamePlace("tool", name, place, key_place(modes, name), others=modes.keys() - {name})
     yield from _names_in_rules(data)
     answers: JsonPath = (*BLOCK, "answers")
     for index, check in indexed_objects(list_at(data, answers)):
         if isinstance(check.get("agent"), str):
             yield NamePlace("agent", check["agent"], (*answers, index, "agent"), value_place(check, "agent"))
-    for owner in _CRITERIA:
-        criteria = value_at(data, owner)
-        for name, criterion in criteria.items() if isinstance(criteria, dict) else ():
-            for option, value in criterion.items() if isinstance(criterion, dict) else ():
-                if option in _OPTIONS and isinstance(value, str):
-                    kind = _OPTIONS[option]
-                    path = (*owner, name, option)
-                    yield NamePlace(kind, value, path, value_place(criterion, option))
+    for path, criterion in _criteria_in(data):
+        for option, value in criterion.items() if isinstance(criterion, dict) else ():
+            if option in _OPTIONS and isinstance(value, str):
+                yield NamePlace(_OPTIONS[option], value, (*path, option), value_place(criterion, option))
 
 
 def _names_in_rules(data: Any) -> Iterator[NamePlace]:
