@@ -311,41 +311,30 @@ class CaseHistory:
         return [case.passed / case.evaluated if case.evaluated else None for case in cases]
 
 
-class History:
-    """The runs of an agent, read only as far as needed.
+def case_history(store: RunStore, agent: RunKind, case: CaseId, last: int = 20) -> CaseHistory:
+    """The last runs of an agent with a result of a case; unreadable files are skipped.
 
     Reading takes tens of milliseconds, too long for a frame.
     """
+    points: list[CasePoint] = []
+    names = {run: name for name, run in store.names().items()}
+    for path in reversed(store.files()):
+        with suppress(OSError, ValueError):
+            if point := _point(path, agent, case, names.get(run_id(path), "")):
+                points.append(point)
+        if len(points) == last:
+            break
+    return CaseHistory(case, tuple(reversed(points)))
 
-    def __init__(self, store: RunStore, agent: RunKind) -> None:
-        self.store = store
-        """The runs that it is of."""
-        self.agent = agent
 
-    def of(self, case: CaseId, last: int = 20) -> CaseHistory:
-        """The last runs with a result of a case; unreadable files are skipped."""
-        points: list[CasePoint] = []
-        names = {run: name for name, run in self.store.names().items()}
-        for path in reversed(self.store.files()):
-            with suppress(OSError, ValueError):
-                if point := self._point(path, case, names.get(run_id(path), "")):
-                    points.append(point)
-            if len(points) == last:
-                break
-        return CaseHistory(case, tuple(reversed(points)))
-
-    def _point(self, path: Path, case: CaseId, name: str) -> CasePoint | None:
-        file = RunFile(path)
-        result = file.case(case)
-        if result is None:
-            return None
-        header = file.header
-        if not header.is_of(self.agent):
-            return None
-        circumstances = circumstances_of(header, file.agent)
-        run = RunSummary(file.id, {case: result.summary}, circumstances=circumstances)
-        number = header.number or 0
-        return CasePoint(header.started, result.summary, run, path, number, name, header.kind)
+def _point(path: Path, agent: RunKind, case: CaseId, name: str) -> CasePoint | None:
+    file = RunFile(path)
+    result = file.case(case)
+    if result is None or not file.header.is_of(agent):
+        return None
+    header, circumstances = file.header, circumstances_of(file.header, file.agent)
+    run = RunSummary(file.id, {case: result.summary}, circumstances=circumstances)
+    return CasePoint(header.started, result.summary, run, path, header.number or 0, name, header.kind)
 
 
 # A run that cannot be read is none of any set.

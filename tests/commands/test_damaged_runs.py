@@ -22,7 +22,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.project.run_settings import RunSettings
 from evaltui.reports.json_report import json_report
 from evaltui.reports.stored import stored_report
-from evaltui.runs.history import History, open_run
+from evaltui.runs.history import case_history, open_run
 from evaltui.runs.listing import read_row
 from evaltui.runs.resuming import finished_repeats
 from evaltui.runs.run_file import Ending, RunFile
@@ -86,7 +86,7 @@ def test_runs_that_may_not_be_read_are_named_and_the_next_one_is_stored(tmp_path
 def read_everywhere(log: Path) -> None:
     """Whatever reads runs; what is no run is an OSError or a ValueError with a sentence."""
     agent = log.parent.parent.parent
-    History(RunStore(agent), ROOT_AGENT).of(CASE)
+    case_history(RunStore(agent), ROOT_AGENT, CASE)
     for read in (lambda path: finished_repeats(RunFile(path)), lambda path: read_row(path)):
         with suppress(OSError, ValueError):
             read(log)

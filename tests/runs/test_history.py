@@ -16,7 +16,7 @@ from evaltui.core.model.variants import Change, Variant
 from evaltui.core.secrets import Secrets
 from evaltui.project.run_settings import RunSettings
 from evaltui.runs import history
-from evaltui.runs.history import History, find_run, name_run, open_run
+from evaltui.runs.history import case_history, find_run, name_run, open_run
 from evaltui.runs.listing import newest_run, read_row
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import RunHeader, SelectedSet
@@ -186,7 +186,7 @@ def test_a_case_over_time(tmp_path):
     keep(tmp_path, {"b": P}, number=4, header=header)
     (tmp_path / ".evaltui" / "runs" / "20260102T000005.000Z-abcdef.sqlite").write_text("damaged\n")
     keep(tmp_path, {"a": F}, number=6, header={"files": {"prompts.py": "2"}}, closed=False, expects="y")
-    found = History(RunStore(tmp_path), ROOT_AGENT).of(lights("a"))
+    found = case_history(RunStore(tmp_path), ROOT_AGENT, lights("a"))
     assert [point.summary.status for point in found.points] == [F, P, P, F]
     assert [point.started.second for point in found.points] == [1, 2, 3, 6]
     assert found.last_passed is found.points[2]
@@ -195,9 +195,9 @@ def test_a_case_over_time(tmp_path):
     assert found.values("response_match_score") == [0.1, 0.2, 0.3, 0.6]
     assert found.values("safety_v1") == [None] * 4
     assert open_run(found.points[0].path).case(lights("a")).status is F
-    last_two = History(RunStore(tmp_path), ROOT_AGENT).of(lights("a"), last=2)
+    last_two = case_history(RunStore(tmp_path), ROOT_AGENT, lights("a"), last=2)
     assert [point.started.second for point in last_two.points] == [3, 6]
-    never = History(RunStore(tmp_path), ROOT_AGENT).of(lights("nothing"))
+    never = case_history(RunStore(tmp_path), ROOT_AGENT, lights("nothing"))
     assert (never.points, never.last_passed, never.changed_since, never.values()) == ((), None, (), [])
 
 
@@ -213,7 +213,7 @@ OTHERS = {
 def test_a_run_of_another_agent_is_neither_in_the_history_nor_the_newest_run(tmp_path, other):
     own = keep(tmp_path, {"a": F}, number=1)
     keep(tmp_path, {"a": P}, number=2, header=OTHERS[other])
-    found = History(RunStore(tmp_path), ROOT_AGENT).of(lights("a"))
+    found = case_history(RunStore(tmp_path), ROOT_AGENT, lights("a"))
     assert [point.path for point in found.points] == [own]
     assert newest_run(RunStore(tmp_path), ROOT_AGENT).path == own
 
@@ -229,7 +229,7 @@ def test_a_run_of_another_kind_is_not_the_one_in_which_a_case_last_passed(tmp_pa
     passed = keep(tmp_path, {"a": P}, number=1)
     keep(tmp_path, {"a": P}, number=2, header=KINDS[other])
     keep(tmp_path, {"a": F}, number=3)
-    found = History(RunStore(tmp_path), ROOT_AGENT).of(lights("a"))
+    found = case_history(RunStore(tmp_path), ROOT_AGENT, lights("a"))
     assert len(found.points) == 3
     assert found.last_passed.path == passed
 

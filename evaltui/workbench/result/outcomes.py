@@ -269,10 +269,10 @@ class Outcomes:
     def _read_history(self, case: CaseId) -> CaseHistory:
         """In a thread: the module that reads runs is imported late because the first frame does not need
         it."""
-        from evaltui.runs.history import CaseHistory, History
+        from evaltui.runs.history import CaseHistory, case_history
 
         try:
-            return History(self._agent.store, RunKind.of(self._agent.address)).of(case)
+            return case_history(self._agent.store, RunKind.of(self._agent.address), case)
         except OSError:
             return CaseHistory(case, ())
 
