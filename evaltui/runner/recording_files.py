@@ -122,7 +122,6 @@ class _Line:
 class Recordings:
     """The recordings in a file, as text: ten thousand entries as objects take a hundred megabytes."""
 
-    path: Path
     groups: dict[Key, list[_Line]] = field(default_factory=dict)
     shared: dict[str, str] = field(default_factory=dict)
     renamed: list[Renaming] = field(default_factory=list)
@@ -185,7 +184,7 @@ def read_recordings(path: Path) -> Recordings:
     try:
         return parse_recordings(path, read_source(path).text)
     except FileNotFoundError:
-        return Recordings(path)
+        return Recordings()
     except OSError as error:
         raise EvalSetError(
             [Problem.error((), f"cannot be read: {error.strerror or error}", file=str(path))]
@@ -197,7 +196,7 @@ def parse_recordings(path: Path, text: str) -> Recordings:
 
     Raises EvalSetError for lines that are no recordings of this version.
     """
-    recordings = Recordings(path)
+    recordings = Recordings()
     answered = _Answered()
     problems: list[Problem] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
@@ -287,7 +286,7 @@ def save_recordings(
             source = read_source(path)
             seen, current = source.fingerprint, parse_recordings(path, source.text)
         except FileNotFoundError:
-            current = Recordings(path)
+            current = Recordings()
         for (eval_id, repeat), entries in changes.items():
             current.put(eval_id, repeat, entries)
         shared_ids = {name for entries in changes.values() for entry in entries for name in entry.shared}

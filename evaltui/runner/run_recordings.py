@@ -155,7 +155,7 @@ class SetRecordings:
         self._file = path.relative_to(set_path.parent).as_posix()
         self.modes = modes
         self._note = note
-        self._recorded = Recordings(self._path)
+        self._recorded = Recordings()
         self._others = others
         self._of_others: list[Recordings] = []
         self._runs: dict[Key, _CaseRun] = {}
@@ -256,7 +256,7 @@ class SetRecordings:
         if entries == [*case_run.agents.old, *case_run.judges.old]:
             return case_run.fingerprint
         self._changes[eval_id, repeat] = entries
-        made_now = Recordings(self._path, shared=dict(self._recorded.shared))
+        made_now = Recordings(shared=dict(self._recorded.shared))
         made_now.put(eval_id, repeat, entries, self._shared.values())
         return made_now.fingerprint(eval_id, repeat)
 

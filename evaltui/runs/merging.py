@@ -180,7 +180,6 @@ class _Case:
     set: SelectedSet
     rule: RepeatRule
     pass_if: PassIf
-    expects: str = ""
     repeats: dict[int, RepeatResult] = field(default_factory=dict)
 
 

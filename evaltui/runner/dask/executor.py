@@ -507,9 +507,9 @@ class DaskExecutor:
                 case Printed(number) if number is None or number in worker.chunks:
                     item = None if message.item is None else self._items[message.item]
                     self._listener.printed(item, message.source, message.line)
-                case AgentBroken(error=error):
+                case AgentBroken(error):
                     self._unfit.add(worker, error)
-                case HostRecovered(items=items, error=error):
+                case HostRecovered(items, error):
                     self._listener.recovered([self._items[number] for number in items], error)
 
     async def _on_item(self, chunk: Chunk, message: ItemMessage) -> None:

@@ -85,16 +85,14 @@ class Printed:
 class HostRecovered:
     """A host was lost with this error while the items ran, and none of them, run again, lost another."""
 
-    chunk: int
     items: tuple[int, ...]
     error: ErrorInfo
 
 
 @dataclass(frozen=True)
 class AgentBroken:
-    """The agent cannot be imported on the worker, so the unfinished items of the chunk are not run there."""
+    """The agent cannot be imported on the worker, so the unfinished items of its chunk are not run there."""
 
-    chunk: int
     error: ErrorInfo
 
 

@@ -457,10 +457,10 @@ class _ChunkListener:
 
     def broken(self, error: ErrorInfo) -> None:
         self.error = error
-        self.run.put(AgentBroken(self.chunk, error))
+        self.run.put(AgentBroken(error))
 
     def recovered(self, items: Sequence[int], error: ErrorInfo) -> None:
-        self.run.put(HostRecovered(self.chunk, tuple(items), error))
+        self.run.put(HostRecovered(tuple(items), error))
 
     async def done(self, item: int, ran: ExecutionResult) -> None:
         if self.error is not None and ran.error is self.error:
