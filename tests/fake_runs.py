@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -82,14 +81,14 @@ class FakeRuns:
         selected = await asyncio.to_thread(select, request, sets)
         on_update(RunSelected(selected))
         on_update(AgentLoaded(self._info))
-        started, statuses = datetime.now(UTC), []
+        statuses = []
         for one in selected.plan.sets:
             for case in one.cases:
                 await self.go_on.wait()
                 statuses.append(await self._run(selected.plan, one, case, on_update))
         status = worst_status(statuses) if statuses else None
         file = LoggedRun.start(None, selected.plan, selected.header, print).close()
-        return ExecutedRun(started, 0.0, status, None, file)
+        return ExecutedRun(0.0, status, None, file)
 
     async def follow(self, plan: RunPlan, on_update: OnUpdate, **_: object) -> Status:
         """Stands for `follow_plan`: everything else of a run, its log too, is real."""

@@ -371,8 +371,6 @@ OnRunUpdate = Callable[[RunUpdate], None]
 class ExecutedRun:
     """A finished run; the results of its cases were published while it ran."""
 
-    started: datetime
-    """Start, in UTC."""
     seconds: float
     """Wall time in seconds, as in the log."""
     status: Status | None
@@ -479,8 +477,8 @@ class _Execution:
         recordings: RunRecordings,
         files: Mapping[str, str],
     ) -> ExecutedRun:
-        plan, started = self._selected.plan, datetime.now(UTC)
-        log = self._begin_log(started, files)
+        plan = self._selected.plan
+        log = self._begin_log(files)
         status: Status | None = None
         problem = ""
         committing = asyncio.create_task(self._commit_now_and_then(log))
@@ -503,7 +501,7 @@ class _Execution:
         finally:
             file = log.close()
         assert log.seconds is not None
-        return ExecutedRun(started, log.seconds, status, log.path, file, self._stopped, problem)
+        return ExecutedRun(log.seconds, status, log.path, file, self._stopped, problem)
 
     async def _finish(self, log: LoggedRun) -> None:
         """Adds notes and writes ADK's result files after the last case."""
@@ -528,16 +526,15 @@ class _Execution:
     def run_nothing(self) -> ExecutedRun:
         """Stores a shard without cases, so that it counts as complete when shards are merged; other runs are
         not stored."""
-        plan, started = self._selected.plan, datetime.now(UTC)
         is_shard = self._selected.request.shard is not None
-        log = self._begin_log(started, logged_files(plan), is_stored=is_shard)
+        log = self._begin_log(logged_files(self._selected.plan), is_stored=is_shard)
         status = worst_status(()) if is_shard else None
         log.end(status)
         file = log.close()
-        return ExecutedRun(started, 0.0, status, log.path, file)
+        return ExecutedRun(0.0, status, log.path, file)
 
-    def _begin_log(self, started: datetime, files: Mapping[str, str], *, is_stored: bool = True) -> LoggedRun:
-        selected = self._selected
+    def _begin_log(self, files: Mapping[str, str], *, is_stored: bool = True) -> LoggedRun:
+        selected, started = self._selected, datetime.now(UTC)
         header = replace(selected.header, started=started, files=files, recordings=self._recordings)
 
         def start(store: RunStore | None) -> LoggedRun:
