@@ -7,7 +7,7 @@ import sqlite3
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -487,14 +487,8 @@ class RunFile:
 
     def events(self, number: int) -> dict[int, list[Event]]:
         """The events of a case by repeat, from the number of the case."""
-        return self._by_repeat(self._event_rows(number))
-
-    def _event_rows(self, number: int) -> Iterator[tuple[Any, ...]]:
-        return self._rows(f"SELECT {_EVENT} WHERE case_id = ? ORDER BY events.id", number)
-
-    def _by_repeat(self, rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Event]]:
         events: dict[int, list[Event]] = {}
-        for row in rows:
+        for row in self._rows(f"SELECT {_EVENT} WHERE case_id = ? ORDER BY events.id", number):
             event = self._event(*row)
             events.setdefault(event.repeat, []).append(event)
         return events
