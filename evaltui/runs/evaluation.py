@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from evaltui.agents.errors import AgentBrokenError, RequestFailedError, RunStoppedError, late_error
 from evaltui.agents.model_gate import ModelGate
@@ -194,9 +194,6 @@ async def start_in_process(agent: Any, address: AgentAddress, timeout: float) ->
     return StartedHost(settings, host, loading, host.close)
 
 
-Result = TypeVar("Result")
-
-
 async def evaluate(
     agent: Any,
     eval_sets: EvalSetsArgument = None,
@@ -313,7 +310,13 @@ def evaluate_sync(
 
     Raises RuntimeError inside an event loop.
     """
-    return _without_loop(evaluate(agent, eval_sets, config, **options))
+    evaluation = evaluate(agent, eval_sets, config, **options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(evaluation)
+    evaluation.close()
+    raise RuntimeError("an event loop runs here already: await evaluate(...) instead of evaluate_sync(...)")
 
 
 @dataclass(frozen=True)
@@ -362,8 +365,8 @@ async def generate_responses(
     return [
         CaseResponses(
             case,
-            [list(eval_set.actual) for eval_set in case_result.repeats],
-            [eval_set.error or _refusal(eval_set) for eval_set in case_result.repeats],
+            [list(repeat.actual) for repeat in case_result.repeats],
+            [repeat.error or _refusal(repeat) for repeat in case_result.repeats],
             case_result.eval_set_id,
         )
         for case, case_result in zip(cases, result.cases, strict=True)
@@ -440,12 +443,3 @@ async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
         return await run_plan(plan, on_update, first=started)
     finally:
         await started.end()
-
-
-def _without_loop(evaluation: Coroutine[Any, Any, Result]) -> Result:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(evaluation)
-    evaluation.close()
-    raise RuntimeError("an event loop runs here already: await evaluate(...) instead of evaluate_sync(...)")
