@@ -206,11 +206,8 @@ class GapsOfRuns:
         """The recorded conversation of a gap, and the change of it, made again; None where its run lacks them
         by now. `plan` is its set as it is now, by default as it was searched. Raises what `RunFile`
         raises."""
-        if (item := self._item(gap, plan)) is None:
-            return None
-        case = item.plan.cases[0]
-        recorded = self._recorded(item, case, *self._results(item, case))
-        if isinstance(recorded, str):
+        item = self._item(gap, plan)
+        if item is None or (recorded := self._conversation(item, item.plan.cases[0])) is None:
             return None
         mutant = recorded.mutant(None if gap.turn is None else gap.turn - 1, gap.digest)
         return None if mutant is None else (recorded, mutant)
@@ -218,19 +215,17 @@ class GapsOfRuns:
     async def of_case(self, gap: Gap, plan: SetPlan) -> GapReport:
         """The gaps of the case of a gap by its set as it is now. Raises what `RunFile` raises."""
         search, item = GapSearch(Coverage(self.coverage.tools)), self._item(gap, plan)
-        if item is not None:
-            case = item.plan.cases[0]
-            recorded = self._recorded(item, case, *self._results(item, case))
-            if not isinstance(recorded, str):
-                await search.add(gap.case, recorded)
+        if item and (recorded := self._conversation(item, item.plan.cases[0])):
+            await search.add(gap.case, recorded)
         return search.report()
 
     def passing(self, gap: Gap, files: Iterable[Path], plan: SetPlan | None = None) -> Iterator[Conversation]:
         """The other results of the case of a gap in these runs that may pass. Parameters as of `changed`."""
-        searched = self._item(gap, plan)
-        for path in files if searched else ():
+        if (searched := self._item(gap, plan)) is None:
+            return
+        for path in files:
             file = RunFile(path)
-            if searched is None or gap.case not in file.numbers:
+            if gap.case not in file.numbers:
                 continue
             item = CasesInRun(file, searched.plan)
             case = item.plan.cases[0]
@@ -256,10 +251,8 @@ class GapsOfRuns:
                 continue
             for case in item.plan.cases:
                 case_id = CaseId(item.plan.case_path, case.eval_id)
-                if case_id in self.search.unjudged:
-                    recorded = self._recorded(item, case, *self._results(item, case))
-                    if not isinstance(recorded, str):
-                        yield item, case_id, recorded
+                if case_id in self.search.unjudged and (recorded := self._conversation(item, case)):
+                    yield item, case_id, recorded
 
     async def _add(self, item: CasesInRun, case: EvalCase) -> None:
         case_id = CaseId(item.plan.case_path, case.eval_id)
@@ -290,6 +283,11 @@ class GapsOfRuns:
         row = item.file.case(CaseId(plan.case_path, case.eval_id))
         assert row is not None
         return expected, row, item.file.results(row.number, secrets=secrets)
+
+    def _conversation(self, item: CasesInRun, case: EvalCase) -> RecordedCase | None:
+        """The passing conversation of a case; None without one."""
+        recorded = self._recorded(item, case, *self._results(item, case))
+        return None if isinstance(recorded, str) else recorded
 
     def _recorded(
         self,
