@@ -179,15 +179,15 @@ def read_row(
 
 def newest_run(store: RunStore, agent: RunKind) -> RunRow | None:
     """The newest run of an agent, else the newest run that scored traces; None without any."""
-    of_traces: Path | None = None
+    newest: Path | None = None
     for path in reversed(store.files()):
         header = header_of(path)
-        if header and header.of_traces:
-            of_traces = of_traces or path
-        if header and (header.of_traces or not header.is_of(agent)):
-            continue
-        return read_row(path, names_by_run(store).get(run_id(path), ()))
-    return read_row(of_traces, names_by_run(store).get(run_id(of_traces), ())) if of_traces else None
+        if header is None or (not header.of_traces and header.is_of(agent)):
+            newest = path
+            break
+        if header.of_traces:
+            newest = newest or path
+    return None if newest is None else read_row(newest, names_by_run(store).get(run_id(newest), ()))
 
 
 def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
