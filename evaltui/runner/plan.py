@@ -85,13 +85,13 @@ class SetPlan:
 
     def only(self, eval_ids: Collection[str]) -> SetPlan:
         """The set with some of its cases, in their order, without making a model of any."""
-        if isinstance(self.cases, StoredCases):
-            ids = set(eval_ids)
-            cases: Sequence[EvalCase] = self.cases.only(ids)
-            others = tuple(case for case in self.cases.stored if case.eval_id not in ids)
-        else:
-            cases = tuple(case for case in self.cases if case.eval_id in eval_ids)
-            others = tuple(StoredCase.of(case) for case in self.cases if case.eval_id not in eval_ids)
+        ids = set(eval_ids)
+        cases: Sequence[EvalCase] = (
+            self.cases.only(ids)
+            if isinstance(self.cases, StoredCases)
+            else tuple(case for case in self.cases if case.eval_id in ids)
+        )
+        others = tuple(case for case in self.stored_cases if case.eval_id not in ids)
         is_whole = self.whole and len(cases) == len(self.cases)
         return replace(self, cases=cases, whole=is_whole, others=(*self.others, *others))
 
