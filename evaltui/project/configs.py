@@ -89,7 +89,8 @@ def configs_near(set_path: Path) -> list[Path]:
         usual = [] if root is None else [root / folder for folder in _OF_AGENTS_CLI]
         paths = (folder / name for folder in (*_folders_of(set_path), *usual) for name in EVAL_CONFIG_NAMES)
         return list(islice(filter(is_eval_config_file, paths), 1))
-    return next((configs for folder in _folders_of(set_path) if (configs := _configs_in(folder))), [])
+    in_folders = (list(filter(is_config, _like_configs_in(folder))) for folder in _folders_of(set_path))
+    return next(filter(None, in_folders), [])
 
 
 def is_eval_config_file(path: Path) -> bool:
@@ -129,10 +130,6 @@ def _folders_of(set_path: Path) -> Iterator[Path]:
     while root in folder.absolute().parents if root is not None else is_of_tests(folder):
         folder = parent_of(folder)
         yield folder
-
-
-def _configs_in(folder: Path) -> list[Path]:
-    return [path for path in _like_configs_in(folder) if is_config(path)]
 
 
 def _like_configs_in(folder: Path) -> tuple[Path, ...]:

@@ -62,11 +62,6 @@ def remark_of(name: str, text: str) -> str:
     return _REMARKS.get(name, "")
 
 
-def kind_problem(kind: StarterKind) -> str | None:
-    """Why a starter of this kind would not run here; None where it would."""
-    return INSTALL_ADK if kind == "adk" and not _has_adk() else None
-
-
 def _has_adk() -> bool:
     try:
         return find_spec("google.adk") is not None
@@ -85,7 +80,7 @@ def starter_problem(folder: Path, kind: StarterKind) -> str | None:
     if there := [name for name in (*starter_files(kind), "root_agent.yaml") if (folder / name).exists()]:
         verb = plural(len(there), "exists", "exist")
         return f"{', '.join(there)} already {verb} in {folder}. Choose another folder"
-    return kind_problem(kind)
+    return INSTALL_ADK if kind == "adk" and not _has_adk() else None
 
 
 def create_starter(folder: Path, kind: StarterKind) -> list[Path]:

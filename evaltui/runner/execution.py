@@ -117,13 +117,6 @@ async def follow_plan(
     return worst_status(run.statuses)
 
 
-def missing_for_scheduler() -> str:
-    """Why no scheduler can be used; "" where one can."""
-    if find_spec("distributed") is not None:
-        return ""
-    return "a scheduler needs the extra dask: pip install 'evaltui[dask]'"
-
-
 def gate_of(plan: RunPlan) -> Gate | None:
     """None where nothing is limited. The spending of earlier runs of cases counts against the budget."""
     settings = plan.settings
@@ -210,8 +203,8 @@ class _Run:
             host = replace(host, folder=first.settings.folder, environ=first.settings.environ)
         if not plan.scheduler:
             return HostPool(host, self, settings.parallel, settings.workers, first, self._gate), local
-        if why := missing_for_scheduler():
-            raise ExecutorError(why)
+        if find_spec("distributed") is None:
+            raise ExecutorError("a scheduler needs the extra dask: pip install 'evaltui[dask]'")
         from evaltui.runner.dask.executor import DaskExecutor
 
         executor = DaskExecutor(plan, host, self, first, self._gate, self._on_update)

@@ -343,7 +343,7 @@ class _Merge:
                 case.repeats[stored.repeat] = run.result(stored.data, with_actual=several)
                 awaited[stored.case] -= 1
                 if not awaited[stored.case] and case.rule.is_over(case.repeats):
-                    result = _result(stored.case, case, self._confidence)
+                    result = _result(stored.case, case, self._runs[0].header.settings.confidence)
                     finished[stored.case] = result.status
                     into.add_case(summarize(result), result)
                     case.repeats.clear()
@@ -481,10 +481,6 @@ class _Merge:
         """Whether a stored repeat belongs to the merged run, under the same number."""
         case = self._cases[stored.case]
         return stored.repeat < case.rule.most and _same_conversations(case.set, run, stored.case)
-
-    @property
-    def _confidence(self) -> Confidence | None:
-        return self._runs[0].header.settings.confidence
 
 
 def _expects(run: RunFile, case: CaseId) -> str:

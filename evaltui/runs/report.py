@@ -126,11 +126,6 @@ def no_events(_: CaseId) -> Mapping[int, Sequence[Event]]:
 ExpectedOfCase = Callable[[CaseId], Sequence[Invocation]]
 
 
-def nothing_expected(_: CaseId) -> Sequence[Invocation]:
-    """Returns no expectations, for a run that was not stored."""
-    return ()
-
-
 @dataclass(frozen=True)
 class RunReport:
     """A run with its circumstances.
@@ -161,7 +156,7 @@ class RunReport:
     """The agent as on a command line; "" where it is unknown."""
     events: EventsOfCase = no_events
     """Reads the events of a case. Raises OSError, and ValueError for a damaged log."""
-    expected: ExpectedOfCase = nothing_expected
+    expected: ExpectedOfCase = lambda case: ()
     """Reads the expected turns of a case; none for a simulated user, and where they are unknown.
 
     Raises the errors of `events`.
