@@ -296,9 +296,8 @@ def was_written_since(path: Path, moment: float) -> bool:
 def files_of(agent_dir: Path, also: Iterable[str] = ()) -> dict[str, str]:
     """The files of an agent and its `.env` with fingerprints. `also` are names of further files, relative
     to its folder."""
-    folder = agent_folder(agent_dir)
-    contents = AgentFiles(agent_dir).contents(folder / name for name in also)
-    return {name: print_of(folder / name, content) for name, content in contents.items()}
+    files = AgentFiles(agent_dir)
+    return prints_of(agent_dir, [*map(files.name, files.paths()), *also])
 
 
 def function_digest(name: str, agent_dir: Path, python: Path | None = None) -> str:
