@@ -125,15 +125,15 @@ def _search(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[S
     for path in map(Path, paths):
         if path.name == PROJECT_FILE:
             continue
-        workspace = open_workspace(path) if path.is_dir() and is_agent(path) else None
-        lintable = [path]
-        if path.is_dir():
-            lintable = _with_configs(path, sets_below(path, path) if workspace is None else workspace.sets)
+        if not path.is_dir():
+            files[path] = None
+            continue
+        workspace = open_workspace(path) if is_agent(path) else None
+        lintable = _with_configs(path, sets_below(path, path) if workspace is None else workspace.sets)
         files |= dict.fromkeys(lintable)
         if not lintable:
             empty.append(path)
-        if path.is_dir():
-            skipped |= dict.fromkeys(passed_over(workspace, ()) if workspace else skipped_below(path))
+        skipped |= dict.fromkeys(passed_over(workspace, ()) if workspace else skipped_below(path))
     return list(files), empty, list(skipped)
 
 
