@@ -31,7 +31,7 @@ from evaltui.project.settings import secrets_of
 from evaltui.reports.console import counts_text
 from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import StoredRun, find_run, name_run, open_run
-from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
+from evaltui.runs.listing import RunRow, read_row, results_of_adk
 from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore, run_id
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local, show_number
@@ -79,7 +79,7 @@ def _not_listed(store: RunStore, keep: int) -> Iterator[Line]:
 
 def _list(store: RunStore, cells: int) -> Iterator[Line]:
     logs, of_adk = store.files()[::-1], results_of_adk(store.agent_dir)
-    names = names_by_run(store)
+    names = store.names_by_run()
     for path in logs[:_SHOWN]:
         yield from _lines(read_row(path, names.get(run_id(path), ())), cells)
     if not logs and not of_adk:

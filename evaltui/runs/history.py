@@ -317,10 +317,10 @@ def case_history(store: RunStore, agent: RunKind, case: CaseId, last: int = 20) 
     Reading takes tens of milliseconds, too long for a frame.
     """
     points: list[CasePoint] = []
-    names = {run: name for name, run in store.names().items()}
+    names = store.names_by_run()
     for path in reversed(store.files()):
         with suppress(OSError, ValueError):
-            if point := _point(path, agent, case, names.get(run_id(path), "")):
+            if point := _point(path, agent, case, names.get(run_id(path), ("",))[-1]):
                 points.append(point)
         if len(points) == last:
             break

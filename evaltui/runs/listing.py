@@ -157,13 +157,6 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=_start_time, reverse=True)
 
 
-def names_by_run(store: RunStore) -> dict[str, tuple[str, ...]]:
-    names: dict[str, tuple[str, ...]] = {}
-    for name, run in store.names().items():
-        names[run] = (*names.get(run, ()), name)
-    return names
-
-
 def read_row(
     path: Path,
     names: tuple[str, ...] = (),
@@ -187,7 +180,7 @@ def newest_run(store: RunStore, agent: RunKind) -> RunRow | None:
             break
         if header.of_traces:
             newest = newest or path
-    return None if newest is None else read_row(newest, names_by_run(store).get(run_id(newest), ()))
+    return None if newest is None else read_row(newest, store.names_by_run().get(run_id(newest), ()))
 
 
 def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:

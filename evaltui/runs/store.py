@@ -145,6 +145,13 @@ class RunStore:
         except OSError:
             return {}
 
+    def names_by_run(self) -> dict[str, tuple[str, ...]]:
+        """The names of each named run, the newest last, by its id."""
+        names: dict[str, tuple[str, ...]] = {}
+        for name, run in self.names().items():
+            names[run] = (*names.get(run, ()), name)
+        return names
+
     def _read_names(self) -> dict[str, str]:
         """Reads the names of runs.
 

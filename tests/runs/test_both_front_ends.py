@@ -16,7 +16,7 @@ from eval_data import make_case, make_turn, write_eval_set
 from evaltui.cli import main
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.runs.listing import names_by_run, stored_runs
+from evaltui.runs.listing import stored_runs
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.workbench.state import RepeatChoice, Selection
@@ -258,5 +258,5 @@ def test_what_names_a_run_names_it_everywhere(agent, capsys):
     assert log is not None
     with pytest.raises(SystemExit):
         main(["runs", str(agent), "--name", "last", "before"])
-    assert names_by_run(RunStore(agent)) == {log.stem: ("before",)}
+    assert RunStore(agent).names_by_run() == {log.stem: ("before",)}
     assert on_command_line(agent, "--baseline", "before", "--fail-on-regression") == 0

@@ -150,7 +150,7 @@ def last_outcomes(
     count = sum(len({case.eval_id for case in eval_set.cases}) for eval_set in workspace.sets)
     done: set[CaseId] = set()
     kind = RunKind.of(agent.address)
-    names = {run: name for name, run in store.names().items()}
+    names = store.names_by_run()
     of_traces: list[Path] = []
     for log in chain(reversed(store.files()), of_traces):
         if len(done) == count:
@@ -165,7 +165,8 @@ def last_outcomes(
                 # For cases that have no other result.
                 of_traces.append(log)
                 continue
-            title = run_title(header.number, header.started, names.get(file.id, ""), header.kind)
+            name = names.get(file.id, ("",))[-1]
+            title = run_title(header.number, header.started, name, header.kind)
             read = _RunReader(sets, workspace, agent, file, title)
             selected = (read.find(case) for case, _ in header.selected())
             if any(case is not None and case not in done for case in selected):

@@ -16,7 +16,6 @@ from evaltui.runs.listing import (
     FailedCase,
     RunRow,
     failures,
-    names_by_run,
     newest_first,
     read_row,
     run_differences,
@@ -143,7 +142,7 @@ class RunList:
 
     def _find_runs(self) -> tuple[list[Path], dict[str, tuple[str, ...]], FilesNow]:
         store = self._store()
-        return newest_first(store.files()), names_by_run(store), FilesNow(store.agent_dir)
+        return newest_first(store.files()), store.names_by_run(), FilesNow(store.agent_dir)
 
     def _read_row(self, path: Path) -> RunRow:
         return read_row(path, self._names.get(run_id(path), ()), self._files)
