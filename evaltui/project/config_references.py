@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.arg_rule import ANY_INDEX, ArgPath, parse_arg_path
+from evaltui.core.matching.rules import reached_places
+from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.case_id import expected_calls
 from evaltui.core.model.config import EvaltuiBlock
 from evaltui.core.model.json_values import indexed_objects, list_at, value_at
@@ -216,7 +217,7 @@ def _idle_arguments(config: Any, sets: ScoredSets) -> Iterator[Finding]:
             continue
         of_tool = [args for calls in sets.in_scope(rule) for args in calls.get(tool, ())]
         steps = parse_arg_path(path)
-        if not of_tool or any(_has(args, steps) for args in of_tool):
+        if not of_tool or any(True for args in of_tool for _ in reached_places(steps, args)):
             continue
         names = {name for args in of_tool if isinstance(args, dict) for name in args}
         hint = did_you_mean(str(steps[0]), names - {steps[0]})
@@ -242,17 +243,3 @@ def _slow_rules(config: Any, _sets: ScoredSets) -> Iterator[Finding]:
             path = (*BLOCK, name, index, *owner, "regex")
             if isinstance(regex := value_at(config, path), str) and is_slow(regex):
                 yield path, "can be very slow; avoid nested repeats"
-
-
-def _has(value: Any, steps: ArgPath) -> bool:
-    """Whether arguments have a value at a path."""
-    if not steps:
-        return True
-    first, rest = steps[0], steps[1:]
-    if first is ANY_INDEX:
-        return isinstance(value, list) and any(_has(item, rest) for item in value)
-    if isinstance(value, dict):
-        return first in value and _has(value[first], rest)
-    return (
-        isinstance(value, list) and isinstance(first, int) and first < len(value) and _has(value[first], rest)
-    )

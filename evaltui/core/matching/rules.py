@@ -111,7 +111,7 @@ class ToolRules:
         values = args or {}
         return hashable_value(
             without_places(
-                values, {place for ranked in self.ranked for place in _reached_places(ranked.path, values)}
+                values, {place for ranked in self.ranked for place in reached_places(ranked.path, values)}
             )
         )
 
@@ -153,8 +153,8 @@ class ToolRules:
                 and covers(ranked.path[: len(place)], place)
             ):
                 inner = ranked.path[len(place) :]
-                yield from _reached_places(inner, mine)
-                yield from _reached_places(inner, theirs)
+                yield from reached_places(inner, mine)
+                yield from reached_places(inner, theirs)
 
 
 CaseRules = Mapping[str, ToolRules]
@@ -211,7 +211,7 @@ def arg_places(expected: Args, actual: Args) -> Iterator[tuple[JsonPath, Any, An
         yield from side_by_side(expected or {}, actual or {})
 
 
-def _reached_places(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPath]:
+def reached_places(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator[JsonPath]:
     """The existing places in a value for a path."""
     if not path:
         yield place
@@ -222,7 +222,7 @@ def _reached_places(path: ArgPath, value: Any, place: JsonPath = ()) -> Iterator
     else:
         steps = () if value_at(value, (step,), ABSENT) is ABSENT else (step,)
     for key in steps:
-        yield from _reached_places(tuple(rest), value_at(value, (key,), ABSENT), (*place, key))
+        yield from reached_places(tuple(rest), value_at(value, (key,), ABSENT), (*place, key))
 
 
 # Two values
