@@ -9,9 +9,10 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from itertools import chain
+from operator import add
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -111,14 +112,7 @@ class MetricTotal:
         return Status.NOT_EVALUATED if self.not_evaluated else Status.PASSED
 
     def __add__(self, other: MetricTotal) -> MetricTotal:
-        return MetricTotal(
-            self.cases + other.cases,
-            self.passed + other.passed,
-            self.scored + other.scored,
-            self.sum + other.sum,
-            self.failed + other.failed,
-            self.not_evaluated + other.not_evaluated,
-        )
+        return MetricTotal(*map(add, astuple(self), astuple(other)))
 
 
 @contextmanager
