@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
 from evaltui.core.model.events import ANSWERS, USER_MESSAGE, Event, Json
 from evaltui.core.model.json_values import ABSENT
+from evaltui.project.folders import agent_folder, case_path, file_of
 from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhere, SetPlan
-from evaltui.runs.resuming import Resumption
+from evaltui.runs.resuming import ResumeError, Resumption
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.shards import ShardsOfRun
-from evaltui.text.figures import counted, plural, show_number
+from evaltui.text.figures import counted, plural, short_list, show_number
 from evaltui.text.values import cut, visible
 
 if TYPE_CHECKING:
     from evaltui.traces.conversations import RecordedConversation
     from evaltui.traces.pairing import Pairing, Unpaired
-import hashlib
-from collections.abc import Iterable
-from pathlib import Path
-
-from evaltui.project.folders import agent_folder, case_path, file_of
-from evaltui.runs.resuming import ResumeError
-from evaltui.runs.run_header import RunHeader
-from evaltui.text.figures import short_list
 
 _MAX_NAMES = 3
 # What SQLite has written beside a database, and not yet into it.
