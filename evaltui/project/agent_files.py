@@ -190,8 +190,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _counts(path: Path) -> bool:
-    # It reads JSON as documents; no host that is started waits for that to be imported.
-
     is_recording = path.suffix in (".json", ".jsonl") and RECORDINGS in path.parts[-3:-1]
     is_log = path.suffix == ".log"
     # Opening a pipe waits until another program writes to it.

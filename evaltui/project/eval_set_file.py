@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
     from evaltui.project.configs import ConfigInUse
 
-"""A value that changes with each write of a file; None without a file."""
-
 
 @dataclass(frozen=True)
 class EvalSetFile:

@@ -244,8 +244,6 @@ def _shared_ids(set_ids: Sequence[tuple[Path, str]]) -> Iterator[Finding]:
 
 @NEVER_PASSES.checks("scored case")
 def _never_passes(case: EvalCase, set_id: str, used: ConfigInUse) -> Iterator[Finding]:
-    # Models load slowly, and reading this module must not wait for them.
-
     turns, config = case.conversation or [], used.config
     modes = [config.turn_mode(set_id, case.eval_id, number) for number in range(len(turns))]
     context = {number for number, mode in enumerate(modes) if mode == "context"}

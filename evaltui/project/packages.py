@@ -163,7 +163,6 @@ def _table(folder: Path, *names: str) -> dict[str, Any]:
     """A table of a folder's pyproject.toml; an empty one where that does not have it, or cannot be read."""
     try:
         text = (folder / "pyproject.toml").read_text(encoding="utf-8")
-
         table: Any = tomllib.loads(text)
     except (OSError, ValueError):
         return {}

@@ -28,10 +28,8 @@ def is_url(word: str) -> bool:
 
 
 def url_hint(word: str) -> str:
-    """A hint for an address without its scheme: `. Did you mean http:
-
-    localhost:8000/my_app?`; "" for others.
-    """
+    """A hint for an address without its scheme: `. Did you mean http://localhost:8000/my_app?`; "" for
+    others."""
     return f". Did you mean http://{word}?" if _NO_SCHEME.fullmatch(word) else ""
 
 

@@ -209,9 +209,7 @@ def is_gcs(place: str | Path | None) -> bool:
 
 
 def gcs_manager(uri: str) -> ResultsManager:
-    """google-adk's results manager for a bucket, `gs:
-
-    BUCKET`.
+    """google-adk's results manager for a bucket, `gs://BUCKET`.
 
     Raises ModuleNotFoundError without its libraries, ValueError for an invalid path or a missing bucket, and
     the errors of Google's client for a missing project or credentials.

@@ -96,7 +96,7 @@ def _made_of_repeats(
         repeats, events_of = run.case(case).repeats, run.events(case)
         empty: list[int] = []
         for number, result in enumerate(repeats):
-            # Logs of earlier versions may hold secrets.
+            # Texts may have been declared secret since.
             masked = [Event.from_json(secrets.masked(e.to_json())) for e in events_of.get(number, ())]
             made = make(_Repeat(case, number, len(repeats), result, masked))
             if made is None:
