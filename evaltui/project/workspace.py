@@ -47,7 +47,6 @@ from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")
-_MAX_SKIPPED = 3
 # Endings of files that are meant to be read as data.
 _DATA = (*YAML_SUFFIXES, ".jsonl", ".json5", ".jsonc", ".evalset", ".txt")
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
@@ -368,11 +367,11 @@ def skipped_hint(skipped: Iterable[Skipped]) -> str:
     if other_names:
         phrase = plural(len(other_names), "looks like an eval set", "look like eval sets")
         rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-        hints.append(f"{short_list(other_names, _MAX_SKIPPED)} {phrase} without the name: {rename}")
+        hints.append(f"{short_list(other_names)} {phrase} without the name: {rename}")
     if no_json:
         named = plural(len(no_json), "is called an eval set", "are called eval sets")
         write = f"write it as JSON to NAME{SET_SUFFIXES[0]}, or rename it"
-        hints.append(f"{short_list(no_json, _MAX_SKIPPED)} {named} and not read: {write}")
+        hints.append(f"{short_list(no_json)} {named} and not read: {write}")
     return ". ".join(hints)
 
 
@@ -480,7 +479,7 @@ def hint_for_unknown(name: str, sets: Sequence[EvalSetFile]) -> str:
     """The clause for an id that no set has: what cannot be read, and may have it, else the ids there are."""
     unread = (eval_set for eval_set in sets if eval_set.format is None)
     if reasons := [problem.located() for eval_set in unread for problem in eval_set.errors]:
-        return f" as far as it can be read: {short_list(reasons, _MAX_SKIPPED)}"
+        return f" as far as it can be read: {short_list(reasons)}"
     ids = [eval_set.eval_set_id for eval_set in sets]
     return did_you_mean(name, ids) or _list_of(ids)
 

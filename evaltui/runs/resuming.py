@@ -47,8 +47,6 @@ from evaltui.text.figures import short_list
 
 FinishedRepeats = Mapping[CaseId, Mapping[int, RepeatResult]]
 
-_MAX_NAMES = 3
-
 
 class ResumeError(ValueError):
     """Why a run cannot be resumed, as a sentence.
@@ -221,7 +219,7 @@ def _refuse_changed(changed: Mapping[str, Sequence[str]]) -> None:
     """Raises ResumeError if `changed` has any ids of cases, which are grouped by the kind of change."""
     for what, eval_ids in changed.items():
         if eval_ids:
-            raise ResumeError(f"{what} changed: {short_list(eval_ids, _MAX_NAMES)}", differs=True)
+            raise ResumeError(f"{what} changed: {short_list(eval_ids)}", differs=True)
 
 
 def _refuse_another(
@@ -249,7 +247,7 @@ def _refuse_another(
     )
     named = (f"{PACKAGE}{name}" for name in packages)
     if not of_traces and (changed := (*named, *files_changed_since(RunFile(path), agent))):
-        raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
+        raise ResumeError(f"{short_list(changed)} changed", differs=True)
 
 
 def packages_changed(header: RunHeader, interpreter: Interpreter) -> tuple[str, ...]:
@@ -285,7 +283,7 @@ def _open_set(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetPlan:
         raise ResumeError(f"{began.path} no longer has the set {name}", differs=True)
     here = {*plan.eval_ids}
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
-        raise ResumeError(f"{name} no longer has {short_list(gone, _MAX_NAMES)}", differs=True)
+        raise ResumeError(f"{name} no longer has {short_list(gone)}", differs=True)
     # As the log has it.
     now = normal_config(secrets_of(agent_dir).masked(plan.config.scoring()))
     if changes := list(config_changes(began.scored_by, now)):
@@ -308,10 +306,10 @@ def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
     if not (before and resumption.finished):
         return
     if not resumption.header.of_traces and (new := packages_changed(resumption.header, agent.interpreter)):
-        yield f"{PACKAGE}{short_list(new, _MAX_NAMES)} was installed since: kept results are without it"
+        yield f"{PACKAGE}{short_list(new)} was installed since: kept results are without it"
     if changed := [name for name in changed_files(before, files_of_agent(agent, before)) if name in before]:
         either = "Unless the agent wrote that, kept results may be of the earlier version"
-        yield f"{short_list(changed, _MAX_NAMES)} changed while run {resumption.id} went on. {either}"
+        yield f"{short_list(changed)} changed while run {resumption.id} went on. {either}"
 
 
 class FinishedRepeat(NamedTuple):

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from evaltui.traces.conversations import RecordedConversation
     from evaltui.traces.pairing import Pairing, Unpaired
 
-_MAX_NAMES = 3
 # What SQLite has written beside a database, and not yet into it.
 _WAL_SUFFIX = "-wal"
 
@@ -45,14 +44,14 @@ def files_to_resume(agent_dir: Path, header: RunHeader) -> list[Path]:
     if not before:
         raise ResumeError("the run log does not say which files were scored", differs=True)
     if once := [path for path, digest in before.items() if not digest]:
-        raise ResumeError(f"{short_list(once, _MAX_NAMES)} can be read only once", differs=True)
+        raise ResumeError(f"{short_list(once)} can be read only once", differs=True)
     files = [file_of(agent_dir, path) for path in before]
     if gone := [path for path, file in zip(before, files, strict=True) if not file.is_file()]:
         where = f"not found in {agent_folder(agent_dir)}"
-        raise ResumeError(f"{short_list(gone, _MAX_NAMES)} {where}", differs=True)
+        raise ResumeError(f"{short_list(gone)} {where}", differs=True)
     digests = map(_digest, files)
     if changed := [path for path, now in zip(before, digests, strict=True) if now != before[path]]:
-        raise ResumeError(f"{short_list(changed, _MAX_NAMES)} changed", differs=True)
+        raise ResumeError(f"{short_list(changed)} changed", differs=True)
     return files
 
 

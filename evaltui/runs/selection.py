@@ -34,8 +34,6 @@ from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, short_list
 
-_MAX_NAMES = 3
-
 
 @dataclass(frozen=True)
 class RunRequest:
@@ -212,7 +210,7 @@ def _pair_traces(request: RunRequest, sets: SetSource, plans: Sequence[SetPlan])
         secrets = secrets_of(request.agent_dir)
         if others := list(changed_conversations(pairing.held, resumes, secrets.masked)):
             raise SelectionError(
-                f"{short_list(others, _MAX_NAMES)} of run {resumes.id} had other conversations: the cases "
+                f"{short_list(others)} of run {resumes.id} had other conversations: the cases "
                 "of its eval sets changed. Score all cases instead"
             )
     return pairing
