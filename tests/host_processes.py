@@ -31,6 +31,14 @@ def descendants() -> list[str]:
     return [shlex.join(one.cmdline()) for one in this.children(recursive=True) if one not in stays]
 
 
+def is_running(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def _children(parents: list[psutil.Process], word: str = "") -> list[psutil.Process]:
     """The children in whose command line a word begins so."""
     found = []

@@ -21,8 +21,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+from host_processes import is_running
 from terminal import Screen
 from waiting import wait_until
 
@@ -220,13 +220,6 @@ class Bench:
     def close(self) -> None:
         for program in self._opened:
             program.close()
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 from eval_data import make_answers, make_case, make_set, make_turn
-from host_processes import descendants
+from host_processes import descendants, is_running
 from waiting import until
 
 from evaltui import EvalConfig, EvalSet, RunResult, Status, evaluate
@@ -240,13 +240,6 @@ async def test_cancelling_ends_every_process(write_agent, bad):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert descendants() == []
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 LEAVING_BEHIND = """

@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from host_processes import hosts
+from host_processes import hosts, is_running
 from waiting import until, wait_until
 
 from evaltui.agents.errors import AgentBrokenError
@@ -86,13 +85,6 @@ async def agent(write_agent) -> AsyncIterator[Agent]:
     yield one
     await one.warm_hosts.close()
     assert hosts() == []
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 async def test_the_next_host_has_the_libraries_of_the_last_import_and_the_last_run(agent):
