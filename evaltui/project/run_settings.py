@@ -16,7 +16,7 @@ from evaltui.core.model.limits import BUDGET_FORM, Limit, limits_of, parse_budge
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant, variants_of
-from evaltui.documents.files import read_regular
+from evaltui.documents.files import read_regular, typed_path
 from evaltui.documents.json_text import why_unreadable
 from evaltui.project.folders import agent_folder, seen_from_here
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, nearest_word, show_value
@@ -312,7 +312,7 @@ def with_options(settings: RunSettings, options: Mapping[str, Any]) -> RunSettin
     names = (*(setting.attribute for setting in SETTINGS.values()), *_OF_A_RUN)
     values = {name: value for name in names if (value := options.get(name)) is not None}
     if folder := values.get("results_dir"):
-        values["results_dir"] = _place(folder).absolute()
+        values["results_dir"] = typed_path(folder).absolute()
     if limits := options.get("limits"):
         # Another limit for the same name takes its place.
         values["limits"] = tuple({limit.model: limit for limit in (*settings.limits, *limits)}.values())
@@ -371,7 +371,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     right = {key: value for key, value in table.items() if key not in wrong_keys}
     values = {SETTINGS[key].attribute: value for key, value in right.items()}
     if folder := values.get("results_dir"):
-        values["results_dir"] = path.parent / _place(folder)
+        values["results_dir"] = path.parent / typed_path(folder)
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
     return RunSettings(**values, **tables, file=path), problems
@@ -424,7 +424,7 @@ def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, 
             yield key, f"{place} is unknown{hint}"
         elif not setting.kind.accepts(value):
             yield key, f"{place} is {show_value(value)}. Give {setting.kind.description}"
-        elif setting.kind is FOLDER and (problem := _no_folder(folder / _place(str(value)))):
+        elif setting.kind is FOLDER and (problem := _no_folder(folder / typed_path(str(value)))):
             yield key, f"{place}: {problem}"
 
 
@@ -442,14 +442,6 @@ def _line(text: str, keys: tuple[str, ...]) -> int | None:
         if value is not None:
             return number
     return None
-
-
-def _place(text: str | Path) -> Path:
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        # No such user: a name that begins with a tilde.
-        return Path(text)
 
 
 def _no_folder(folder: Path) -> str:
