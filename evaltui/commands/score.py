@@ -21,9 +21,10 @@ from evaltui.commands.output import (
 from evaltui.commands.recorded import conversations_of, require_some
 from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.core.model.problems import EvalSetError, SelectionError
+from evaltui.documents.files import is_there
 from evaltui.documents.own_folder import OWN_FOLDER
 from evaltui.project.agents import is_agent
-from evaltui.project.folders import agent_file, is_there, project_root
+from evaltui.project.folders import agent_file, project_root
 from evaltui.runner.interrupts import run_interruptible
 from evaltui.runs.resuming import resumable_header
 from evaltui.runs.scoring import TracesToScore, files_to_resume, trace_files

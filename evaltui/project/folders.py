@@ -160,14 +160,6 @@ def seen_from_here(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def is_there(path: Path) -> bool:
-    """Whether a file or folder exists; False for a text too long for a name."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
-
-
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern in lower case, without hidden ones and
     dependencies; with links to nowhere that are called as folders of eval sets."""

@@ -17,7 +17,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem, SelectionError
 from evaltui.core.model.tags import TagChoice, Tags, tags_in
-from evaltui.documents.files import target_of
+from evaltui.documents.files import is_there, target_of
 from evaltui.documents.json_text import parse, read_text, why_unreadable
 from evaltui.documents.yaml_text import YAML_SUFFIXES
 from evaltui.project.agents import is_agent
@@ -35,7 +35,6 @@ from evaltui.project.folders import (
     is_lost_folder,
     is_of_tests,
     is_project,
-    is_there,
     json_files,
     json_files_below,
     levels_above,
