@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.core.model.errors import ErrorInfo
+from evaltui.documents.own_folder import path_inside
 from evaltui.project.agent_files import folders_of
 from evaltui.project.folders import agent_folder
 from evaltui.project.workspace import is_set, set_files
@@ -31,8 +32,7 @@ class SourcePlace(NamedTuple):
 
     def shown(self, agent_dir: Path) -> str:
         """The place as text, relative to the agent's folder if it is inside: `agent.py:12`."""
-        folder, path = agent_folder(agent_dir).resolve(), self.path.resolve()
-        name = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
+        name = path_inside(agent_folder(agent_dir), self.path) or str(self.path.resolve())
         return f"{name}:{self.line}"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.documents.files import Stamp, stamp_in
+from evaltui.documents.own_folder import path_inside
 from evaltui.project.agents import agents_in, workspace_members
 from evaltui.project.folders import agent_folder, is_entered, project_root, subfolders
 from evaltui.project.import_names import full_name, import_name
@@ -51,7 +52,7 @@ def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: 
     roots, installed = list(_roots(here)), _installed_for(python)
     if (path := _located(parts, roots, installed, python, starts=starts)) is not None:
         return path
-    searched = short_list([_shown(root, here) for root in roots], 4)
+    searched = short_list([path_inside(here, root) or str(root) for root in roots], 4)
     module = ".".join(parts)
     hint = did_you_mean(module, _near([*roots, *installed], parts)) or did_you_mean(module, _agents(here))
     raise ModuleNotThereError(
@@ -212,12 +213,6 @@ def _agents(here: Path) -> list[str]:
     root = project_root(here) or here
     base = next((parent for parent in root.parents if workspace_members(parent)), root)
     return [full_name(base / agent) for agent in agents_in(base)]
-
-
-def _shown(folder: Path, here: Path) -> str:
-    """A folder as seen from another one that it is in; else its whole path."""
-    here = here.resolve()
-    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
 
 
 _IMPORT = re.compile(
