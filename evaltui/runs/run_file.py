@@ -26,12 +26,13 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.limits import Amount
-from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
+from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.spending import Cost, Spending
 from evaltui.core.secrets import Secrets
 from evaltui.runs.run_header import MergedPart, RunHeader, SelectedSet
 from evaltui.runs.run_tables import (
     APPLICATION,
+    RANKED,
     REPEAT,
     SUMMARY,
     VERSION,
@@ -47,10 +48,10 @@ from evaltui.text.values import value_in_words
 _SPENDING_ROW = Row(Spending)
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
 # The scores of the deciding repeats of cases, which are a JSON list of numbers.
-_DECIDING_SCORES = """scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
+_DECIDING_SCORES = f"""scores WHERE case_id IN (SELECT value FROM json_each(?)) AND repeat = (
     SELECT repeat FROM repeats JOIN cases ON cases.id = case_id WHERE repeats.case_id = scores.case_id
-    ORDER BY repeats.status <> cases.status, CASE repeats.status {} END, repeat LIMIT 1
-)""".format(" ".join(f"WHEN '{status}' THEN {rank}" for rank, status in enumerate(WORST_FIRST)))
+    ORDER BY repeats.status <> cases.status, CASE repeats.status {RANKED} END, repeat LIMIT 1
+)"""
 # Rows that are read at once.
 _PAGE_ROWS = 1000
 # Seconds until one who writes has taken the lock again that was free when it was looked for.

@@ -21,7 +21,13 @@ from pydantic_core import SchemaSerializer, SchemaValidator, to_jsonable_python
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.base_model import in_order
 from evaltui.core.model.events import Json
-from evaltui.core.model.outcome import KEYS_OF_CASE, CaseResult, RepeatResult, deciding_repeat
+from evaltui.core.model.outcome import (
+    KEYS_OF_CASE,
+    WORST_FIRST,
+    CaseResult,
+    RepeatResult,
+    deciding_repeat,
+)
 
 VERSION = 4
 """`user_version` of the file; files with another version are refused."""
@@ -62,6 +68,9 @@ CREATE TABLE events (
 CREATE INDEX events_of_repeats ON events (case_id, repeat);
 CREATE TABLE spending (usd REAL NOT NULL, tokens REAL NOT NULL);
 """
+
+RANKED = " ".join(f"WHEN '{status}' THEN {rank}" for rank, status in enumerate(WORST_FIRST))
+"""The ranks of statuses, the worst first, as a part of a CASE of SQL."""
 
 
 class Row:

@@ -16,6 +16,7 @@ from evaltui.core.model.errors import NOT_RECORDED
 from evaltui.core.model.outcome import WORST_FIRST, CaseResult, Status
 from evaltui.core.thresholds import Limit
 from evaltui.runs.run_file import RunFile, translate_errors
+from evaltui.runs.run_tables import RANKED
 
 _RANKS: Mapping[str, int] = {status: rank for rank, status in enumerate(WORST_FIRST)}
 _FAILED, _FLAKY, _PASSED = (_RANKS[status] for status in (Status.FAILED, Status.FLAKY, Status.PASSED))
@@ -45,9 +46,7 @@ CREATE TABLE limits (
     metric TEXT PRIMARY KEY, threshold REAL, lower INTEGER, removed INTEGER
 ) WITHOUT ROWID;
 """
-_RANK = "CASE {{}}.status {} END".format(
-    " ".join(f"WHEN '{status}' THEN {rank}" for status, rank in _RANKS.items())
-).format
+_RANK = f"CASE {{}}.status {RANKED} END".format
 # What is `wanted` of an attached run.
 _FROM_RUN = (
     f"""INSERT INTO repeats SELECT wanted.result, repeat, iif(
