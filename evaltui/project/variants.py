@@ -45,8 +45,9 @@ class ReadyVariant:
 
     def for_host(self) -> dict[str, Any]:
         """The variant in the message to a host, see `protocol`."""
+        commit = f"({self.variant.commit[:7]})" if self.variant.commit else ""
         done = [
-            {"what": change.key, "old": "", "new": " ".join(filter(None, [str(change.value), self._commit]))}
+            {"what": change.key, "old": "", "new": " ".join(filter(None, [str(change.value), commit]))}
             for change in self.variant.changes
             if change.kind in ("git", "agent")
         ]
@@ -71,10 +72,6 @@ class ReadyVariant:
     def shown(self) -> Variant:
         """The variant without secrets, for logs and reports."""
         return without_secrets(self.variant)
-
-    @property
-    def _commit(self) -> str:
-        return f"({self.variant.commit[:7]})" if self.variant.commit else ""
 
     def files(self) -> dict[str, str]:
         """Fingerprints of its instruction files, by their paths as seen from the agent's folder."""

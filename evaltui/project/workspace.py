@@ -156,7 +156,9 @@ def open_workspace(
 def with_tags(sets: Collection[EvalSetFile], config: Path | None = None) -> Iterator[EvalSetFile]:
     """The sets with tags from their configs, or from the config for all of them."""
     config_of = config_files((eval_set.path for eval_set in sets), config)
-    data = {path: _config_data(path) for path in dict.fromkeys(config_of.values())}
+    data = {
+        path: read_data(path) if os.path.lexists(path) else None for path in dict.fromkeys(config_of.values())
+    }
     for eval_set in sets:
         yield eval_set.but(tags=tags_of(data[config_of[eval_set.path]], eval_set.eval_set_id))
 
@@ -164,11 +166,6 @@ def with_tags(sets: Collection[EvalSetFile], config: Path | None = None) -> Iter
 def tags_of(config: Any, set_id: str) -> Tags | None:
     """The tags of the cases of a set in the data of its config; None for a config with a problem."""
     return None if isinstance(config, Problem) else tags_in(config, set_id)
-
-
-def _config_data(config: Path) -> Any:
-    """The data of a config, or the problem of reading it; None without a config."""
-    return read_data(config) if os.path.lexists(config) else None
 
 
 def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
@@ -393,7 +390,7 @@ def _tagged(selections: Sequence[Selection], choice: TagChoice, config: Path | N
     """The cases with chosen tags; unreadable sets stay, as loading them says why."""
     sets = list(with_tags([eval_set for eval_set, _ in selections], config))
     picked = [
-        (eval_set, _picked(eval_set, eval_ids))
+        (eval_set, [case.eval_id for case in eval_set.cases] if eval_ids is None else eval_ids)
         for eval_set, (_, eval_ids) in zip(sets, selections, strict=True)
     ]
     all_tags = {
@@ -422,10 +419,6 @@ def no_tag(unknown: str, tags: Collection[str]) -> str:
     """The clause for a tag that no selected case has, with the existing tags."""
     hint = did_you_mean(unknown, tags) or _list_of(sorted(tags))
     return f"no selected case has the tag {unknown!r}{hint}"
-
-
-def _picked(eval_set: EvalSetFile, eval_ids: Sequence[str] | None) -> Sequence[str]:
-    return [case.eval_id for case in eval_set.cases] if eval_ids is None else eval_ids
 
 
 def _selections_of(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]:

@@ -183,7 +183,8 @@ class WarmHosts:
         self._stop_preparing()
         same_python, self.agent = settings.agent.python == self.agent.python, settings.agent
         ready, self._ready = self._ready, None
-        if ready is not None and not (same_python and self._is_good(ready)):
+        is_good = same_python and ready and ready.host.alive and ready.surroundings == self._surroundings()
+        if ready is not None and not is_good:
             self._close(ready.host)
             ready = None
         # What is being closed may still hold what the agent needs, such as a port.
@@ -221,9 +222,6 @@ class WarmHosts:
             self._ready = None
         while self._closing:
             await asyncio.wait(self._closing.values())
-
-    def _is_good(self, ready: _WarmHost) -> bool:
-        return ready.host.alive and ready.surroundings == self._surroundings()
 
     async def _end(self, host: Host) -> None:
         closing = self._close(host)

@@ -101,7 +101,8 @@ def divide(
 
 def _divide_by_hash(cases: Mapping[CaseId, int], count: int) -> dict[CaseId, int]:
     """Assigns cases to shards by hash, so that a new case does not move the others."""
-    return {case: 1 + int(_digest(case), 16) % count for case in cases}
+    names = {case: f"{case.path}\0{case.eval_id}".encode(errors="backslashreplace") for case in cases}
+    return {case: 1 + int(hashlib.sha256(name).hexdigest(), 16) % count for case, name in names.items()}
 
 
 def _divide_by_duration(
@@ -118,10 +119,6 @@ def _divide_by_duration(
         shard_of[case] = number
         heapq.heappush(shards, (load + took[case], number))
     return shard_of
-
-
-def _digest(case: CaseId) -> str:
-    return hashlib.sha256(f"{case.path}\0{case.eval_id}".encode(errors="backslashreplace")).hexdigest()
 
 
 def _divided_set(plan: SetPlan) -> DividedSet:
