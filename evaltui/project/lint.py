@@ -100,7 +100,9 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
     by_file, set_ids = dict[str, list[Problem]](), list[tuple[Path, str]]()
     for file in files:
         if is_config_by_content(file):
-            by_file[str(file)] = _lint_config(file)
+            config, problems_of_config = read_config(file)
+            references = [] if config is None else reference_problems(file, config.evaltui, {})
+            by_file[str(file)] = problems_of_config + references
         else:
             by_file[str(file)], eval_set_id = _lint_set(file)
             set_ids += [(file, eval_set_id)] if eval_set_id is not None else []
@@ -172,13 +174,6 @@ def is_config_by_content(file: Path, text: str | None = None) -> bool:
         return is_eval_config(data)
     of_configs = {key for keys in spellings(EvalConfig) for key in keys}
     return bool(data.keys() & of_configs) or "config" in file.name.lower()
-
-
-def _lint_config(file: Path) -> list[Problem]:
-    config, problems = read_config(file)
-    if config is None:
-        return problems
-    return problems + reference_problems(file, config.evaltui, {})
 
 
 def _lint_set(file: Path) -> tuple[list[Problem], str | None]:

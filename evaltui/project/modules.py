@@ -319,12 +319,10 @@ def _imports_in(text: str) -> Iterator[_Import]:
         yield from (
             imported
             for imported in names
-            if imported.parts and all(imported.parts) and not _is_of_python(imported)
+            if imported.parts
+            and all(imported.parts)
+            and (imported.dots or imported.parts[0] not in sys.stdlib_module_names)
         )
-
-
-def _is_of_python(imported: _Import) -> bool:
-    return not imported.dots and imported.parts[0] in sys.stdlib_module_names
 
 
 def _files_below(folder: Path, parts: Sequence[str]) -> list[Path]:

@@ -101,17 +101,13 @@ def read_config_argument(config: ConfigArgument) -> ConfigInUse | None:
     return ConfigInUse(path, model, tuple(problems), is_given=path is None)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def _is_pass_rule(value: object) -> bool:
     is_rate = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
     return value in ("all", "majority") or is_rate
 
 
 _PATH_KIND = Kind("a path", "", lambda value: isinstance(value, str | Path))
-_TEXT_KIND = Kind("a text", "", _is_text)
+_TEXT_KIND = Kind("a text", "", lambda value: isinstance(value, str))
 _FLAG_KIND = Kind("True or False", "", lambda value: isinstance(value, bool))
 # Arguments of `evaluate` that a command line would have checked.
 _KINDS = {setting.attribute: setting.kind for setting in SETTINGS.values()} | {

@@ -353,7 +353,7 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
         runs = [(log, header_of(log)) for log in store.files()]
         stay = {log for log, _ in runs[-keep:]} | _last_runs_of_cases(runs)
         stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
-        baselines = set(_baselines(runs, stay))
+        baselines = {header.baseline for log, header in runs if log in stay and header is not None}
         deleted = []
         for log, _ in runs:
             if log not in stay and run_id(log) not in baselines and _delete(log):
@@ -374,13 +374,6 @@ def _last_runs_of_cases(runs: list[_Read]) -> set[Path]:
                 last.add(log)
     matrices = {header.matrix for log, header in runs if header and header.matrix and log in last}
     return last | {log for log, header in runs if header and header.matrix in matrices}
-
-
-def _baselines(runs: list[_Read], stay: Collection[Path]) -> Iterator[str]:
-    """The ids of the baselines of kept runs."""
-    for log, header in runs:
-        if log in stay and header is not None:
-            yield header.baseline
 
 
 def _delete(log: Path) -> bool:
