@@ -171,7 +171,7 @@ class RunFile:
     @cached_property
     def header(self) -> RunHeader:
         """The settings and the selection of the run."""
-        columns = ("started", "number", "evaltui", "python", "stopped")
+        columns = ("started", "number", "evaltui", "stopped")
         *values, text = self._row(f"SELECT {', '.join(columns)}, header FROM run")
         in_columns = dict(zip(columns, values, strict=True))
         in_columns["stopped"] = in_columns["stopped"] or ""

@@ -95,8 +95,7 @@ class RunHeader:
     number: int | None = None
     """Number of the run, from 1; None for a run outside of an agent's runs."""
     evaltui: str = ""
-    """Version of evaltui that wrote the file, "" before it is written; likewise `python`."""
-    python: str = ""
+    """Version of evaltui that wrote the file; "" before it is written."""
     agent_dir: str = ""
     """Folder or file of the agent; "" where it is unknown."""
     agent_name: str | None = None
@@ -249,6 +248,6 @@ _HEADER = TypeAdapter(RunHeader)
 _HEADER.rebuild(_types_namespace={"OwnPrice": OwnPrice, "PassIf": PassIf})
 _WRITER = SchemaSerializer(with_all_fields(_HEADER.core_schema))
 _ELSEWHERE: Any = {
-    **dict.fromkeys(("started", "number", "evaltui", "python", "stopped", "sets"), True),
+    **dict.fromkeys(("started", "number", "evaltui", "stopped", "sets"), True),
     "settings": {"variants": True},
 }
