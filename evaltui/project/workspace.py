@@ -30,6 +30,7 @@ from evaltui.project.folders import (
     agent_folder,
     has_agent_file,
     has_set_name,
+    is_called_set,
     is_entered,
     is_json,
     is_lost_folder,
@@ -306,6 +307,8 @@ def may_be_eval_set(path: Path) -> bool:
 def skipped_file(file: Path) -> Skipped | None:
     """A file with the name or look of an eval set that is not read, and the reason; None for others."""
     if file.name == CONFIG_NAME:
+        return None
+    if not is_json(file) and not is_called_set(file):
         return None
     if not is_json(file):
         # Of a file with another ending, such as a backup, the name says that it is not in use.

@@ -9,6 +9,7 @@ from pathlib import Path
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event
+from evaltui.core.model.limits import Amount
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.agent_address import AgentAddress
@@ -17,6 +18,7 @@ from evaltui.runs.history import StoredRun, missing_case_notes
 from evaltui.runs.report import ReportedCases, RunReport, no_events
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.text.figures import counted, show_money
 from evaltui.views.served import other_models
 
 
@@ -89,6 +91,9 @@ def _notes(run: StoredRun, file: RunFile) -> Iterator[str]:
     if file.header.in_process:
         yield "the agent is an object, run in the process that evaluated it"
     yield from missing_case_notes(run.summary, file)
+    if (amount := file.spent_without_result) != Amount():
+        text = show_money(amount.usd) if amount.usd else counted(round(amount.tokens), "token")
+        yield f"spent besides, on calls that no result counts: {text}"
     yield from other_models(run.summary.cases.values())
 
 

@@ -136,6 +136,7 @@ def test_what_cases_without_a_result_have_spent_counts_when_a_run_goes_on(write_
     assert run(agent, "--budget", "30tok") == 3
     assert len(gemini.requests) == 3
     assert RunFile(RunStore(agent).files()[-1]).spent_without_result == Amount(tokens=13)
+    assert "spent besides, on calls that no result counts: 13 tokens" in printed(capsys)
     # Once more, and both are kept when it goes on without a budget.
     assert run(agent, "--resume", "last", "--budget", "40tok") == 3
     assert len(gemini.requests) == 4

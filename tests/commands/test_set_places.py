@@ -125,6 +125,17 @@ def test_a_backup_of_a_set_is_named_and_not_run(agent, name, pytester, capsys):
     result.stdout.fnmatch_lines([f"evaltui: {file}: {reason}", "*1 test collected*"])
 
 
+@pytest.mark.parametrize("name", ["recordings/good.jsonl", "traces.jsonl", "config.json.bak", "prices.json5"])
+def test_other_data_is_named_by_nothing(agent, name, pytester, capsys):
+    (agent / name).parent.mkdir(exist_ok=True)
+    write(agent / name, '{"a": 1}')
+    assert call("run", agent) == 0
+    assert call("lint", agent) == 0
+    assert name not in capsys.readouterr().err
+    result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent)
+    result.stdout.no_fnmatch_line(f"*{name}*")
+
+
 @pytest.mark.parametrize(
     "name",
     [
