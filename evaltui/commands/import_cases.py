@@ -6,7 +6,6 @@ import argparse
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evaltui.commands.exit_codes import NOT_WRITTEN
-from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.commands.output import UsageError, complain, confirmed, save_all, write_lines, write_stderr
 from evaltui.commands.target_set import find_set, require_free
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.base_model import dump
@@ -33,7 +32,7 @@ from evaltui.documents.editing.set import new_set_text
 from evaltui.documents.edits import Edit, Insert, Put, Remove
 from evaltui.documents.files import target_of
 from evaltui.documents.merge import Choices, Clash, Conflict, Side, merge
-from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
+from evaltui.documents.saving import Source, Write, read_source
 from evaltui.documents.values import copy_of, edits_of
 from evaltui.exchange.imported import (
     ImportedCase,
@@ -116,9 +115,10 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         writes = _writes(target, merged.document, config)
         if not writes:
             return 0
-        if not options.yes and not _confirmed(target.path):
+        question = f"Write these cases to {visible(str(target.path))}?"
+        if not options.yes and not confirmed(question, "nothing changed: without a terminal, --yes imports"):
             return NOT_WRITTEN
-        _write(writes)
+        save_all(writes, "nothing changed")
     except (UsageError, EvalSetError, UnusableSourceError, UnmergeableImportError) as error:
         return complain("import", error)
     write_stderr(f"evaltui import: written: {short_list([visible(str(write.path)) for write in writes])}")
@@ -403,17 +403,6 @@ def _conflict(set_path: Path, path: Path, conflicts: Sequence[Clash]) -> str:
     )
 
 
-def _confirmed(path: Path) -> bool:
-    """Raises UsageError without a terminal."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("nothing changed: without a terminal, --yes imports")
-    try:
-        answer = input(f"Write these cases to {visible(str(path))}? [y/N] ")
-    except EOFError:
-        answer = ""
-    return answer.strip().lower() in ("y", "yes")
-
-
 # Files
 
 
@@ -427,15 +416,6 @@ def _writes(target: _Target, document: CaseFile, config: JsonDocument) -> list[W
         seen = target.config_source.fingerprint if target.config_source else None
         writes.append(Write(target.config_path, config.text, seen))
     return writes
-
-
-def _write(writes: Sequence[Write]) -> None:
-    """Raises UsageError where the files cannot be written."""
-    try:
-        save_together(writes)
-    except (OSError, ChangedOutsideError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise UsageError(f"nothing changed: {reason or error}") from error
 
 
 Outcome = Literal["new", "changed", "gone", "edited", "unchanged"]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from evaltui.commands.exit_codes import NOT_WRITTEN, WRONG_USE
 from evaltui.documents.files import written_at_once
 from evaltui.documents.json_text import why_unreadable
+from evaltui.documents.saving import ChangedOutsideError, Write, save_together
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agents import agents_in
 from evaltui.project.folders import may_be_agent
@@ -132,6 +133,26 @@ def refused(command: str, left_out: Sequence[object]) -> int:
     """Says that `--strict` writes nothing, of which each part that does not fit is listed already."""
     write_stderr(f"evaltui {command}: nothing written: {counted(len(left_out), 'part')} left out (--strict)")
     return NOT_WRITTEN
+
+
+def confirmed(question: str, refusal: str) -> bool:
+    """Asks a question that yes or no answers. Raises UsageError with the refusal where nobody can answer."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(refusal)
+    try:
+        answer = input(f"{question} [y/N] ")
+    except EOFError:
+        answer = ""
+    return answer.strip().lower() in ("y", "yes")
+
+
+def save_all(writes: Sequence[Write], refusal: str) -> None:
+    """Saves all files or none. Raises UsageError with the refusal and the reason where that fails."""
+    try:
+        save_together(writes)
+    except (OSError, ChangedOutsideError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise UsageError(f"{refusal}: {reason or error}") from error
 
 
 def require_one_agent(options: argparse.Namespace) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.commands.exit_codes import NOT_WRITTEN
-from evaltui.commands.output import UsageError, complain, write_stderr
+from evaltui.commands.output import UsageError, complain, confirmed, save_all, write_stderr
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.renaming import NameKind, Renaming, new_name_problem
 from evaltui.documents.formats import read_any_text
 from evaltui.documents.line_changes import diff_lines
-from evaltui.documents.saving import ChangedOutsideError, Source, Write, read_source, save_together
+from evaltui.documents.saving import Source, Write, read_source
 from evaltui.project.folders import RECORDING_SUFFIX
 from evaltui.runner.renaming import RenamedFiles, files_with_names, names_like, rename_in_files
 from evaltui.text.figures import short_list
@@ -27,15 +27,18 @@ def rename(options: argparse.Namespace) -> int:
         paths: Sequence[Path] = options.paths or [Path()]
         sources = _sources(paths)
         renamed = _renamed(renaming, sources, paths)
+        writes = [Write(file.path, file.after.text, sources[file.path].fingerprint) for file in renamed.files]
         if options.yes:
             # A reader that has seen enough, as `head`, does not keep the files from being written.
-            _write(renamed, sources)
+            save_all(writes, "nothing renamed")
             _show(renamed)
         else:
             _show(renamed)
-            if not _confirmed(renaming, renamed):
+            question = f"Rename {visible(renaming.words)}: {renamed.counts}?"
+            refusal = f"nothing changed: without a terminal, --yes renames ({renamed.counts})"
+            if not confirmed(question, refusal):
                 return NOT_WRITTEN
-            _write(renamed, sources)
+            save_all(writes, "nothing renamed")
     except (UsageError, EvalSetError) as error:
         return complain("rename", error)
     write_stderr(f"renamed {renaming.words}: {renamed.counts}")
@@ -84,24 +87,3 @@ def _show(renamed: RenamedFiles) -> None:
         lines = diff_lines(str(file.path), file.before.text, file.after.text, context)
         sys.stdout.writelines(map(without_commands, lines))
     sys.stdout.flush()
-
-
-def _confirmed(renaming: Renaming, renamed: RenamedFiles) -> bool:
-    """Raises UsageError without a terminal."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"nothing changed: without a terminal, --yes renames ({renamed.counts})")
-    try:
-        answer = input(f"Rename {visible(renaming.words)}: {renamed.counts}? [y/N] ")
-    except EOFError:
-        answer = ""
-    return answer.strip().lower() in ("y", "yes")
-
-
-def _write(renamed: RenamedFiles, sources: dict[Path, Source]) -> None:
-    """Raises UsageError where the files cannot be written."""
-    writes = [Write(file.path, file.after.text, sources[file.path].fingerprint) for file in renamed.files]
-    try:
-        save_together(writes)
-    except (OSError, ChangedOutsideError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise UsageError(f"nothing renamed: {reason or error}") from error
