@@ -257,9 +257,8 @@ class Job:
                 executed.file.header.stopped,
                 notes_in(executed.file),
             )
-        all_written = write_reports(report, self._ending.targets, self._command) & self._store_durations(
-            report
-        )
+        all_written = write_reports(report, self._ending.targets, self._command)
+        all_written &= stored_durations(self._ending.store_durations, report.summaries, self._command)
         if executed.status is None:
             return HAD_ERRORS if executed.problem else INTERRUPTED
         if executed.stopped is not None and executed.stopped.is_refusal:
@@ -274,11 +273,6 @@ class Job:
             await asyncio.sleep(1.0)
             if self._progress is not None:
                 self._progress.tick()
-
-    def _store_durations(self, report: RunReport) -> bool:
-        """Writes the durations; returns False where that fails."""
-        file = self._ending.store_durations
-        return file is None or stored_durations(file, report.summaries, self._command)
 
     def _exit_code(self, report: RunReport) -> int:
         is_shard = self._request.shard is not None

@@ -82,8 +82,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
         write_lines([*lines, _sum(run, merged, log, len(paths))])
-    if options.store_durations is not None:
-        all_written &= stored_durations(options.store_durations, run.results.values(), "merge")
+    all_written &= stored_durations(options.store_durations, run.results.values(), "merge")
     if comparison and options.fail_on_regression:
         code = regression_exit_code(comparison, "merge")
     else:

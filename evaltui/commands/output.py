@@ -263,8 +263,10 @@ def write_rendered(
     return not complaints
 
 
-def stored_durations(file: Path, cases: Iterable[CaseSummary], command: str) -> bool:
-    """Writes the durations; returns False where that fails, with the reason on stderr."""
+def stored_durations(file: Path | None, cases: Iterable[CaseSummary], command: str) -> bool:
+    """Writes the durations if a file is named; returns False where that fails, with the reason on stderr."""
+    if file is None:
+        return True
     from evaltui.runs.shards import DurationsError, store_durations
 
     try:
