@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.commands.baselines import alpha_of, baseline_of, regression_exit_code, require_effect
+from evaltui.commands.baselines import Baseline, alpha_of, baseline_of, regression_exit_code, require_effect
 from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
 from evaltui.commands.metrics import announce
@@ -22,7 +22,6 @@ from evaltui.commands.variants import refusing_variant
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.statistics import ALPHA
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import case_path
 from evaltui.project.run_settings import ConfigChoice
@@ -46,18 +45,6 @@ from evaltui.text.values import visible
 
 # New objects after which garbage is looked for: a case makes hundreds, which are soon gone without that.
 _GARBAGE = 10_000
-
-
-@dataclass(frozen=True)
-class Ending:
-    """The reports of a run and the rules for its exit code."""
-
-    targets: Sequence[ReportTarget]
-    exit_zero: bool
-    store_durations: Path | None = None
-    baseline: RunSummary | None = None
-    fail_on_regression: bool = False
-    alpha: float = ALPHA
 
 
 def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], request: RunRequest) -> Job:
@@ -91,17 +78,9 @@ def job_of(
         request.matrix,
     )
     baseline = baseline_of(options, later)
-    ending = Ending(
-        targets,
-        options.exit_zero,
-        options.store_durations,
-        baseline.run if baseline else None,
-        options.fail_on_regression,
-        alpha_of(options),
-    )
     # A run that is resumed without a baseline keeps its own, so that regressions are no later baseline.
     request = replace(request, baseline=baseline.run.id if baseline else request.baseline)
-    return Job(request, sets, ending, options.require, [baseline.note] if baseline and baseline.note else [])
+    return Job(options, targets, request, sets, baseline)
 
 
 def completed_request(options: argparse.Namespace, request: RunRequest) -> tuple[RunRequest, FileSets]:
@@ -203,20 +182,20 @@ class Job:
 
     def __init__(
         self,
+        options: argparse.Namespace,
+        targets: Sequence[ReportTarget],
         request: RunRequest,
         sets: FileSets,
-        ending: Ending,
-        required: Sequence[str],
-        notes: Sequence[str] = (),
+        baseline: Baseline | None,
     ) -> None:
+        self._options = options
+        self._targets = targets
         self._request = request
         self._sets = sets
-        self._ending = ending
-        self._required = required
+        self._baseline = baseline
         # What is said on standard error begins with it.
         self._command = "run" if request.traces is None else "score"
         self._is_partly_scored = False
-        self._notes = tuple(notes)
         self._progress: Progress | None = None
         self.finished: FinishedVariant | None = None
         """The entry in the report of a matrix; None while the run is going on."""
@@ -257,13 +236,13 @@ class Job:
                 executed.file.header.stopped,
                 notes_in(executed.file),
             )
-        all_written = write_reports(report, self._ending.targets, self._command)
-        all_written &= stored_durations(self._ending.store_durations, report.summaries, self._command)
+        all_written = write_reports(report, self._targets, self._command)
+        all_written &= stored_durations(self._options.store_durations, report.summaries, self._command)
         if executed.status is None:
             return HAD_ERRORS if executed.problem else INTERRUPTED
         if executed.stopped is not None and executed.stopped.is_refusal:
             return WRONG_USE
-        code = 0 if self._ending.exit_zero else self._exit_code(report)
+        code = 0 if self._options.exit_zero else self._exit_code(report)
         # Who asked for a report must not take its absence for a pass.
         return code if all_written else code or HAD_ERRORS
 
@@ -276,7 +255,7 @@ class Job:
 
     def _exit_code(self, report: RunReport) -> int:
         is_shard = self._request.shard is not None
-        if report.comparison is not None and self._ending.fail_on_regression:
+        if report.comparison is not None and self._options.fail_on_regression:
             code = regression_exit_code(report.comparison, self._command, is_shard=is_shard)
         elif is_shard and not report.summaries:
             code = 0
@@ -308,9 +287,9 @@ class Job:
         for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
         of_shards = [check.metric for check in selected.undivided.checks] if selected.undivided else ()
-        announce(selected.plan.checks, self._required, of_shards)
-        if self._ending.baseline is not None and self._ending.fail_on_regression:
-            require_effect(self._ending.baseline, selected, self._ending.alpha)
+        announce(selected.plan.checks, self._options.require, of_shards)
+        if self._baseline is not None and self._options.fail_on_regression:
+            require_effect(self._baseline.run, selected, alpha_of(self._options))
         variant = self.agent.variant
         title = variant.variant.name if variant and self._request.matrix else ""
         self._progress = Progress(sys.stderr, selected.plan.case_count, title)
@@ -318,7 +297,8 @@ class Job:
     def _report(self, run: StoredRun) -> RunReport:
         secrets = secrets_of(self._request.agent_dir)
         report = stored_report(run, secrets)
-        comparison = None
-        if self._ending.baseline is not None:
-            comparison = secrets.masked(compare(self._ending.baseline, run.summary, self._ending.alpha))
-        return replace(report, notes=(*self._notes, *report.notes), comparison=comparison)
+        if self._baseline is None:
+            return report
+        comparison = secrets.masked(compare(self._baseline.run, run.summary, alpha_of(self._options)))
+        notes = filter(None, [self._baseline.note])
+        return replace(report, notes=(*notes, *report.notes), comparison=comparison)
