@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.commands.exit_codes import HAD_ERRORS, SOME_FAILED
+from evaltui.commands.exit_codes import HAD_ERRORS, SOME_FAILED, exit_code
 from evaltui.commands.output import UsageError, write_stderr
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
@@ -115,6 +115,23 @@ def regression_exit_code(comparison: Comparison, command: str, *, is_shard: bool
         write_stderr(f"evaltui {command}: --fail-on-regression: {nothing_compared(comparison)}")
         return HAD_ERRORS
     return HAD_ERRORS if comparison.candidate.unfinished or comparison.lacks_verdicts else 0
+
+
+def run_exit_code(
+    options: argparse.Namespace,
+    cases: Collection[CaseSummary],
+    comparison: Comparison | None,
+    unscored: Sequence[str],
+    command: str,
+    *,
+    is_shard: bool = False,
+) -> int:
+    """The exit code of a run: that of its regressions with `--fail-on-regression`, else of its verdicts."""
+    if comparison is not None and options.fail_on_regression:
+        code = regression_exit_code(comparison, command, is_shard=is_shard)
+    else:
+        code = 0 if is_shard and not cases else exit_code(case.verdict for case in cases)
+    return code or (HAD_ERRORS if unscored else 0)
 
 
 def nothing_compared(comparison: Comparison) -> str:

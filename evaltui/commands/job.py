@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.commands.baselines import Baseline, alpha_of, baseline_of, regression_exit_code, require_effect
+from evaltui.commands.baselines import Baseline, alpha_of, baseline_of, require_effect, run_exit_code
 from evaltui.commands.chosen_cases import chosen_cases
-from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.commands.progress import Progress
@@ -195,7 +195,6 @@ class Job:
         self._baseline = baseline
         # What is said on standard error begins with it.
         self._command = "run" if request.traces is None else "score"
-        self._is_partly_scored = False
         self._progress: Progress | None = None
         self.finished: FinishedVariant | None = None
         """The entry in the report of a matrix; None while the run is going on."""
@@ -254,14 +253,14 @@ class Job:
                 self._progress.tick()
 
     def _exit_code(self, report: RunReport) -> int:
-        is_shard = self._request.shard is not None
-        if report.comparison is not None and self._options.fail_on_regression:
-            code = regression_exit_code(report.comparison, self._command, is_shard=is_shard)
-        elif is_shard and not report.summaries:
-            code = 0
-        else:
-            code = exit_code(summary.verdict for summary in report.summaries)
-        return code or (HAD_ERRORS if self._is_partly_scored else 0)
+        return run_exit_code(
+            self._options,
+            report.summaries,
+            report.comparison,
+            report.unscored,
+            self._command,
+            is_shard=self._request.shard is not None,
+        )
 
     def _on_update(self, update: RunUpdate) -> None:
         match update:
@@ -282,7 +281,6 @@ class Job:
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         gc.enable()
-        self._is_partly_scored = bool(selected.header.unscored)
         configs = (eval_set.config_in_use for eval_set in selected.plan.sets)
         for problem in (problem for config in configs if config.defaulted for problem in config.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)

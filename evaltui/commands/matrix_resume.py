@@ -6,8 +6,7 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from evaltui.commands.baselines import alpha_of, baseline_of, regression_exit_code, settled_baseline
-from evaltui.commands.exit_codes import exit_code
+from evaltui.commands.baselines import alpha_of, baseline_of, run_exit_code, settled_baseline
 from evaltui.commands.job import FinishedVariant, job_of, resumed
 from evaltui.commands.matrix import not_started, run_variants, targets_of_matrix
 from evaltui.commands.output import ReportTarget, UsageError
@@ -137,10 +136,7 @@ class _Rest:
         run = opened.summary
         base = baseline_of(self._options, stored_run(self.store, path))
         comparison = compare(base.run, run, alpha_of(self._options)) if base else None
-        if comparison is not None and self._options.fail_on_regression:
-            code = regression_exit_code(comparison, "run")
-        else:
-            code = exit_code(case.verdict for case in run.cases.values())
+        code = run_exit_code(self._options, run.cases.values(), comparison, (), "run")
         notes = notes_in(opened.file)
         finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison, notes=notes)
         return finished, 0 if self._options.exit_zero else code

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
-from evaltui.commands.baselines import alpha_of, baseline_of, regression_exit_code
-from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
+from evaltui.commands.baselines import alpha_of, baseline_of, run_exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     UsageError,
     complain,
@@ -83,11 +83,7 @@ def merge_runs(options: argparse.Namespace) -> int:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
         write_lines([*lines, _sum(run, merged, log, len(paths))])
     all_written &= stored_durations(options.store_durations, run.results.values(), "merge")
-    if comparison and options.fail_on_regression:
-        code = regression_exit_code(comparison, "merge")
-    else:
-        code = exit_code(case.verdict for case in run.cases.values())
-    code = code or (HAD_ERRORS if file.header.unscored else 0)
+    code = run_exit_code(options, run.cases.values(), comparison, file.header.unscored, "merge")
     return code if all_written else code or HAD_ERRORS
 
 
