@@ -97,6 +97,13 @@ def _of_variant(matrix: StoredMatrix, variant: Variant | None) -> Path:
     return same[0].path
 
 
+def comparison_with(
+    baseline: Baseline | None, run: RunSummary, options: argparse.Namespace
+) -> Comparison | None:
+    """The comparison of a run with its baseline; None without one."""
+    return None if baseline is None else compare(baseline.run, run, alpha_of(options))
+
+
 def alpha_of(options: argparse.Namespace) -> float:
     """The highest p value that counts as evidence of a regression."""
     alpha: float | None = options.alpha

@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.commands.baselines import Baseline, alpha_of, baseline_of, require_effect, run_exit_code
+from evaltui.commands.baselines import (
+    Baseline,
+    alpha_of,
+    baseline_of,
+    comparison_with,
+    require_effect,
+    run_exit_code,
+)
 from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.metrics import announce
@@ -19,7 +26,7 @@ from evaltui.commands.progress import Progress
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.commands.variants import refusing_variant
-from evaltui.core.compare.run_comparison import Comparison, compare
+from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_address import AgentAddress
@@ -297,6 +304,6 @@ class Job:
         report = stored_report(run, secrets)
         if self._baseline is None:
             return report
-        comparison = secrets.masked(compare(self._baseline.run, run.summary, alpha_of(self._options)))
+        comparison = secrets.masked(comparison_with(self._baseline, run.summary, self._options))
         notes = filter(None, [self._baseline.note])
         return replace(report, notes=(*notes, *report.notes), comparison=comparison)

@@ -6,13 +6,12 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from evaltui.commands.baselines import alpha_of, baseline_of, run_exit_code, settled_baseline
+from evaltui.commands.baselines import baseline_of, comparison_with, run_exit_code, settled_baseline
 from evaltui.commands.job import FinishedVariant, job_of, resumed
 from evaltui.commands.matrix import not_started, run_variants, targets_of_matrix
 from evaltui.commands.output import ReportTarget, UsageError
 from evaltui.commands.resumed import NothingLeftError, require_own_options, resume_option
 from evaltui.commands.variants import with_variant
-from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.limits import Amount
 from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
@@ -135,7 +134,7 @@ class _Rest:
         opened = open_run(path)
         run = opened.summary
         base = baseline_of(self._options, stored_run(self.store, path))
-        comparison = compare(base.run, run, alpha_of(self._options)) if base else None
+        comparison = comparison_with(base, run, self._options)
         code = run_exit_code(self._options, run.cases.values(), comparison, (), "run")
         notes = notes_in(opened.file)
         finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison, notes=notes)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
-from evaltui.commands.baselines import alpha_of, baseline_of, run_exit_code
+from evaltui.commands.baselines import baseline_of, comparison_with, run_exit_code
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     UsageError,
@@ -23,7 +23,6 @@ from evaltui.commands.output import (
     write_lines,
     write_reports,
 )
-from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.compare.totals import totals_of
 from evaltui.core.model.problems import SelectionError
@@ -67,7 +66,7 @@ def merge_runs(options: argparse.Namespace) -> int:
     log = options.output or merged.log
     whole = open_run(log)
     run = whole.summary
-    comparison = compare(baseline.run, run, alpha_of(options)) if baseline is not None else None
+    comparison = comparison_with(baseline, run, options)
     on_baseline = [baseline.note] if baseline and baseline.note else []
     secrets = secrets_of(options.agent_dir)
     file = RunFile(log)

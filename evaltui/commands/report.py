@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
-from evaltui.commands.baselines import alpha_of, baseline_of
+from evaltui.commands.baselines import baseline_of, comparison_with
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.matrix_output import matrix_targets, write_matrix
 from evaltui.commands.output import (
@@ -22,7 +22,6 @@ from evaltui.commands.output import (
     write_reports,
     write_stderr,
 )
-from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
 from evaltui.project.settings import secrets_of
@@ -71,7 +70,7 @@ def report(options: argparse.Namespace) -> int:
             if len(paths) > 1:
                 made = _of_several(made, paths)
             if baseline is not None:
-                comparison = compare(baseline.run, run.summary, alpha_of(options))
+                comparison = comparison_with(baseline, run.summary, options)
                 made = replace(
                     made,
                     comparison=secrets.masked(comparison),

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.commands.baselines import alpha_of, baseline_of, require_effect
+from evaltui.commands.baselines import alpha_of, baseline_of, comparison_with, require_effect
 from evaltui.commands.output import UsageError, agent_to_run, settings_of
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.run_comparison import CaseChange, Comparison, compare, compare_case
@@ -443,7 +443,7 @@ def merged(folder: Path, options_of_agent: Callable[[Path], argparse.Namespace])
         problem = str(error) if isinstance(error, MergeError) else ""
         return FinishedRun(agent_dir, 0, 0.0, None, (f"Run not stored: {error}",), problem=problem)
     file, whole = RunFile(run.log), open_run(run.log).summary
-    comparison = compare(baseline.run, whole, alpha_of(options)) if baseline else None
+    comparison = comparison_with(baseline, whole, options)
     notes = [baseline.note if baseline else "", *file.notes, *missing_case_notes(whole, file)]
     if settings.budget and (parts := headers[0].shards) and parts.count > 1:
         notes.append(f"1/{parts.count} of the budget for each worker")
