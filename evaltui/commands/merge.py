@@ -34,7 +34,6 @@ from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, missing_case_notes, open_run, prune
 from evaltui.runs.merging import MergedRun, MergeError, merge
-from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import SUFFIX, RunStore
@@ -69,7 +68,7 @@ def merge_runs(options: argparse.Namespace) -> int:
     comparison = comparison_with(baseline, run, options)
     on_baseline = [baseline.note] if baseline and baseline.note else []
     secrets = secrets_of(options.agent_dir)
-    file = RunFile(log)
+    file = whole.file
     if options.report:
         made = stored_report(whole, secrets)
         made = replace(made, comparison=secrets.masked(comparison), notes=(*on_baseline, *made.notes))

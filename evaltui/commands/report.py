@@ -32,7 +32,6 @@ from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix, matrix_of_logs, open_matrix
 from evaltui.runs.merging import merge
 from evaltui.runs.report import RunReport
-from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import SUFFIX, RunStore, run_id
 from evaltui.text.figures import short_list
@@ -60,7 +59,7 @@ def report(options: argparse.Namespace) -> int:
             made = stored_report(run, secrets)
             if {*runs} <= {"last"}:
                 # Which sub-agent, module or variant that was of need not be known.
-                header = RunFile(log).header
+                header = run.file.header
                 kind = header.kind.agent._replace(in_process=False)
                 notes = [f"run of {words}"] if (words := ", ".join(kind.in_words)) else []
                 if header.matrix and header.variant:

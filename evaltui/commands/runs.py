@@ -159,7 +159,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     if not options.fail_on_regression:
         return 0
     code = regression_exit_code(comparison, "compare")
-    unscored = candidate.file.header.unscored if candidate.file else ()
+    unscored = candidate.file.header.unscored
     if unscored and not code:
         title = f"evaltui compare: --fail-on-regression: {candidate.summary.title}"
         write_stderr(*(f"{title}: {visible(text)}" for text in unscored))

@@ -70,15 +70,13 @@ def baseline_lines(report: MatrixReport) -> Iterator[Line]:
             yield from ([(f"  {line}", "")] for line in served_lines(comparison))
 
 
-def changes_in(file: RunFile | None) -> tuple[Mapping[str, str], ...]:
+def changes_in(file: RunFile) -> tuple[Mapping[str, str], ...]:
     """The changes that the host of a run has made for its variant."""
-    return () if file is None else tuple(file.agent.get("changes", ()))
+    return tuple(file.agent.get("changes", ()))
 
 
-def notes_in(file: RunFile | None) -> tuple[str, ...]:
+def notes_in(file: RunFile) -> tuple[str, ...]:
     """The notes of a run, why it was stopped, and the models that another one answered for."""
-    if file is None:
-        return ()
     others = other_models(case.summary for case in file.cases)
     return tuple(filter(None, dict.fromkeys((*file.notes, file.header.stopped, *others))))
 
