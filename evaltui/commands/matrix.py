@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from evaltui.commands.baselines import settled_baseline
 from evaltui.commands.exit_codes import HAD_ERRORS, INTERRUPTED, SOME_FAILED, WRONG_USE
 from evaltui.commands.job import FinishedVariant, job_of, read_for_matrix
-from evaltui.commands.matrix_output import matrix_targets, write_matrix
-from evaltui.commands.output import ReportTarget, UsageError, complain
+from evaltui.commands.output import ReportTarget, UsageError, complain, matrix_targets, write_matrix
 from evaltui.commands.variants import refusing_variant, with_variant
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.model.problems import SelectionError

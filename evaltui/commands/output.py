@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from evaltui.commands.exit_codes import NOT_WRITTEN, WRONG_USE
 from evaltui.documents.files import written_at_once
@@ -25,13 +26,14 @@ from evaltui.project.interpreters import InterpreterError, find_interpreter
 from evaltui.project.packages import extra_command
 from evaltui.project.remote_address import url_hint
 from evaltui.project.run_settings import RunSettings, SettingsError, run_settings
-from evaltui.reports.writers import WRITERS, render_report
+from evaltui.reports.writers import WRITERS, Writer, render_report
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
+    from evaltui.reports.matrix_report import MatrixReport
     from evaltui.runs.report import RunReport
 
 
@@ -237,22 +239,41 @@ def _require(format: str) -> None:
 
 def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: str = "run") -> bool:
     """Writes each report to its target; returns whether all are written, and names failures on stderr."""
-    all_written = write_rendered(lambda target: _render(report, target), targets, command)
+    all_written = _write_all(report, targets, command, attrgetter("of_run"))
     if all(target.format != "console" for target in targets):
         for note in report.notes:
             write_stderr(f"evaltui {command}: {note}")
     return all_written
 
 
-def write_rendered(
-    render: Callable[[ReportTarget], str | Iterable[str]], targets: Sequence[ReportTarget], command: str
+def matrix_targets(targets: Sequence[ReportTarget]) -> Sequence[ReportTarget]:
+    """Raises UsageError for a report that a matrix does not have."""
+    formats = [name for name, writer in WRITERS.items() if writer.matrix_function]
+    for target in targets:
+        if target.format not in formats:
+            raise UsageError(
+                f"--report {target.format}: a matrix has {', '.join(formats)}. "
+                f"`evaltui report RUN --report {target.format}` reports one of its runs"
+            )
+    return targets
+
+
+def write_matrix(report: MatrixReport, targets: Sequence[ReportTarget], command: str) -> bool:
+    """Writes each report of a matrix as `write_reports` does."""
+    return _write_all(report, targets, command, attrgetter("matrix_function"))
+
+
+def _write_all(
+    report: object, targets: Sequence[ReportTarget], command: str, function_of: Callable[[Writer], str]
 ) -> bool:
-    """Write each report to its place, and the reasons of failures to stderr; whether all are written."""
     complaints: list[str] = []
     # Files first: they are there even where nobody reads standard output any more.
     for target in sorted(targets, key=lambda target: target.path is None):
+        layout: dict[str, int] = {}
+        if target.format == "console":
+            layout = {"color": target.path is None and colored(), "width": report_width(target)}
         try:
-            write_text(render(target), target)
+            write_text(render_report(function_of(WRITERS[target.format]), report, **layout), target)
         except BrokenPipeError:
             continue
         except OSError as error:
@@ -312,14 +333,3 @@ def _joined(pieces: Iterable[str]) -> Iterator[str]:
 def report_width(target: ReportTarget) -> int:
     """The width of a line in cells: the terminal's, or 100 for another target."""
     return shutil.get_terminal_size().columns if target.path is None and sys.stdout.isatty() else 100
-
-
-def _render(report: RunReport, target: ReportTarget) -> str | Iterable[str]:
-    return render_report(WRITERS[target.format].of_run, report, **layout_of(target))
-
-
-def layout_of(target: ReportTarget) -> dict[str, Any]:
-    """The color and the width of a console report, as `render_report` takes them; {} for another format."""
-    if target.format != "console":
-        return {}
-    return {"color": target.path is None and colored(), "width": report_width(target)}

@@ -12,13 +12,14 @@ from pathlib import Path
 from evaltui.commands.addressing import agent_and_runs
 from evaltui.commands.baselines import baseline_of, comparison_with
 from evaltui.commands.exit_codes import HAD_ERRORS
-from evaltui.commands.matrix_output import matrix_targets, write_matrix
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
     complain,
+    matrix_targets,
     parse_targets,
     settings_of,
+    write_matrix,
     write_reports,
     write_stderr,
 )
