@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaltui.commands.progress import Progress
-from evaltui.commands.progress_line import RunProgress, progress_line
+from evaltui.commands.progress import Progress, RunProgress, progress_line
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import CallRate, Limit
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
