@@ -15,7 +15,7 @@ from evaltui.commands.output import (
     ReportTarget,
     UsageError,
     agent_of,
-    colored,
+    drawn,
     parse_targets,
     report_width,
     settings_of,
@@ -32,7 +32,7 @@ from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_money, show_number
-from evaltui.text.lines import Line, draw, wrap
+from evaltui.text.lines import Line, wrap
 
 # Logs that are looked through for the last run of a case, the newest first.
 _MAX_LOGS = 50
@@ -247,11 +247,11 @@ def write_estimate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _text(estimated: Estimate, target: ReportTarget, record: str) -> str:
+def _text(estimated: Estimate, target: ReportTarget, record: str) -> str | Iterator[str]:
     if target.format == "json":
         return json.dumps({"version": 1, "estimate": asdict(estimated)}, indent=2) + "\n"
     lines = (row for line in _lines(estimated, record) for row in wrap(line, report_width(target)))
-    return "".join(f"{draw(line, color=colored() and target.path is None)}\n" for line in lines)
+    return drawn(lines, target)
 
 
 def _lines(estimated: Estimate, record: str) -> Iterator[Line]:

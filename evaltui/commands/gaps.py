@@ -21,8 +21,8 @@ from evaltui.commands.output import (
     ReportTarget,
     UsageError,
     agent_of,
-    colored,
     complain,
+    drawn,
     parse_targets,
     report_width,
     require_one_agent,
@@ -59,7 +59,7 @@ from evaltui.runs.gaps import MAX_RUNS, CasesInRun, CasesInRuns, GapsOfRuns, cas
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import UNKNOWN, counted, short_list, show_number, show_rate
 from evaltui.text.json_pieces import json_pieces
-from evaltui.text.lines import Line, cut, draw, pad, wrap_behind
+from evaltui.text.lines import Line, cut, pad, wrap_behind
 from evaltui.text.lines import cells as cells_in
 from evaltui.text.values import cut as cut_text
 from evaltui.text.values import visible
@@ -442,6 +442,4 @@ def _rendered(report: GapReport, cases: CasesInRuns, target: ReportTarget) -> It
         for item in cases.in_runs:
             runs.setdefault(item.plan.case_path, []).append(item.file.id)
         return json_pieces(gaps_json(report, runs))
-    color = target.path is None and colored()
-    lines = gap_lines(report, cases.runs, report_width(target))
-    return (f"{draw(line, color=color)}\n" for line in lines)
+    return drawn(gap_lines(report, cases.runs, report_width(target)), target)

@@ -330,6 +330,12 @@ def _joined(pieces: Iterable[str]) -> Iterator[str]:
     yield "".join(waiting)
 
 
+def drawn(lines: Iterable[Line], target: ReportTarget) -> Iterator[str]:
+    """The text of lines, coloured where the target is a terminal with colours."""
+    color = target.path is None and colored()
+    return (f"{draw(line, color=color)}\n" for line in lines)
+
+
 def report_width(target: ReportTarget) -> int:
     """The width of a line in cells: the terminal's, or 100 for another target."""
     return shutil.get_terminal_size().columns if target.path is None and sys.stdout.isatty() else 100

@@ -12,8 +12,8 @@ from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
-    colored,
     complain,
+    drawn,
     parse_targets,
     report_width,
     require_one_agent,
@@ -36,7 +36,7 @@ from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore, run_id
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
-from evaltui.text.lines import Line, cut, draw
+from evaltui.text.lines import Line, cut
 from evaltui.text.values import visible
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.run import run_mark, selection_text
@@ -186,9 +186,7 @@ def _render(
         for side, run in runs.items():
             document[side] |= run
         return json_pieces({"version": VERSION, **document})
-    color = target.path is None and colored()
-    lines = comparison_lines(comparison, report_width(target))
-    return (f"{draw(line, color=color)}\n" for line in lines)
+    return drawn(comparison_lines(comparison, report_width(target)), target)
 
 
 def _run(run: StoredRun) -> dict[str, str | float | None]:
