@@ -25,7 +25,7 @@ from evaltui.project.settings import secrets_of
 from evaltui.project.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport, notes_on_runs
 from evaltui.runner.gate import SharedByGates
-from evaltui.runner.starting import HostSettings, StartedHost, require_variant, start_host
+from evaltui.runner.starting import HostSettings, require_variant, start_host
 from evaltui.runs.matrices import usual_base
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest
@@ -93,7 +93,7 @@ async def run_matrix(
             return not_started(options)
         with with_variant(options, agent, variant) as changed:
             job = await asyncio.to_thread(job_of, options, (), replace(request, agent=changed), sets)
-            code = await job.run(lambda: _start_host(changed, settings))
+            code = await job.run(lambda: start_host(HostSettings(changed, settings.timeout)))
             return job.finished, code
 
     return await run_variants(variants, run_one, targets, agent, matrix, shared)
@@ -147,7 +147,7 @@ async def _check(
             with with_variant(options, agent, variant) as changed:
                 if not any(change.kind in _IN_AGENT for change in variant.changes):
                     return
-                host = _start_host(changed, settings)
+                host = start_host(HostSettings(changed, settings.timeout))
                 try:
                     with refusing_variant(changed):
                         await require_variant(host)
@@ -179,10 +179,6 @@ async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
         runs.codes.append(code)
         if code == INTERRUPTED:
             return
-
-
-def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
-    return start_host(HostSettings(agent, settings.timeout))
 
 
 def _notes(matrix: Matrix, matrix_id: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:

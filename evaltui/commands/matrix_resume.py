@@ -19,7 +19,7 @@ from evaltui.project.run_settings import RunSettings
 from evaltui.project.variants import hidden_in
 from evaltui.reports.matrix_report import notes_in
 from evaltui.runner.gate import SharedByGates
-from evaltui.runner.starting import HostSettings, StartedHost, start_host
+from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import StoredMatrix
@@ -116,7 +116,7 @@ class _Rest:
             except NothingLeftError:
                 return await asyncio.to_thread(self._finished, variant)
             job = job_of(self._options, (), request, sets)
-            code = await job.run(lambda: self._start_host(job.agent))
+            code = await job.run(lambda: start_host(HostSettings(job.agent, self._settings.timeout)))
             return job.finished, code
 
     def _request(self, changed: AgentAddress, variant: Variant) -> tuple[RunRequest, FileSets]:
@@ -139,6 +139,3 @@ class _Rest:
         notes = notes_in(opened.file)
         finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison, notes=notes)
         return finished, 0 if self._options.exit_zero else code
-
-    def _start_host(self, agent: AgentAddress) -> StartedHost:
-        return start_host(HostSettings(agent, self._settings.timeout))

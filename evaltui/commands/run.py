@@ -67,7 +67,7 @@ async def _run(
     if options.resume or options.retry_errors:
         return await _resume(options, targets, agent, settings)
     with with_variant(options, agent, variants[0] if variants else None) as agent:
-        host_settings = _host_settings(agent, settings)
+        host_settings = HostSettings(agent, settings.timeout)
         host = spawn_host(host_settings)
         # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
         gc.disable()
@@ -94,11 +94,7 @@ async def _resume(
     with with_variant(options, agent, variant_of_resumed(options, store)) as agent:
         # Nothing is started before it is known that agent and sets are what they were.
         job = _prepare(options, targets, agent, settings)
-        return await job.run(lambda: start_host(_host_settings(job.agent, settings)))
-
-
-def _host_settings(agent: AgentAddress, settings: RunSettings) -> HostSettings:
-    return HostSettings(agent, settings.timeout)
+        return await job.run(lambda: start_host(HostSettings(job.agent, settings.timeout)))
 
 
 def _prepare(
