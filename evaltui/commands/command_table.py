@@ -58,6 +58,12 @@ def _served_agent(help: str) -> Option:
     return _argument("agent_dir", "AGENT_DIR", help, Path, nargs="?", default=Path())
 
 
+_SELECTORS = _argument(
+    "selectors",
+    "SET[:CASE,CASE...]",
+    "Eval set (file, set id or folder), with all cases or only these (default: every set)",
+    nargs="*",
+)
 _TRACES = _argument(
     "traces", "TRACE", "File of traces or ADK sessions, or a folder of such files", Path, nargs="+"
 )
@@ -87,12 +93,7 @@ COMMANDS: Mapping[str, Command] = {
         codes_in_words(),
         (
             _agent_dir(),
-            _argument(
-                "selectors",
-                "SET[:CASE,CASE...]",
-                "Eval set (file, set id or folder), with all cases or only these (default: every set)",
-                nargs="*",
-            ),
+            _SELECTORS,
         ),
         (
             "run my_agent",
@@ -280,12 +281,7 @@ COMMANDS: Mapping[str, Command] = {
         "change, or --fail-under not decided.",
         (
             _agent_dir("Agent of the runs (default: the current folder)", Path()),
-            _argument(
-                "selectors",
-                "SET[:CASE,CASE...]",
-                "Eval set (file, set id or folder), with all cases or only these (default: every set)",
-                nargs="*",
-            ),
+            _SELECTORS,
         ),
         ("gaps my_agent", "gaps my_agent orders --report json=gaps.json --fail-under 0.8"),
         _RUN,
