@@ -28,12 +28,12 @@ _MAX_TEXT_LENGTH = 70
 
 @dataclass
 class _File:
-    """The formats of a file, and what it holds."""
+    """The formats of a file, and what it holds; its fields are keys of the JSON output."""
 
     path: Path
     formats: dict[str, None] = field(default_factory=dict)
     spans: int = 0
-    logs: int = 0
+    log_records: int = 0
     sessions: int = 0
     scenarios: int = 0
 
@@ -55,7 +55,7 @@ def inspect_traces(options: argparse.Namespace) -> int:
 def _document(files: Sequence[_File], read: Conversations) -> Json:
     return {
         "version": VERSION,
-        "files": [_file_json(file) for file in files],
+        "files": [{**asdict(file), "path": str(file.path), "formats": list(file.formats)} for file in files],
         "conversations": [_conversation_json(conversation) for conversation in read.conversations],
         "scenarios": list(read.scenarios),
         "warnings": list(read.warnings),
@@ -70,21 +70,10 @@ def _recorded(paths: Sequence[Path], files: list[_File]) -> Iterator[Recorded]:
         for recorded in read_file(path):
             file.formats |= recorded.formats
             file.spans += 0 if recorded.sessions else len(recorded.spans)
-            file.logs += len(recorded.logs)
+            file.log_records += len(recorded.logs)
             file.sessions += recorded.sessions
             file.scenarios += len(recorded.scenarios)
             yield recorded
-
-
-def _file_json(file: _File) -> Json:
-    return {
-        "path": str(file.path),
-        "formats": list(file.formats),
-        "spans": file.spans,
-        "log_records": file.logs,
-        "sessions": file.sessions,
-        "scenarios": file.scenarios,
-    }
 
 
 def _conversation_json(conversation: RecordedConversation) -> Json:
@@ -135,7 +124,7 @@ def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
     for file in files:
         counts = {
             "span": file.spans,
-            "log record": file.logs,
+            "log record": file.log_records,
             "session": file.sessions,
             "scenario": file.scenarios,
         }
