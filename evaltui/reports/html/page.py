@@ -12,11 +12,11 @@ from evaltui.reports.html.rows import Changes, ListedSet, listed_sets, rows, sta
 from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.runs.report import RunReport
 from evaltui.text.figures import counted, show_number
-from evaltui.text.lines import Line
 from evaltui.views.comparison import comparison_lines
 from evaltui.views.run import failure_lines, run_facts
 
-_COMPARISON_WIDTH = 100
+# Cells of a line of costs, failures and the comparison.
+_WIDTH = 100
 
 
 def html_report(report: RunReport) -> Iterator[str]:
@@ -29,24 +29,25 @@ def html_report(report: RunReport) -> Iterator[str]:
     in_sets = Counter(summary.status.value for listed in sets for summary in listed.summaries)
     tags = Counter(
         tag
-        for summary in sets
-        for case in summary.summaries
-        for tag in summary.eval_set.tags.get(case.eval_id, ())
+        for listed in sets
+        for summary in listed.summaries
+        for tag in listed.eval_set.tags.get(summary.eval_id, ())
     )
+    comparison, cases = report.comparison, counted(len(report.summaries), "case")
     return (
         environment()
         .get_template("report.html.j2")
         .generate(
             report=report,
-            title=_title(report),
+            title=f"{show_number(report.totals.passed)}/{cases} passed · {report.agent}",
             verdict=Verdict(report.status),
             facts=run_facts(report),
             counts=status_counts(report.totals.by_status),
             chips=status_counts(in_sets),
             changes=changes.chips(sets),
-            costs=_costs(report),
-            comparison=_comparison(report),
-            failures=list(failure_lines(report.failures, _COMPARISON_WIDTH)),
+            costs=list(model_lines(report.spent, _WIDTH)),
+            comparison=list(comparison_lines(comparison, _WIDTH)) if comparison else [],
+            failures=list(failure_lines(report.failures, _WIDTH)),
             tags=report.tags,
             tag_chips=sorted(tags.items()),
             sets=sets,
@@ -71,17 +72,3 @@ def _first_to_open(sets: Sequence[ListedSet]) -> str:
         if not summary.passes
     )
     return next(anchors, "")
-
-
-def _comparison(report: RunReport) -> list[Line]:
-    return [] if report.comparison is None else list(comparison_lines(report.comparison, _COMPARISON_WIDTH))
-
-
-def _costs(report: RunReport) -> list[Line]:
-    """A line for each payer and model with its cost."""
-    return list(model_lines(report.spent, _COMPARISON_WIDTH))
-
-
-def _title(report: RunReport) -> str:
-    cases = counted(len(report.summaries), "case")
-    return f"{show_number(report.totals.passed)}/{cases} passed · {report.agent}"
