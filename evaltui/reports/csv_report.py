@@ -117,24 +117,19 @@ def _round_score(value: float | None) -> float | None:
 
 
 def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
+    of_case: _Row = {
+        "eval_set_id": case.eval_set_id,
+        "eval_id": case.eval_id,
+        "case_status": case.status.value,
+        "path": case.path,
+    }
     if case.reason:
-        yield {
-            "eval_set_id": case.eval_set_id,
-            "eval_id": case.eval_id,
-            "eval_status": case.status.value,
-            "reason": case.reason,
-            "case_status": case.status.value,
-            "path": case.path,
-        }
+        yield of_case | {"eval_status": case.status.value, "reason": case.reason}
     rate = case.rate
     low, high = rate.interval if rate else (None, None)
     for number, repeat in enumerate(case.repeats, start=1):
-        head: _Row = {
-            "eval_set_id": case.eval_set_id,
-            "eval_id": case.eval_id,
+        head = of_case | {
             "repeat": number,
-            "case_status": case.status.value,
-            "path": case.path,
             "case_pass_rate": _round_score(rate.rate if rate else None),
             "case_pass_rate_low": _round_score(low),
             "case_pass_rate_high": _round_score(high),
@@ -261,30 +256,24 @@ def matrix_csv(report: MatrixReport) -> str:
     return file.getvalue()
 
 
-def _rows(report: MatrixReport, row: Row) -> Iterator[dict[str, str | float | None]]:
+def _rows(report: MatrixReport, row: Row) -> Iterator[_Row]:
     matrix = report.matrix
+    of_case: _Row = {
+        "matrix": report.id,
+        "eval_set_id": row.eval_set_id,
+        "eval_id": row.case.eval_id,
+        "path": row.case.path,
+    }
     for place, cell in enumerate(row.cells):
-        yield {
-            "matrix": report.id,
-            "variant": matrix.name(place),
-            "changes": variant_text(matrix.columns[place].variant),
-            "eval_set_id": row.eval_set_id,
-            "eval_id": row.case.eval_id,
-            "path": row.case.path,
-            **_case_cells(matrix.columns[place].cases.get(row.case), cell),
-        }
+        run = matrix.columns[place]
+        of_variant: _Row = {"variant": matrix.name(place), "changes": variant_text(run.variant)}
+        yield of_case | of_variant | _case_cells(run.cases.get(row.case), cell)
     for name in matrix.not_run:
-        yield {
-            "matrix": report.id,
-            "variant": name,
-            "eval_set_id": row.eval_set_id,
-            "eval_id": row.case.eval_id,
-            "path": row.case.path,
-            **_case_cells(summarize(CaseResult.not_run(row.case, row.eval_set_id)), Cell(None)),
-        }
+        not_run = summarize(CaseResult.not_run(row.case, row.eval_set_id))
+        yield of_case | {"variant": name} | _case_cells(not_run, Cell(None))
 
 
-def _case_cells(case: CaseSummary | None, cell: Cell) -> dict[str, str | float | None]:
+def _case_cells(case: CaseSummary | None, cell: Cell) -> _Row:
     """The figures of a case in a variant; empty for a case that was not selected."""
     if case is None:
         return {}
