@@ -13,6 +13,7 @@ from pathlib import Path
 
 from evaltui.commands.chosen_cases import chosen_cases, chosen_in
 from evaltui.commands.output import UsageError, agent_to_run, settings_of, width, write_lines, write_stderr
+from evaltui.commands.parser import parser_of
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
@@ -29,27 +30,27 @@ from evaltui.workbench.messages import WorkbenchMessage
 from evaltui.workbench.state import RepeatChoice, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
-# What a run that never ends cannot do, and what it would be without the option.
-_NOT_WHILE_WATCHING: dict[str, object] = {
-    "initial_session": None,
-    "agent": None,
-    "failed": False,
-    "confidence": None,
-    "max_runs": None,
-    "estimate": False,
-    "shard": None,
-    "durations": None,
-    "store_durations": None,
-    "resume": None,
-    "retry_errors": None,
-    "baseline": None,
-    "fail_on_regression": False,
-    "alpha": None,
-    "require": (),
-    "report": [],
-    "adk_verdicts": False,
-    "exit_zero": False,
-}
+# What a run that never ends cannot do.
+_NOT_WHILE_WATCHING = (
+    "initial_session",
+    "agent",
+    "failed",
+    "confidence",
+    "max_runs",
+    "estimate",
+    "shard",
+    "durations",
+    "store_durations",
+    "resume",
+    "retry_errors",
+    "baseline",
+    "fail_on_regression",
+    "alpha",
+    "require",
+    "report",
+    "adk_verdicts",
+    "exit_zero",
+)
 
 
 def _paths_of(options: argparse.Namespace) -> list[str]:
@@ -64,8 +65,9 @@ async def watch(options: argparse.Namespace) -> int:
 
     Raises UsageError and SelectionError. The exit code is for where the system cannot watch the files.
     """
-    for name, default in _NOT_WHILE_WATCHING.items():
-        if getattr(options, name) != default:
+    parser = parser_of("run")
+    for name in _NOT_WHILE_WATCHING:
+        if getattr(options, name) != parser.get_default(name):
             raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
