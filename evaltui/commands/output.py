@@ -224,17 +224,12 @@ def run_targets(texts: Sequence[str]) -> list[ReportTarget]:
 
 def _parse(text: str, formats: Sequence[str]) -> ReportTarget:
     name, _, path = text.partition("=")
-    for report_format in formats:
-        if name == report_format:
-            _require(report_format)
-            return ReportTarget(report_format, None if path in ("", "-") else Path(path))
-    raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}{did_you_mean(name, formats)}")
-
-
-def _require(format: str) -> None:
-    """Raises UsageError where a report needs a package that is not installed."""
-    if format == "html" and find_spec("jinja2") is None:
+    if name not in formats:
+        hint = did_you_mean(name, formats)
+        raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}{hint}")
+    if name == "html" and find_spec("jinja2") is None:
         raise UsageError(f"--report html: Jinja2 is not installed. Run {extra_command('report')}")
+    return ReportTarget(name, None if path in ("", "-") else Path(path))
 
 
 def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: str = "run") -> bool:
