@@ -143,8 +143,12 @@ class CaseRuns:
                 require_one_agent(argparse.Namespace(agent_dir=self._path(agent), url=None, module=None))
             except UsageError as error:
                 raise pytest.UsageError(f"--evaltui-agent: {error}") from error
-        if config_file := self._option("config"):
-            self._check_config(self._path(config_file))
+        if self.config_file:
+            # Else each case would say what is wrong with the config of all of them.
+            try:
+                read_config_argument(self.config_file)
+            except EvalSetError as error:
+                raise pytest.UsageError(f"--evaltui-config: {error}") from error
         try:
             options = options_of([*self._words(Path())])
         except UsageError as error:
@@ -158,14 +162,6 @@ class CaseRuns:
                 "--evaltui-fail-on-regression and --evaltui-not-evaluated skip exclude each other: a case "
                 "without a verdict may have broken"
             )
-
-    @staticmethod
-    def _check_config(path: Path) -> None:
-        """Raises pytest.UsageError: else each case would say what is wrong with the config of all of them."""
-        try:
-            read_config_argument(path)
-        except EvalSetError as error:
-            raise pytest.UsageError(f"--evaltui-config: {error}") from error
 
     def agent_of(self, path: Path) -> Path:
         """The agent that the cases of a file are put to. Raises NoAgentError."""
