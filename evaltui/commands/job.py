@@ -95,10 +95,6 @@ def completed_request(options: argparse.Namespace, request: RunRequest) -> tuple
     if options.resume or options.retry_errors:
         path = run_to_resume(options, request.store, of_traces=request.traces is not None)
         return resumed(options, request, path)
-    return _requested(options, request)
-
-
-def _requested(options: argparse.Namespace, request: RunRequest) -> tuple[RunRequest, FileSets]:
     choice = _config_choice(options)
     sets = FileSets(options.agent_dir, options.config, options.initial_session, choice)
     chosen = chosen_cases(options)
