@@ -7,7 +7,7 @@ compared as texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evaltui.core.compare.turn_verdicts import metric_info, response_op
@@ -78,12 +78,8 @@ def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
         yield from (row.at for row in compared_rows(result, number) if row.at)
     for metric in result.metrics:
         if metric.status != "INFORMATIONAL":
-            yield from _difference_places(findings(metric))
+            yield from (place_of(finding) for finding in findings(metric) if finding.needs_attention)
     yield from (row.at for row in state_rows(result.state) if row.at)
-
-
-def _difference_places(findings: Iterable[Finding]) -> Iterator[DifferenceAt]:
-    return (place_of(finding) for finding in findings if finding.needs_attention)
 
 
 def place_of(finding: Finding) -> DifferenceAt:
