@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import fsum
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -104,16 +105,13 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
             rule = plan.repeat_rule(plan_of_set, case)
             runs[case] = 0 if rule.is_over(finished) else rule.most - len(finished)
     averages = _last_averages(store, runs, plan)
-    seconds = _sum(runs, averages, lambda plan_of_set: plan_of_set.seconds)
+    seconds = _sum(runs, averages, attrgetter("seconds"))
     if seconds is not None:
-        longest = max(
-            (plan_of_set.seconds for plan_of_set in averages.values() if plan_of_set.seconds), default=0.0
-        )
+        longest = max((average.seconds or 0.0 for average in averages.values()), default=0.0)
         own = sum(runs.values()) * _EVALTUI_SECONDS
         seconds = max(seconds / (plan.settings.parallel * machines), longest, own)
-    slowest = max(
-        (_time_at_limit(limit, runs, averages) for limit in plan.settings.limits), key=_seconds, default=None
-    )
+    times_at_limits = (_time_at_limit(limit, runs, averages) for limit in plan.settings.limits)
+    slowest = max(times_at_limits, key=attrgetter("seconds"), default=None)
     if slowest is not None and seconds is not None:
         seconds = max(seconds, slowest.seconds)
     return Estimate(
@@ -122,17 +120,13 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
         unknown_cases=sum(case not in averages for case in runs),
         parallel=plan.settings.parallel * machines,
         machines=machines,
-        calls=_sum(runs, averages, lambda plan_of_set: plan_of_set.calls),
-        tokens=_sum(runs, averages, lambda plan_of_set: plan_of_set.tokens),
-        usd=_sum(runs, averages, lambda plan_of_set: plan_of_set.usd),
+        calls=_sum(runs, averages, attrgetter("calls")),
+        tokens=_sum(runs, averages, attrgetter("tokens")),
+        usd=_sum(runs, averages, attrgetter("usd")),
         seconds=seconds,
         at_limit=slowest if slowest is not None and slowest.seconds else None,
         at_most=plan.settings.confidence is not None,
     )
-
-
-def _seconds(at_limit: LimitTime) -> float:
-    return at_limit.seconds
 
 
 def _time_at_limit(
