@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from evaltui.commands.output import UsageError, complain, require_one_agent, width, write_lines
+from evaltui.commands.output import UsageError, complain, require_agent, width, write_lines
 from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.preflight import MetricCheck, check_lines, check_metric
 from evaltui.core.metrics.registry import METRICS
@@ -59,15 +59,14 @@ def metrics(options: argparse.Namespace) -> int:
 
 
 def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, list[SetPlan]]:
-    # Eval sets are models, which the table alone does without.
-
     sets = FileSets(place)
     if is_json(place):
         if not place.is_file():
             raise UsageError(f"{place} does not exist")
         above = (folder for folder in place.resolve().parents if is_agent(folder))
         return next(above, place.parent), [sets.open(place)]
-    require_one_agent(options)
+    if not (options.url or options.module):
+        require_agent(place)
     return place, [
         sets.open(eval_set.path) for eval_set in open_workspace(place, in_project=not options.url).sets
     ]

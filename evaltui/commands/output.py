@@ -158,20 +158,23 @@ def save_all(writes: Sequence[Write], refusal: str) -> None:
 
 
 def require_one_agent(options: argparse.Namespace) -> None:
+    """Raises UsageError where the options name no agent; that with a URL or a dotted name may be anywhere."""
+    if not (options.url or options.module):
+        require_agent(options.agent_dir, may_be_named="agent" in options)
+
+
+def require_agent(agent_dir: Path, *, may_be_named: bool = False) -> None:
     """Raises UsageError for what does not exist, and for a folder that is no agent, naming those it holds.
 
-    Of an agent with a URL or a dotted name, the folder need not look like one.
+    `may_be_named` is for a command that has the option `--agent`.
     """
-    if options.url or options.module:
-        return
-    agent_dir: Path = options.agent_dir if "agent_dir" in options else options.place
     if not agent_dir.exists():
         raise UsageError(f"{agent_dir} does not exist{url_hint(str(agent_dir))}")
     agents = [str(agent_dir / name) for name in agents_in(agent_dir)]
     if len(agents) == 1:
         raise UsageError(f"{agent_dir} is the parent of an agent; use {agents[0]}")
     if agents:
-        also = ", or give its name with --agent" if "agent" in options else ""
+        also = ", or give its name with --agent" if may_be_named else ""
         raise UsageError(f"{agent_dir} has several agents: {', '.join(agents)}. Name one of them{also}")
     if not may_be_agent(agent_dir):
         if agent_dir.is_dir() and not os.access(agent_dir, os.R_OK | os.X_OK):

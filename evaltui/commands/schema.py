@@ -12,7 +12,7 @@ from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     UsageError,
     complain,
-    require_one_agent,
+    require_agent,
     write_stderr,
     write_stdout,
 )
@@ -191,8 +191,7 @@ def _tools(options: argparse.Namespace) -> list[DeclaredTool]:
         raise UsageError(
             f"--agent is for {' and '.join(_WITH_TOOLS)}; the schema of {options.format} has no tools"
         )
-    named = argparse.Namespace(agent_dir=options.agent_dir, url="", module="")
-    require_one_agent(named)
+    require_agent(options.agent_dir)
     try:
         interpreter = find_interpreter(options.agent_dir, options.python)
     except (InterpreterError, SettingsError) as error:

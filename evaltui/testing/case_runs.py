@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from evaltui.commands.baselines import nothing_compared
-from evaltui.commands.output import UsageError, require_one_agent, settings_of
+from evaltui.commands.output import UsageError, require_agent, settings_of
 from evaltui.commands.parser import parser_of
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.explain import sentence
@@ -140,7 +140,7 @@ class CaseRuns:
             raise pytest.UsageError(f"--evaltui-agent: {agent} is a URL; `evaltui run` takes one")
         if agent:
             try:
-                require_one_agent(argparse.Namespace(agent_dir=self._path(agent), url=None, module=None))
+                require_agent(self._path(agent))
             except UsageError as error:
                 raise pytest.UsageError(f"--evaltui-agent: {error}") from error
         if self.config_file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaltui.commands.output import UsageError, require_one_agent
+from evaltui.commands.output import UsageError, require_agent
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, SelectionError
@@ -78,7 +77,7 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
         scored_by = folder / config if config else None
         if scored_by is not None and not scored_by.is_file():
             raise UsageError(f"config: {scored_by} does not exist")
-        require_one_agent(argparse.Namespace(agent_dir=agent_dir, url=None, module=None))
+        require_agent(agent_dir)
         workspace = open_workspace(agent_dir, config=scored_by or runs.config_file)
         chosen = select(workspace, [str(_set(folder, eval_set)) for eval_set in sets])
         if errors := [error for eval_set, _ in chosen for error in eval_set.errors]:
