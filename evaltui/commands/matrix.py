@@ -201,7 +201,6 @@ def _report(
     done = runs.finished
     summaries = [run.summary for run in done]
     not_run = [*runs.refused, *(variant.name for variant in (*runs.not_started, *runs.left))]
-    comparisons = tuple(run.comparison for run in done)
     matrix = matrix_of(summaries, usual_base(summaries), not_run)
     return MatrixReport(
         matrix_id,
@@ -211,6 +210,6 @@ def _report(
         seconds,
         tuple(run.log for run in done),
         tuple(run.changes for run in done),
-        comparisons if any(comparisons) else (),
+        tuple(run.comparison for run in done),
         tuple(_notes(matrix, matrix_id, runs, shared)),
     )

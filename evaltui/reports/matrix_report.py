@@ -36,7 +36,7 @@ class MatrixReport:
     changes: tuple[tuple[Mapping[str, str], ...], ...]
     """The changes that hosts have made, by column: `what`, `old` and `new`."""
     comparisons: tuple[Comparison | None, ...] = ()
-    """The comparisons with the run of `--baseline`, by column; empty without one."""
+    """The comparisons with the run of `--baseline`, by column; empty for stored runs."""
     notes: tuple[str, ...] = ()
 
 
