@@ -109,7 +109,4 @@ def _around(file: Path) -> Iterator[Path]:
     folder = file if file.is_dir() else file.parent
     root = project_root(folder) or folder.absolute()
     yield folder
-    above = folder.absolute()
-    while above != root and above.parent != above:
-        above = above.parent
-        yield above
+    yield from (above for above in folder.absolute().parents if above.is_relative_to(root))
