@@ -37,20 +37,20 @@ from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
 
 
-class CaseFailedError(Exception):
+class _ResultError(Exception):
+    """A case did not pass."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(sentence(result))
+        self.result = result
+
+
+class CaseFailedError(_ResultError):
     """The agent did something else than the case expects."""
 
-    def __init__(self, result: CaseResult) -> None:
-        super().__init__(sentence(result))
-        self.result = result
 
-
-class CaseUndecidedError(Exception):
+class CaseUndecidedError(_ResultError):
     """It is not known whether a case passes: the agent failed, or a metric could not be computed."""
-
-    def __init__(self, result: CaseResult) -> None:
-        super().__init__(sentence(result))
-        self.result = result
 
 
 class _Writer(Protocol):
@@ -255,7 +255,7 @@ class EvalCaseItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value
-        if isinstance(error, CaseFailedError | CaseUndecidedError):
+        if isinstance(error, _ResultError):
             return FailureLines.of(self.runs.masked(self.case, error.result), self.path, self.line)
         if (text := self.runs.problem(error)) is not None:
             return text
