@@ -29,7 +29,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.documents.files import target_of
 from evaltui.project.folders import agent_file, may_be_agent
 from evaltui.project.settings import secrets_of
-from evaltui.reports.console import counts_text
+from evaltui.reports.console import counts_text, note_line
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, missing_case_notes, open_run, prune
@@ -76,7 +76,7 @@ def merge_runs(options: argparse.Namespace) -> int:
     else:
         all_written = True
         notes = (*on_baseline, *file.notes, *missing_case_notes(run, file))
-        lines: list[Line] = [[("note  ", "warning"), (visible(note), "")] for note in notes]
+        lines: list[Line] = [*map(note_line, notes)]
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
         write_lines([*lines, _sum(run, merged, log, len(paths))])

@@ -20,7 +20,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.interpreters import look_for_interpreter
 from evaltui.project.workspace import Workspace
-from evaltui.reports.console import case_lines, counts_text
+from evaltui.reports.console import case_lines, counts_text, note_line
 from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.text.figures import counted, plural, short_list, show_duration, show_number
 from evaltui.text.lines import Line
@@ -180,7 +180,7 @@ class _Lines:
         notice = workbench.messages.notice
         if notice is not None and notice is not self._notice:
             self._notice = notice
-            yield [("note  ", "warning"), (visible(self._plain(notice.text)), "")]
+            yield note_line(self._plain(notice.text))
         reaction, before = workbench.watch.last, self._reaction
         self._reaction = reaction
         if reaction is not None and reaction is not before:
@@ -222,7 +222,7 @@ class _Lines:
         yield from self._verdicts()
         if run is not self._run and run.over:
             self._run = run
-            yield from ([("note  ", "warning"), (visible(self._plain(remark)), "")] for remark in run.remarks)
+            yield from map(note_line, map(self._plain, run.remarks))
             reaction = self._workbench.watch.last
             if reaction is None or reaction.run != run.number:
                 took = f"in {show_duration(run.seconds)}" if run.stage is Stage.FINISHED else ""

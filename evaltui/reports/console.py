@@ -68,7 +68,7 @@ def _report_lines(report: RunReport, width: int) -> Iterator[Line]:
     if tags := list(tag_lines(report, width)):
         yield from [*tags, []]
     for note in report.notes:
-        yield from wrap([("note  ", "warning"), (visible(note), "")], width)
+        yield from wrap(note_line(note), width)
     for label in ("pass rate", "mean scores", "judge", "simulated user"):
         if label in facts:
             yield from wrap([(f"{label}  ", "muted"), (visible(facts[label].text), "")], width)
@@ -248,6 +248,10 @@ def _rule_line(case: CaseResult, width: int) -> Line:
     return cut([*head, ("─" * (min(width, MAX_WIDTH) - cells(head)), "muted")], width)
 
 
+def note_line(note: str) -> Line:
+    return [("note  ", "warning"), (visible(note), "")]
+
+
 def counts_text(by_status: Mapping[str, int]) -> Line:
     """The counts of cases by status: `4 passed, 1 error`; "" for none."""
     line: Line = []
@@ -308,7 +312,7 @@ def _report(report: MatrixReport, width: int) -> Iterator[Line]:
     for line in baseline_lines(report):
         yield from wrap(line, width)
     for note in report.notes:
-        yield from wrap([("note  ", "warning"), (visible(note), "")], width)
+        yield from wrap(note_line(note), width)
     if "missing" in facts:
         yield from wrap([(f"{visible(facts['missing'])} missing", "warning")], width)
     for verdict in verdict_lines(matrix):
