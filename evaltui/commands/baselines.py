@@ -18,6 +18,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics import ALPHA
+from evaltui.project.folders import case_path
 from evaltui.project.settings import secrets_of
 from evaltui.runs.baselines import LaterRun, last_baseline
 from evaltui.runs.history import find_run, open_run
@@ -27,7 +28,7 @@ from evaltui.runs.store import RunStore
 from evaltui.text.figures import short_list, show_p
 
 if TYPE_CHECKING:
-    from evaltui.runs.selection import SelectedRun
+    from evaltui.runs.selection import RunRequest, SelectedRun
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,19 @@ def baseline_of(options: argparse.Namespace, later: LaterRun) -> Baseline | None
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"--baseline: {error}") from error
+
+
+def later_run(request: RunRequest) -> LaterRun:
+    """The run of a request, as the one to compare with its baseline."""
+    variant = request.agent.variant
+    return LaterRun(
+        request.store,
+        {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()},
+        request.kind,
+        variant.variant if variant else None,
+        [request.resumes.path] if request.resumes else [],
+        request.matrix,
+    )
 
 
 def settled_baseline(

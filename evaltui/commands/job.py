@@ -15,6 +15,7 @@ from evaltui.commands.baselines import (
     alpha_of,
     baseline_of,
     comparison_with,
+    later_run,
     require_effect,
     run_exit_code,
 )
@@ -30,7 +31,6 @@ from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.project.agent_address import AgentAddress
-from evaltui.project.folders import case_path
 from evaltui.project.run_settings import ConfigChoice
 from evaltui.project.settings import secrets_of
 from evaltui.reports.matrix_report import changes_in, notes_in
@@ -38,7 +38,6 @@ from evaltui.reports.stored import stored_report
 from evaltui.runner.interrupts import INTERRUPTED
 from evaltui.runner.plan import Noted
 from evaltui.runner.starting import StartedHost
-from evaltui.runs.baselines import LaterRun
 from evaltui.runs.execution import LogGrew, RunSelected, RunUpdate
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import StoredRun, read_run
@@ -74,17 +73,7 @@ def job_of(
     options: argparse.Namespace, targets: Sequence[ReportTarget], request: RunRequest, sets: FileSets
 ) -> Job:
     """The job of a request. Raises SelectionError or UsageError for a baseline that does not fit it."""
-    variant = request.agent.variant
-    resumed_log = [request.resumes.path] if request.resumes else []
-    later = LaterRun(
-        request.store,
-        {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()},
-        request.kind,
-        variant.variant if variant else None,
-        resumed_log,
-        request.matrix,
-    )
-    baseline = baseline_of(options, later)
+    baseline = baseline_of(options, later_run(request))
     # A run that is resumed without a baseline keeps its own, so that regressions are no later baseline.
     request = replace(request, baseline=baseline.run.id if baseline else request.baseline)
     return Job(options, targets, request, sets, baseline)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaltui.commands.baselines import alpha_of, baseline_of, comparison_with, require_effect
+from evaltui.commands.baselines import alpha_of, baseline_of, comparison_with, later_run, require_effect
 from evaltui.commands.output import UsageError, agent_to_run, settings_of
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.core.compare.run_comparison import CaseChange, Comparison, compare, compare_case
@@ -23,11 +23,10 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import parse_budget
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.project.folders import case_path
 from evaltui.project.run_settings import ConfigChoice
 from evaltui.runner.plan import CaseDone, Happened, Noted, RunStopped
 from evaltui.runner.starting import HostSettings, start_host
-from evaltui.runs.baselines import LaterRun, stored_run
+from evaltui.runs.baselines import stored_run
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunSelected, RunUpdate
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import missing_case_notes, open_run, prune, result_of, summary_of
@@ -193,9 +192,7 @@ class AgentRun:
         """The request with its baseline. Raises UsageError where only regressions fail and none could be
         shown."""
         options = self._options
-        cases = {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()}
-        later = LaterRun(request.store, cases, request.kind)
-        baseline = await asyncio.to_thread(baseline_of, options, later)
+        baseline = await asyncio.to_thread(baseline_of, options, later_run(request))
         if baseline is None:
             return request
         if options.fail_on_regression:
