@@ -15,7 +15,9 @@ from typing import NoReturn
 from evaltui.commands.command_table import COMMAND_NAMES, COMMANDS
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.options import WORKBENCH
+from evaltui.commands.output import UsageError, complain
 from evaltui.commands.parser import parser_of
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.remote_address import is_url, url_hint
 from evaltui.runner.interrupts import INTERRUPTED, Interrupts
 from evaltui.text.figures import counted
@@ -87,10 +89,14 @@ def _refusal(words: list[str]) -> str:
 
 
 def _do(command: str, options: argparse.Namespace) -> int:
+    """Runs a command; what was wrong with its call is said here for all of them."""
     if command == "demo":
         return _demo()
     module, _, name = COMMANDS[command].function.partition(":")
-    code: int = getattr(import_module(f"evaltui.commands.{module}"), name)(options)
+    try:
+        code: int = getattr(import_module(f"evaltui.commands.{module}"), name)(options)
+    except (UsageError, SelectionError, EvalSetError) as error:
+        return complain(command, error)
     return code
 
 

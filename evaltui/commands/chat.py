@@ -20,14 +20,13 @@ from evaltui.commands.chat_lines import (
     send_turn,
 )
 from evaltui.commands.exit_codes import HAD_ERRORS
-from evaltui.commands.output import UsageError, complain, require_one_agent
+from evaltui.commands.output import require_one_agent
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
 from evaltui.core.conversation.waiting import WaitingCall, waiting_calls
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.model.problems import EvalSetError
 from evaltui.runner.conversation import Conversation
 from evaltui.runner.interrupts import Interrupts
 from evaltui.runner.starting import HostSettings
@@ -39,12 +38,9 @@ _HOW = "ctrl+d ends, ctrl+c cancels the turn, \\ at the end continues a line"
 
 def chat(options: argparse.Namespace) -> int:
     """Talk until the end of the input; 3 where a turn failed."""
-    try:
-        require_one_agent(options)
-        session = read_initial_session(options.initial_session)
-        settings = host_settings(options)
-    except (UsageError, EvalSetError) as error:
-        return complain("chat", error)
+    require_one_agent(options)
+    session = read_initial_session(options.initial_session)
+    settings = host_settings(options)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace", newline=None)
     with Interrupts() as interrupts, asyncio.Runner() as runner:

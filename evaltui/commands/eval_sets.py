@@ -22,16 +22,13 @@ from evaltui.text.figures import counted
 def migrate(options: argparse.Namespace) -> int:
     """Writes what one file holds to another, which must not exist; 2 with the reason where it cannot."""
     old, new = options.old, options.new
-    try:
-        eval_set, left_out = _read(old, options.initial_session)
-        left_out += left_behind(old, eval_set.eval_set_id, new)
-        if left_out:
-            write_stderr(*map(format_problem, left_out))
-            if options.strict:
-                return refused("migrate", left_out)
-        _write(new, migrated_text(eval_set, new))
-    except (UsageError, EvalSetError) as error:
-        return complain("migrate", error)
+    eval_set, left_out = _read(old, options.initial_session)
+    left_out += left_behind(old, eval_set.eval_set_id, new)
+    if left_out:
+        write_stderr(*map(format_problem, left_out))
+        if options.strict:
+            return refused("migrate", left_out)
+    _write(new, migrated_text(eval_set, new))
     print(f"{new}: {counted(len(eval_set.eval_cases), 'case')} of {old}")
     if not is_json(new):
         note = "run it by its path: only names that end in .json are found automatically"

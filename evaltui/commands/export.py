@@ -25,7 +25,7 @@ from evaltui.core.model.config import DEFAULT_CRITERIA, BaseCriterion, EvalConfi
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import ABSENT, field_of, side_by_side, spelling_in
-from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, SelectionError, errors_in
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, errors_in
 from evaltui.documents.case_file import CASES
 from evaltui.documents.dataset import dataset_of
 from evaltui.documents.dataset_meaning import meaning_of_case, names_at, parts_of, path_in
@@ -233,7 +233,7 @@ def export(options: argparse.Namespace) -> int:
             code = _write_results(run, options, left_out)
         else:
             code = _export_traces(run, options, left_out)
-    except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         return complain("export", error)
     if left_out:
         cases = f"{counted(len(left_out), 'case')} without {lacking} left out: {short_list(left_out)}"

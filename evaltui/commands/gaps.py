@@ -39,7 +39,7 @@ from evaltui.core.metrics.preflight import withheld_metrics
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes
-from evaltui.core.model.problems import EvalSetError, SelectionError
+from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.spending import Spending
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
@@ -355,7 +355,7 @@ def gaps(options: argparse.Namespace) -> int:
         cases = _cases(options)
         changes = cases.changed_since(options.agent_dir)
         report = run_interruptible(_report(options, cases))
-    except (UsageError, SelectionError, EvalSetError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         return complain("gaps", error)
     for target in targets:
         write_text(_rendered(report, cases, target), target)

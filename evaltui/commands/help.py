@@ -43,10 +43,7 @@ def show_help(options: argparse.Namespace) -> int:
     if query in COMMAND_NAMES and query not in TOPICS:
         parser_of(query).print_help()
         return 0
-    try:
-        text = _list() if not query else topic(query).text if query in TOPICS else _passages(query)
-    except UsageError as error:
-        return complain("help", error)
+    text = _list() if not query else topic(query).text if query in TOPICS else _passages(query)
     if not sys.stdout.isatty():
         write_stdout(text)
         return 0

@@ -119,7 +119,7 @@ def import_cases(options: argparse.Namespace, path: Path) -> int:
         if not options.yes and not confirmed(question, "nothing changed: without a terminal, --yes imports"):
             return NOT_WRITTEN
         save_all(writes, "nothing changed")
-    except (UsageError, EvalSetError, UnusableSourceError, UnmergeableImportError) as error:
+    except (UnusableSourceError, UnmergeableImportError) as error:
         return complain("import", error)
     write_stderr(f"evaltui import: written: {short_list([visible(str(write.path)) for write in writes])}")
     return 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, Literal
 
-from evaltui.commands.output import UsageError, complain
+from evaltui.commands.output import UsageError
 from evaltui.core.model.datasets import has_runs, is_dataset
 from evaltui.core.model.file_kinds import file_kind, is_promptfoo
 from evaltui.documents.nodes import BOM
@@ -27,17 +27,14 @@ _OF_CASES = {"map": "--map", "conflicts": "--conflicts"}
 def import_files(options: argparse.Namespace) -> int:
     """Imports traces, or one file of rows or tests; returns the exit code."""
     kinds = {_kind(path, is_mapped=bool(options.map)) for path in options.traces}
-    try:
-        if kinds == {"trace"}:
-            _refuse(options, _OF_CASES, "rows and suites")
-            from evaltui.commands.import_traces import import_traces
+    if kinds == {"trace"}:
+        _refuse(options, _OF_CASES, "rows and suites")
+        from evaltui.commands.import_traces import import_traces
 
-            return import_traces(options)
-        if len(options.traces) > 1:
-            raise UsageError("import one file of rows or tests at a time: each has its own mapping")
-        _refuse(options, _OF_TRACES, "traces")
-    except UsageError as error:
-        return complain("import", error)
+        return import_traces(options)
+    if len(options.traces) > 1:
+        raise UsageError("import one file of rows or tests at a time: each has its own mapping")
+    _refuse(options, _OF_TRACES, "traces")
     from evaltui.commands.import_cases import import_cases
 
     return import_cases(options, options.traces[0])

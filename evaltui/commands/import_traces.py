@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from evaltui.commands.exit_codes import NOT_WRITTEN
-from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.commands.output import UsageError, write_lines, write_stderr
 from evaltui.commands.recorded import some_conversations
 from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
 from evaltui.core.conversation.drafting import (
@@ -23,7 +23,6 @@ from evaltui.core.conversation.twins import Twin, twin_of
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import field_of
-from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.project.configs import scores_outputs
@@ -65,20 +64,17 @@ class _Imported:
 
 def import_traces(options: argparse.Namespace) -> int:
     """Adds the cases and prints them; returns the exit code."""
-    try:
-        path = find_set(options.agent_dir, options.into)
-        read = some_conversations(options.traces)
-        cases, already = _cases(options, read, path)
-        if not cases:
-            raise UsageError("\n".join(already))
-        if path.exists():
-            require_free(path, [case.case["eval_id"] for case in cases])
-        left_out = [*read.warnings, *already, *(note for case in cases for note in case.notes)]
-        is_refused = options.strict and bool(left_out)
-        is_written = not options.dry_run and not is_refused
-        marked = add_to_set(path, [case.draft for case in cases]) if is_written else None
-    except (UsageError, EvalSetError) as error:
-        return complain("import", error)
+    path = find_set(options.agent_dir, options.into)
+    read = some_conversations(options.traces)
+    cases, already = _cases(options, read, path)
+    if not cases:
+        raise UsageError("\n".join(already))
+    if path.exists():
+        require_free(path, [case.case["eval_id"] for case in cases])
+    left_out = [*read.warnings, *already, *(note for case in cases for note in case.notes)]
+    is_refused = options.strict and bool(left_out)
+    is_written = not options.dry_run and not is_refused
+    marked = add_to_set(path, [case.draft for case in cases]) if is_written else None
     write_stderr(*(f"evaltui import: {visible(warning)}" for warning in (*read.warnings, *already)))
     write_lines(_lines(path, cases, marked, written=is_written))
     if is_refused:

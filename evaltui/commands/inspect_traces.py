@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evaltui.commands.output import UsageError, complain, write_lines, write_stdout
+from evaltui.commands.output import write_lines, write_stdout
 from evaltui.commands.recorded import conversations_of
 from evaltui.core.model.events import CALLS, Event, Json
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
@@ -41,14 +41,11 @@ class _File:
 def inspect_traces(options: argparse.Namespace) -> int:
     """Prints the content of the files."""
     files: list[_File] = []
-    try:
-        read = conversations_of(_recorded(options.traces, files))
-        if options.format == "json":
-            write_stdout("".join(json_pieces(_document(files, read))))
-        else:
-            write_lines(_lines(files, read))
-    except UsageError as error:
-        return complain("inspect", error)
+    read = conversations_of(_recorded(options.traces, files))
+    if options.format == "json":
+        write_stdout("".join(json_pieces(_document(files, read))))
+    else:
+        write_lines(_lines(files, read))
     return 0
 
 

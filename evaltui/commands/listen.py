@@ -53,7 +53,7 @@ def listen(options: argparse.Namespace) -> int:
             options.token = token_of(options.token_env, options.agent_dir)
         _check(options)
         return run_interruptible(_listen(options, agent_of(options)))
-    except (UsageError, MissingExtraError, SpoolError, SpoolInUseError) as error:
+    except (MissingExtraError, SpoolError, SpoolInUseError) as error:
         return complain("listen", error)
     except OSError as error:
         return complain("listen", address_in_words(error, options.host, options.port))

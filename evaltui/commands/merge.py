@@ -25,7 +25,6 @@ from evaltui.commands.output import (
 )
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.compare.totals import totals_of
-from evaltui.core.model.problems import SelectionError
 from evaltui.documents.files import target_of
 from evaltui.project.folders import agent_file, may_be_agent
 from evaltui.project.settings import secrets_of
@@ -60,7 +59,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         merged = _merge(paths, store if stored else None, options, baseline.run.id if baseline else "")
         if stored:
             prune(store, settings.keep_runs, [*paths, merged.log])
-    except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         return complain("merge", error)
     log = options.output or merged.log
     whole = open_run(log)

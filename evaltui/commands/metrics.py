@@ -11,7 +11,6 @@ from evaltui.core.metrics.declaration import MetricInfo
 from evaltui.core.metrics.preflight import MetricCheck, check_lines, check_metric
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.requirements import Facts, Readiness
-from evaltui.core.model.problems import EvalSetError
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.agents import is_agent
 from evaltui.project.folders import agent_folder, is_json
@@ -49,7 +48,7 @@ def metrics(options: argparse.Namespace) -> int:
     try:
         agent_dir, sets = _agent_and_sets(place, options)
         agent = AgentAddress(agent_dir, None, find_interpreter(agent_dir), options.module, options.url)
-    except (UsageError, EvalSetError, InterpreterError, SettingsError) as error:
+    except (InterpreterError, SettingsError) as error:
         return complain("metrics", error)
 
     checks = checked(RunPlan(agent, tuple(sets))).checks

@@ -20,7 +20,6 @@ from evaltui.commands.chat_lines import (
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     UsageError,
-    complain,
     require_one_agent,
     write_stderr,
     write_stdout,
@@ -33,7 +32,7 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import DEFAULT_USER_ID
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.problems import Problem
 from evaltui.documents.json_text import decode
 from evaltui.project.configs import scores_outputs
 from evaltui.project.folders import app_name
@@ -56,14 +55,11 @@ class _Recording:
 
 def record(options: argparse.Namespace) -> int:
     """Records a case and adds it to its set; exit code 3 where the agent failed: nothing is written then."""
-    try:
-        recording = _prepare(options)
-        drafted = run_interruptible(_record(options, recording))
-        if drafted is None:
-            return HAD_ERRORS
-        add_to_set(recording.path, [drafted])
-    except (UsageError, EvalSetError) as error:
-        return complain("record", error)
+    recording = _prepare(options)
+    drafted = run_interruptible(_record(options, recording))
+    if drafted is None:
+        return HAD_ERRORS
+    add_to_set(recording.path, [drafted])
     turns = counted(len(recording.messages), "turn")
     done = f"{recording.path}: case {recording.eval_id} with {turns}"
     # The case is there, whether or not anybody reads that it is.

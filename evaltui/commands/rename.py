@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.commands.exit_codes import NOT_WRITTEN
-from evaltui.commands.output import UsageError, complain, confirmed, save_all, write_stderr
-from evaltui.core.model.problems import EvalSetError
+from evaltui.commands.output import UsageError, confirmed, save_all, write_stderr
 from evaltui.core.model.renaming import NameKind, Renaming, new_name_problem
 from evaltui.documents.formats import read_any_text
 from evaltui.documents.line_changes import diff_lines
@@ -22,25 +21,22 @@ from evaltui.text.values import did_you_mean, visible, without_commands
 
 def rename(options: argparse.Namespace) -> int:
     """Shows the changes, asks, and writes all files or none; returns the exit code."""
-    try:
-        renaming = _renaming(options.what, options.old, options.new)
-        paths: Sequence[Path] = options.paths or [Path()]
-        sources = _sources(paths)
-        renamed = _renamed(renaming, sources, paths)
-        writes = [Write(file.path, file.after.text, sources[file.path].fingerprint) for file in renamed.files]
-        if options.yes:
-            # A reader that has seen enough, as `head`, does not keep the files from being written.
-            save_all(writes, "nothing renamed")
-            _show(renamed)
-        else:
-            _show(renamed)
-            question = f"Rename {visible(renaming.words)}: {renamed.counts}?"
-            refusal = f"nothing changed: without a terminal, --yes renames ({renamed.counts})"
-            if not confirmed(question, refusal):
-                return NOT_WRITTEN
-            save_all(writes, "nothing renamed")
-    except (UsageError, EvalSetError) as error:
-        return complain("rename", error)
+    renaming = _renaming(options.what, options.old, options.new)
+    paths: Sequence[Path] = options.paths or [Path()]
+    sources = _sources(paths)
+    renamed = _renamed(renaming, sources, paths)
+    writes = [Write(file.path, file.after.text, sources[file.path].fingerprint) for file in renamed.files]
+    if options.yes:
+        # A reader that has seen enough, as `head`, does not keep the files from being written.
+        save_all(writes, "nothing renamed")
+        _show(renamed)
+    else:
+        _show(renamed)
+        question = f"Rename {visible(renaming.words)}: {renamed.counts}?"
+        refusal = f"nothing changed: without a terminal, --yes renames ({renamed.counts})"
+        if not confirmed(question, refusal):
+            return NOT_WRITTEN
+        save_all(writes, "nothing renamed")
     write_stderr(f"renamed {renaming.words}: {renamed.counts}")
     return 0
 

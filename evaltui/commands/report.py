@@ -23,7 +23,6 @@ from evaltui.commands.output import (
     write_reports,
     write_stderr,
 )
-from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
 from evaltui.project.settings import secrets_of
 from evaltui.reports.matrix_report import stored_matrix_report
@@ -77,7 +76,7 @@ def report(options: argparse.Namespace) -> int:
                     notes=(*filter(None, [baseline.note]), *made.notes),
                 )
             all_written = write_reports(made, targets, "report")
-    except (UsageError, SelectionError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         return complain("report", error)
     if not options.report and sys.stderr.isatty():
         write_stderr(f"evaltui report: {_HINT}")

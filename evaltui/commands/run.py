@@ -12,13 +12,11 @@ from evaltui.commands.output import (
     ReportTarget,
     UsageError,
     agent_to_run,
-    complain,
     require_one_agent,
     run_targets,
     settings_of,
 )
 from evaltui.commands.variants import variants_of_options, with_variant
-from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import OFF, RunSettings
 from evaltui.runner.interrupts import run_interruptible
@@ -31,22 +29,19 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Run what the options select and report; returns the exit code."""
-    try:
-        require_one_agent(options)
-        if options.machines and not options.estimate:
-            raise UsageError("--machines needs --estimate")
-        if options.estimate and not options.watch:
-            from evaltui.commands.estimate import write_estimate
+    require_one_agent(options)
+    if options.machines and not options.estimate:
+        raise UsageError("--machines needs --estimate")
+    if options.estimate and not options.watch:
+        from evaltui.commands.estimate import write_estimate
 
-            return write_estimate(options)
-        targets = run_targets(options.report)
-        if options.watch:
-            from evaltui.commands.watch import watch
+        return write_estimate(options)
+    targets = run_targets(options.report)
+    if options.watch:
+        from evaltui.commands.watch import watch
 
-            return run_interruptible(watch(options))
-        return run_interruptible(_run(options, targets, agent_to_run(options), settings_of(options)))
-    except (UsageError, SelectionError, EvalSetError) as error:
-        return complain("run", error)
+        return run_interruptible(watch(options))
+    return run_interruptible(_run(options, targets, agent_to_run(options), settings_of(options)))
 
 
 async def _run(

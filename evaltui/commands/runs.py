@@ -59,7 +59,7 @@ def runs(options: argparse.Namespace) -> int:
             run, name = options.name
             print(f"{name}: {name_run(store, run, name)}")
             return 0
-    except (UsageError, SelectionError, OSError) as error:
+    except OSError as error:
         return complain("runs", error)
     write_lines([*_list(store, width()), *_not_listed(store, settings.keep_runs)])
     return 0
@@ -144,12 +144,9 @@ VERSION = 1
 
 def compare_runs(options: argparse.Namespace) -> int:
     """Print or write the comparison; returns the exit code."""
-    try:
-        targets = parse_targets(options.report, ("console", "json"))
-        store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
-        base, candidate = (_open(options, store, ref) for ref in (options.base, options.candidate))
-    except (UsageError, SelectionError) as error:
-        return complain("compare", error)
+    targets = parse_targets(options.report, ("console", "json"))
+    store = RunStore.of(options.agent_dir, settings_of(options), options.module, options.url)
+    base, candidate = (_open(options, store, ref) for ref in (options.base, options.candidate))
     # Logs of earlier versions may hold secrets.
     comparison = secrets_of(options.agent_dir).masked(
         compare(base.summary, candidate.summary, alpha_of(options))

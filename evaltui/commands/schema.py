@@ -11,7 +11,6 @@ from evaltui.agents.errors import AgentBrokenError
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     UsageError,
-    complain,
     require_agent,
     write_stderr,
     write_stdout,
@@ -175,8 +174,6 @@ def schema(options: argparse.Namespace) -> int:
     """Prints a schema; 3 where the agent for its tools cannot be loaded."""
     try:
         tools = [] if options.agent_dir is None else _tools(options)
-    except UsageError as error:
-        return complain("schema", error)
     except AgentBrokenError as broken:
         hidden = secrets_of(options.agent_dir).mask_text(str(broken.error))
         write_stderr(f"evaltui schema: Cannot load agent: {hidden}")

@@ -14,13 +14,11 @@ from evaltui.commands.output import (
     ReportTarget,
     UsageError,
     agent_of,
-    complain,
     run_targets,
     settings_of,
 )
 from evaltui.commands.recorded import conversations_of, require_some
 from evaltui.commands.resumed import refusing, run_to_resume
-from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.files import is_there
 from evaltui.documents.own_folder import OWN_FOLDER
 from evaltui.project.agents import is_agent
@@ -39,16 +37,13 @@ if TYPE_CHECKING:
 
 def score(options: argparse.Namespace) -> int:
     """Scores the traces of the options and reports; returns the exit code."""
-    try:
-        targets = run_targets(options.report)
-        if not (options.traces or _resumes(options)):
-            raise UsageError("the following arguments are required: TRACE")
-        options.agent_dir = options.agent_dir or _home(options)
-        if not options.agent_dir.exists():
-            raise UsageError(f"--home: {options.agent_dir} does not exist")
-        return run_interruptible(_score(options, targets))
-    except (UsageError, SelectionError, EvalSetError) as error:
-        return complain("score", error)
+    targets = run_targets(options.report)
+    if not (options.traces or _resumes(options)):
+        raise UsageError("the following arguments are required: TRACE")
+    options.agent_dir = options.agent_dir or _home(options)
+    if not options.agent_dir.exists():
+        raise UsageError(f"--home: {options.agent_dir} does not exist")
+    return run_interruptible(_score(options, targets))
 
 
 async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:

@@ -34,7 +34,7 @@ def serve(options: argparse.Namespace) -> int:
         tls = _tls(options)
         access = _access(options)
         return run_interruptible(_serve(options, access, tls))
-    except (UsageError, MissingExtraError) as error:
+    except MissingExtraError as error:
         return complain("serve", error)
     except OSError as error:
         return complain("serve", address_in_words(error, options.host, options.port))
