@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from math import fsum
 from operator import attrgetter
 from statistics import median
@@ -13,14 +14,11 @@ from typing import NamedTuple
 
 from evaltui.commands.job import completed_request
 from evaltui.commands.output import (
-    ReportTarget,
     UsageError,
     agent_of,
-    drawn,
     parse_targets,
-    report_width,
     settings_of,
-    write_text,
+    write_result,
 )
 from evaltui.commands.variants import variants_of_options, with_variant
 from evaltui.core.model.case_id import CaseId
@@ -234,21 +232,17 @@ def write_estimate(options: argparse.Namespace) -> int:
         selected = select(request, sets)
         try:
             estimated = estimate(selected.plan, request.store, options.machines or 1)
-            for target in targets:
-                write_text(_text(estimated, target, selected.request.settings.record), target)
+            write_result(
+                targets,
+                lambda: [json.dumps({"version": 1, "estimate": asdict(estimated)}, indent=2), "\n"],
+                partial(_lines, estimated, selected.request.settings.record),
+            )
         except OSError as error:
             raise UsageError(f"--estimate: {error}") from error
     return 0
 
 
-def _text(estimated: Estimate, target: ReportTarget, record: str) -> str | Iterator[str]:
-    if target.format == "json":
-        return json.dumps({"version": 1, "estimate": asdict(estimated)}, indent=2) + "\n"
-    lines = (row for line in _lines(estimated, record) for row in wrap(line, report_width(target)))
-    return drawn(lines, target)
-
-
-def _lines(estimated: Estimate, record: str) -> Iterator[Line]:
+def _lines(estimated: Estimate, record: str, width: int) -> Iterator[Line]:
     others = ": the median of the others" if estimated.unknown_cases < estimated.cases else ""
     never = f", {estimated.unknown_cases} never run{others}" if estimated.unknown_cases else ""
     calls = UNKNOWN if estimated.calls is None else counted(round(estimated.calls), "model call")
@@ -272,4 +266,5 @@ def _lines(estimated: Estimate, record: str) -> Iterator[Line]:
             f"{most}{show_duration(estimated.seconds)}, {at_once}{where}{limited}",
         ),
     )
-    yield from ([(f"{label:8}", "muted"), (text, "")] for label, text in rows)
+    for label, text in rows:
+        yield from wrap([(f"{label:8}", "muted"), (text, "")], width)

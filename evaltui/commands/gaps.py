@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from math import fsum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,17 +18,14 @@ from evaltui.agents.call_recorder import CallRecorder
 from evaltui.agents.errors import RunStoppedError
 from evaltui.commands.exit_codes import HAD_ERRORS, SOME_FAILED
 from evaltui.commands.output import (
-    ReportTarget,
     UsageError,
     agent_of,
     complain,
-    drawn,
     parse_targets,
-    report_width,
     require_one_agent,
     settings_of,
+    write_result,
     write_stderr,
-    write_text,
 )
 from evaltui.core.cost.metering import spent_by
 from evaltui.core.cost.prices import load_table
@@ -357,8 +354,12 @@ def gaps(options: argparse.Namespace) -> int:
         report = run_interruptible(_report(options, cases))
     except (OSError, ValueError) as error:
         return complain("gaps", error)
-    for target in targets:
-        write_text(_rendered(report, cases, target), target)
+    runs: dict[str, list[str]] = {}
+    for item in cases.in_runs:
+        runs.setdefault(item.plan.case_path, []).append(item.file.id)
+    write_result(
+        targets, lambda: json_pieces(gaps_json(report, runs)), partial(gap_lines, report, cases.runs)
+    )
     if changes:
         _note(f"stale: {visible(changes)}")
     if not report.changes + report.not_judged:
@@ -434,12 +435,3 @@ def _cases(options: argparse.Namespace) -> CasesInRuns:
         remedy = f"Run it first: `evaltui run {store.as_arguments}`"
         raise SelectionError(f"{store.title}: nothing of {sets} in the {runs}. {remedy}")
     return cases
-
-
-def _rendered(report: GapReport, cases: CasesInRuns, target: ReportTarget) -> Iterable[str]:
-    if target.format == "json":
-        runs: dict[str, list[str]] = {}
-        for item in cases.in_runs:
-            runs.setdefault(item.plan.case_path, []).append(item.file.id)
-        return json_pieces(gaps_json(report, runs))
-    return drawn(gap_lines(report, cases.runs, report_width(target)), target)

@@ -328,10 +328,19 @@ def _joined(pieces: Iterable[str]) -> Iterator[str]:
     yield "".join(waiting)
 
 
-def drawn(lines: Iterable[Line], target: ReportTarget) -> Iterator[str]:
-    """The text of lines, coloured where the target is a terminal with colours."""
-    color = target.path is None and colored()
-    return (f"{draw(line, color=color)}\n" for line in lines)
+def write_result(
+    targets: Sequence[ReportTarget],
+    json: Callable[[], Iterable[str]],
+    lines: Callable[[int], Iterable[Line]],
+) -> None:
+    """Writes a result to each target: as JSON, or as lines of a width. Raises OSError."""
+    for target in targets:
+        if target.format == "json":
+            write_text(json(), target)
+        else:
+            color = target.path is None and colored()
+            drawn = (f"{draw(line, color=color)}\n" for line in lines(report_width(target)))
+            write_text(drawn, target)
 
 
 def report_width(target: ReportTarget) -> int:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from evaltui.commands.baselines import alpha_of, regression_exit_code
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
-    ReportTarget,
     UsageError,
     complain,
-    drawn,
     parse_targets,
-    report_width,
     require_one_agent,
     settings_of,
     width,
     write_lines,
+    write_result,
     write_stderr,
-    write_text,
 )
 from evaltui.core.compare.run_comparison import Comparison, compare
+from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.documents.json_text import why_unreadable
@@ -151,8 +150,11 @@ def compare_runs(options: argparse.Namespace) -> int:
     comparison = secrets_of(options.agent_dir).masked(
         compare(base.summary, candidate.summary, alpha_of(options))
     )
-    for target in targets:
-        write_text(_render(comparison, base, candidate, target), target)
+    write_result(
+        targets,
+        lambda: json_pieces(_document(comparison, base, candidate)),
+        partial(comparison_lines, comparison),
+    )
     if not options.fail_on_regression:
         return 0
     code = regression_exit_code(comparison, "compare")
@@ -174,16 +176,11 @@ def _open(options: argparse.Namespace, store: RunStore, ref: str) -> StoredRun:
         raise UsageError(str(error)) from error
 
 
-def _render(
-    comparison: Comparison, base: StoredRun, candidate: StoredRun, target: ReportTarget
-) -> Iterable[str]:
-    if target.format == "json":
-        runs = {"base": _run(base), "candidate": _run(candidate)}
-        document = comparison_json(comparison)
-        for side, run in runs.items():
-            document[side] |= run
-        return json_pieces({"version": VERSION, **document})
-    return drawn(comparison_lines(comparison, report_width(target)), target)
+def _document(comparison: Comparison, base: StoredRun, candidate: StoredRun) -> Json:
+    document = comparison_json(comparison)
+    document["base"] |= _run(base)
+    document["candidate"] |= _run(candidate)
+    return {"version": VERSION, **document}
 
 
 def _run(run: StoredRun) -> dict[str, str | float | None]:
