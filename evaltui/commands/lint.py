@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from evaltui.commands.output import complain, write_stderr
+from evaltui.commands.output import UsageError, save_all, write_stderr
 from evaltui.core.model.problems import Problem, errors_in, format_path
 from evaltui.documents.line_changes import diff_lines
-from evaltui.documents.saving import ChangedOutsideError, save
+from evaltui.documents.saving import Write
 from evaltui.project.folders import seen_from_here
 from evaltui.project.lint import format_problem, lint_rules, mended_files
 from evaltui.project.lint import lint as find_problems
@@ -119,14 +119,14 @@ def lint(options: argparse.Namespace) -> int:
     paths: Sequence[Path] = options.paths
     for path in paths:
         if not path.exists():
-            return complain("lint", f"{path} does not exist")
+            raise UsageError(f"{path} does not exist")
     # An id may hold what the terminal's encoding lacks.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     if options.diff:
         return _show_mends(paths)
-    if options.fix and (problem := _mend(paths)):
-        return complain("lint", problem)
+    if options.fix:
+        _mend(paths)
     problems = find_problems(paths)
     text = render_problems(problems, options.format)
     print(without_commands(text) if options.format == "console" else text, end="")
@@ -138,16 +138,12 @@ def lint(options: argparse.Namespace) -> int:
     return 1 if errors else 0
 
 
-def _mend(paths: Sequence[Path]) -> str:
-    """Mends files one by one and prints the changes; returns the reason of a failed write, else ""."""
+def _mend(paths: Sequence[Path]) -> None:
+    """Mends files one by one and prints the changes. Raises UsageError where a file cannot be written."""
     for file in mended_files(paths):
-        try:
-            save(file.source.path, file.text, file.source.fingerprint)
-        except (OSError, ChangedOutsideError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            return f"{file.source.path} cannot be written: {reason or error}"
+        path, seen = file.source.path, file.source.fingerprint
+        save_all([Write(path, file.text, seen)], f"{path} cannot be written")
         write_stderr(*(mend.located("fixed") for mend in file.mends))
-    return ""
 
 
 def _show_mends(paths: Sequence[Path]) -> int:

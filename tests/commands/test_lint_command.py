@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evaltui.commands.lint.save", refuse)
+    monkeypatch.setattr("evaltui.commands.output.save_together", refuse)
     before = path.read_bytes()
     assert call("lint", "--fix", path) == 2
     assert capsys.readouterr().err == f"evaltui lint: {path} cannot be written: {os.strerror(28)}\n"
