@@ -29,6 +29,7 @@ from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import finite_json, valid_json
 from evaltui.traces.calls import RENAMED, TurnCall, TurnCalls, may_hold_thoughts
+from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute, texts_in
 from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
 from evaltui.traces.span import OtelSpan, SpanEvent
@@ -555,9 +556,8 @@ def _duration(span: OtelSpan) -> float | None:
 def _exception(span: OtelSpan, kind: str) -> Json:
     """The exception of a span, which google-adk records twice, and Logfire as JSON."""
     attributes = next((event.attributes for event in span.events if event.name == "exception"), {})
-    logged = json_attribute(span.attributes.get("error"))
-    own = logged.get("message") if isinstance(logged, dict) else ""
-    message = str(attributes.get("exception.message") or span.message or own or kind)
+    logged = object_of(json_attribute(span.attributes.get("error")))
+    message = str(attributes.get("exception.message") or span.message or logged.get("message") or kind)
     data = {"type": str(attributes.get("exception.type") or kind), "message": message}
     trace = attributes.get("exception.stacktrace")
     return {**data, **({"traceback": str(trace)} if trace else {})}

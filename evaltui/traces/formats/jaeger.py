@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaltui.traces.formats.otlp import json_value, objects
+from evaltui.traces.formats.otlp import json_value, object_of, objects
 from evaltui.traces.span import (
     SPAN_ID,
     TRACE_ID,
@@ -38,10 +38,9 @@ def read_jaeger(document: Json) -> Recorded:
     recorded = Recorded()
     traces = document["data"] if isinstance(document.get("data"), list) else [document]
     for trace in objects(traces):
-        declared = trace.get("processes")
         processes = {
             key: _tags(process.get("tags")) | {"service.name": process.get("serviceName")}
-            for key, process in (declared.items() if isinstance(declared, dict) else ())
+            for key, process in object_of(trace.get("processes")).items()
             if isinstance(process, dict)
         }
         recorded.spans += [_span(span, trace, processes) for span in objects(trace.get("spans"))]

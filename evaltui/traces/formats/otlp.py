@@ -22,7 +22,7 @@ from evaltui.traces.span import (
     normal_id,
 )
 
-Json = Mapping[str, Any]
+Json = dict[str, Any]
 
 STATUSES: Mapping[Any, Literal["", "ok", "error"]] = {
     1: "ok",
@@ -120,7 +120,13 @@ def attributes(raw: Any) -> Attributes:
     """Attributes as a list of keys with typed values, or as a plain object; of twins the last one counts."""
     if isinstance(raw, dict):
         return {str(key): any_value(value) for key, value in raw.items()}
-    return {str(entry["key"]): any_value(entry.get("value")) for entry in objects(raw) if "key" in entry}
+    return _keyed_values(raw)
+
+
+def _keyed_values(raw: Any, depth: int = 0) -> Attributes:
+    return {
+        str(entry["key"]): any_value(entry.get("value"), depth) for entry in objects(raw) if "key" in entry
+    }
 
 
 def any_value(value: Any, depth: int = 0) -> Any:
@@ -138,15 +144,10 @@ def any_value(value: Any, depth: int = 0) -> Any:
         case "doubleValue" | "double_value":
             return _number(inner, float)
         case "arrayValue" | "array_value":
-            values = inner.get("values") if isinstance(inner, dict) else None
+            values = object_of(inner).get("values")
             return [any_value(entry, depth + 1) for entry in (values if isinstance(values, list) else ())]
         case "kvlistValue" | "kvlist_value":
-            pairs = inner.get("values") if isinstance(inner, dict) else None
-            return {
-                str(entry["key"]): any_value(entry.get("value"), depth + 1)
-                for entry in objects(pairs)
-                if "key" in entry
-            }
+            return _keyed_values(object_of(inner).get("values"), depth + 1)
         case "bytesValue" | "bytes_value":
             return inner
     return value
@@ -178,9 +179,11 @@ def json_value(value: Any) -> Any:
         return value
 
 
-def object_of(value: Any) -> Attributes:
+def object_of(value: Any) -> Json:
+    """A copy of an object; an empty one for any other value."""
     return dict(value) if isinstance(value, dict) else {}
 
 
 def objects(value: Any) -> Iterator[Json]:
+    """The objects in a list; none for any other value."""
     yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

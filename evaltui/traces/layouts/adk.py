@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import either
+from evaltui.traces.formats.otlp import either, object_of, objects
 from evaltui.traces.layouts.genai import ADK, NOT_SPECIFIED
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import NOT_RECORDED, contents_of, instruction_in
@@ -118,8 +118,7 @@ def _with_attachment(part: Any) -> Any:
 
 
 def _object(value: Any) -> Json:
-    parsed = json_attribute(value)
-    return parsed if isinstance(parsed, dict) else {}
+    return object_of(json_attribute(value))
 
 
 def _sum(first: Any, other: Any) -> int | None:
@@ -128,15 +127,11 @@ def _sum(first: Any, other: Any) -> int | None:
 
 
 def _declarations(tools: Any) -> list[Json]:
-    declarations: list[Json] = []
-    for tool in tools if isinstance(tools, list) else ():
-        declared = either(tool, "functionDeclarations") if isinstance(tool, dict) else None
-        declarations += (
-            [declaration for declaration in declared if isinstance(declaration, dict)]
-            if isinstance(declared, list)
-            else []
-        )
-    return declarations
+    return [
+        declaration
+        for tool in objects(tools)
+        for declaration in objects(either(tool, "functionDeclarations"))
+    ]
 
 
 LAYOUT = Layout(read_adk, content=(f"{ADK}.",))

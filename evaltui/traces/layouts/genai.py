@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import object_of, objects
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import (
     contents_of,
@@ -172,12 +173,10 @@ def read_genai(span: OtelSpan) -> Operation | None:
 
 def _output_tools(attributes: Mapping[str, Any]) -> dict[str, str]:
     """The tools by which a model of Pydantic AI gives its output, as `with_output_text` takes them."""
-    parameters = json_attribute(attributes.get("model_request_parameters"))
-    tools = parameters.get("output_tools") if isinstance(parameters, dict) else None
+    parameters = object_of(json_attribute(attributes.get("model_request_parameters")))
     return {
         str(tool.get("name")): str(tool.get("outer_typed_dict_key") or "")
-        for tool in (tools if isinstance(tools, list) else ())
-        if isinstance(tool, dict)
+        for tool in objects(parameters.get("output_tools"))
     }
 
 
@@ -287,11 +286,7 @@ def _lacks_messages(span: OtelSpan) -> bool:
 def _listed_events(attributes: Mapping[str, Any]) -> list[SpanEvent]:
     """The events that Logfire has as one attribute, in which the last messages may be the model's answer."""
     listed = json_attribute(attributes.get(_LISTED))
-    events = [
-        SpanEvent(str(event.get("event.name")), {}, 0, event)
-        for event in (listed if isinstance(listed, list) else ())
-        if isinstance(event, dict)
-    ]
+    events = [SpanEvent(str(event.get("event.name")), {}, 0, event) for event in objects(listed)]
     if not any(event.name == _CHOICE for event in events):
         for event in reversed(events):
             if event.name != _ASSISTANT:
@@ -363,8 +358,7 @@ def _read_request(operation: Operation, attributes: Mapping[str, Any]) -> None:
     operation.calls_tools = any(str(item).lower() in _TOOL_FINISHES for item in listed)
     failed = next((str(item) for item in listed if str(item).lower() in _FAILED_FINISHES), "")
     operation.error = operation.error or failed
-    tools = json_attribute(attributes.get("gen_ai.tool.definitions"))
-    operation.tools = [item for item in tools if isinstance(item, dict)] if isinstance(tools, list) else []
+    operation.tools = list(objects(json_attribute(attributes.get("gen_ai.tool.definitions"))))
     operation.config = {
         name: attributes[f"gen_ai.request.{name}"]
         for name in _CONFIG

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import contents_of, instruction_in, is_unread, may_be_text, messages_of
 from evaltui.traces.layouts.operation import (
@@ -105,8 +106,7 @@ def _spoken(value: Any, role: str) -> Any:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Any:
-    parsed = json_attribute(attributes.get(f"{_PREFIX}usage_details"))
-    details = parsed if isinstance(parsed, dict) else {}
+    details = object_of(json_attribute(attributes.get(f"{_PREFIX}usage_details")))
     return usage_of(
         details.get("input", details.get("prompt_tokens")),
         details.get("output", details.get("completion_tokens")),

@@ -14,7 +14,7 @@ from typing import Any
 
 from evaltui.core.model.events import output_text
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import either
+from evaltui.traces.formats.otlp import either, object_of, objects
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import as_arguments, as_result, calls_in, texts
 
@@ -252,8 +252,7 @@ def _is_response(kind: str) -> bool:
 def has_choices(value: Any) -> bool:
     """Whether a recorded response has several choices (n > 1) that differ: its messages have ends or indexes
     of their own."""
-    value = json_attribute(value)
-    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    items = list(objects(json_attribute(value)))
     ends = [item for item in items if item.get("finish_reason")]
     indexes = {str(item["index"]) for item in items if item.get("index") is not None}
     contents = [[item.get(name) for name in ("parts", "content", "tool_calls")] for item in items]
@@ -326,7 +325,8 @@ def _message(item: Any, role: str) -> Json | None:
     # OpenAI had one call in a message before it had several.
     older = [item["function_call"]] if isinstance(item.get("function_call"), dict) else []
     calls: list[Json] = []
-    for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")) or older:
+    extra = object_of(item.get("additional_kwargs"))
+    for call in _list(item.get("tool_calls")) or _list(extra.get("tool_calls")) or older:
         if not (read := [*_call(call)]):
             return None
         calls += read
@@ -338,11 +338,6 @@ def _message(item: Any, role: str) -> Json | None:
     if not parts and not any(name in item for name in ("parts", "content", "contents", "tool_calls")):
         return None
     return {"role": _role(who), "parts": parts}
-
-
-def _extra(item: Mapping[str, Any]) -> Json:
-    extra = item.get("additional_kwargs")
-    return extra if isinstance(extra, dict) else {}
 
 
 def _role(author: str) -> str:
@@ -496,7 +491,7 @@ def _alone_text(value: Any) -> Any:
 
 
 def _link(item: Any) -> Json:
-    data = item if isinstance(item, dict) else {}
+    data = object_of(item)
     address = next((data[key] for key in ("uri", "file_uri", "fileUri", "file_id") if data.get(key)), None)
     if address is None:
         return {"text": f"[{NOT_RECORDED}: {_mime(data)}]"}
@@ -504,7 +499,7 @@ def _link(item: Any) -> Json:
 
 
 def _mime(data: Any) -> str:
-    mime_type = either(data, "mimeType") if isinstance(data, dict) else None
+    mime_type = either(object_of(data), "mimeType")
     return str(mime_type) if mime_type else "application/octet-stream"
 
 

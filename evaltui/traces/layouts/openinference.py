@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import (
     contents_of,
@@ -140,8 +141,7 @@ def _read_model(operation: Operation, span: OtelSpan) -> None:
         thoughts=attributes.get("llm.token_count.completion_details.reasoning"),
         total=attributes.get("llm.token_count.total"),
     )
-    config = json_attribute(attributes.get("llm.invocation_parameters"))
-    operation.config = config if isinstance(config, dict) else {}
+    operation.config = object_of(json_attribute(attributes.get("llm.invocation_parameters")))
     if has_choices([{**message, "index": number} for number, message in enumerate(outputs)]) and (
         operation.config.get("n") not in (None, 1)
     ):
