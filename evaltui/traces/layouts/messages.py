@@ -196,6 +196,16 @@ def parts_in_text(text: Any) -> Any:
     return value if is_nested or any(_parts(value)) else text
 
 
+def numbered(fields: Mapping[str, Any], prefix: str) -> list[Json]:
+    """The fields with a number after a prefix, such as `tool_calls.0.name`: an object for each number."""
+    groups: dict[int, Json] = {}
+    for name, value in fields.items():
+        number, _, rest = name.removeprefix(prefix).partition(".")
+        if name.startswith(prefix) and number.isdigit():
+            groups.setdefault(int(number), {})[rest] = value
+    return [group for _, group in sorted(groups.items())]
+
+
 def _unrecorded(item: Any) -> Json | None:
     author = item.get("role") if isinstance(item, dict) else None
     return {"role": _role(author), "parts": []} if isinstance(author, str) else None

@@ -16,6 +16,7 @@ from evaltui.traces.layouts.messages import (
     is_unread,
     may_be_text,
     messages_of,
+    numbered,
     structured_output,
 )
 from evaltui.traces.layouts.operation import (
@@ -200,35 +201,19 @@ def _is_langchains(output: Any) -> bool:
 
 def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
     """`llm.input_messages.0.message.role` and its kind as messages; none where some are missing."""
-    messages: dict[int, Json] = {}
-    for name, value in span.attributes.items() if not lacks(span, prefix) else ():
-        if name.startswith(prefix):
-            number, _, rest = name.removeprefix(prefix).partition(".")
-            if number.isdigit():
-                _put(messages.setdefault(int(number), {}), rest.removeprefix("message."), value)
-    ordered: list[Json] = []
-    if len({"role" in message for message in messages.values()}) > 1:
-        # One of them is missing.
-        return ordered
-    for _, message in sorted(messages.items()):
-        contents, calls = message.pop("contents", None), message.pop("tool_calls", None)
-        if contents:
-            message["content"] = [
-                _renamed(fields, "message_content") for _, fields in sorted(contents.items())
-            ]
-        if calls:
-            message["tool_calls"] = [_renamed(fields, "tool_call") for _, fields in sorted(calls.items())]
-        ordered.append(message)
-    return ordered
+    messages = [] if lacks(span, prefix) else list(map(_message, numbered(span.attributes, prefix)))
+    # Where only some have a role, one of the roles is missing.
+    return [] if len({"role" in message for message in messages}) > 1 else messages
 
 
-def _put(message: Json, path: str, value: Any) -> None:
-    head, _, rest = path.partition(".")
-    number, _, inner = rest.partition(".")
-    if head in ("contents", "tool_calls") and number.isdigit():
-        message.setdefault(head, {}).setdefault(int(number), {})[inner] = value
-    else:
-        message[head] = value
+def _message(flat: Json) -> Json:
+    fields = {name.removeprefix("message."): value for name, value in flat.items()}
+    message = {name: value for name, value in fields.items() if "." not in name}
+    if contents := numbered(fields, "contents."):
+        message["content"] = [_renamed(part, "message_content") for part in contents]
+    if calls := numbered(fields, "tool_calls."):
+        message["tool_calls"] = [_renamed(call, "tool_call") for call in calls]
+    return message
 
 
 def _renamed(flat: Json, prefix: str) -> Json:

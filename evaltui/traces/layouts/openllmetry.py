@@ -14,6 +14,7 @@ from evaltui.traces.layouts.messages import (
     instruction_in,
     is_unread,
     messages_of,
+    numbered,
     parts_in_text,
     structured_output,
 )
@@ -89,7 +90,7 @@ def _model_call(span: OtelSpan) -> Operation:
     )
     operation = read_genai(plain) or Operation("model")
     prompt, completion = (
-        [] if lacks(span, prefix) else _numbered(attributes, prefix) for prefix in (_PROMPT, _COMPLETION)
+        [] if lacks(span, prefix) else _messages(attributes, prefix) for prefix in (_PROMPT, _COMPLETION)
     )
     if prompt:
         operation.inputs = contents_of(prompt)
@@ -105,36 +106,21 @@ def _model_call(span: OtelSpan) -> Operation:
     return operation
 
 
-def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[Json]:
+def _messages(attributes: Mapping[str, Any], prefix: str) -> list[Json]:
     """`gen_ai.prompt.0.role` and its kind as messages, none where a content was cut or one of the roles is
     missing. One without content or calls says nothing."""
-    messages: dict[int, Json] = {}
-    for name, value in attributes.items():
-        number, _, rest = (
-            name.removeprefix(prefix).partition(".") if name.startswith(prefix) else ("", "", "")
-        )
-        if not number.isdigit():
-            continue
-        message = messages.setdefault(int(number), {})
-        head, _, inner = rest.partition(".")
-        which, _, field = inner.partition(".")
-        if head == "tool_calls" and which.isdigit():
-            message.setdefault(head, {}).setdefault(int(which), {})[field] = value
-        elif head == "content":
-            message[head] = parts_in_text(value)
-            if message[head] is ABSENT:
-                return []
-        else:
-            message[head] = value
-    ordered = []
-    if len({"role" in message for message in messages.values()}) > 1:
+    messages: list[Json] = []
+    for fields in numbered(attributes, prefix):
+        message = {name: value for name, value in fields.items() if "." not in name}
+        if "content" in message:
+            message["content"] = parts_in_text(message["content"])
+        if calls := numbered(fields, "tool_calls."):
+            message["tool_calls"] = calls
+        messages.append(message)
+    is_cut = any(message.get("content") is ABSENT for message in messages)
+    if is_cut or len({"role" in message for message in messages}) > 1:
         return []
-    for _, message in sorted(messages.items()):
-        if calls := message.pop("tool_calls", None):
-            message["tool_calls"] = [call for _, call in sorted(calls.items())]
-        if "content" in message or calls:
-            ordered.append(message)
-    return ordered
+    return [message for message in messages if message.keys() & {"content", "tool_calls"}]
 
 
 LAYOUT = Layout(read_openllmetry, content=("traceloop.", "llm."), kind=_KIND)
