@@ -196,14 +196,14 @@ def _forest(spans: Sequence[OtelSpan]) -> list[_Node]:
             parent.children.append(node)
     for parent_id, children in orphans.items():
         roots += _above(children, parent_id)
-    reached = _reached(roots)
+    reached = _ids(roots)
     for node in nodes.values():
         if node.span.span_id in reached:
             continue
         # It is in a circle: cut where it began.
         nodes[node.span.parent_id].children.remove(node)
         roots.append(node)
-        reached |= _reached([node])
+        reached |= _ids([node])
     return roots
 
 
@@ -240,14 +240,8 @@ def _above(children: list[_Node], span_id: str) -> list[_Node]:
     return [_Node(span, None, children, is_absent=True)]
 
 
-def _reached(nodes: Iterable[_Node]) -> set[str]:
-    waiting, seen = list(nodes), set()
-    while waiting:
-        node = waiting.pop()
-        if node.span.span_id not in seen:
-            seen.add(node.span.span_id)
-            waiting += node.children
-    return seen
+def _ids(roots: Iterable[_Node]) -> set[str]:
+    return {node.span.span_id for node in _preorder(roots)}
 
 
 def _anchors(root: _Node) -> list[_Node]:
