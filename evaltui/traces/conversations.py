@@ -151,17 +151,15 @@ class Conversations:
 
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
     """The conversations in what was read. Of `attributes`, values are kept with each."""
-    scenarios: list[Json] = []
-    incomplete: set[str] = set()
-    lost: list[str] = []
-    spans, logs, warnings, twins = _merged(_followed(recorded, scenarios, incomplete, lost))
-    if strays := with_logs(spans, logs):
-        lost.append(f"{counted(strays, 'log record')} with messages left out: of no span that is here")
-        warnings.append(lost[-1])
+    merged, twins = _merged(recorded)
+    warnings = merged.warnings
+    if strays := with_logs(merged.spans, merged.logs):
+        merged.lost.append(f"{counted(strays, 'log record')} with messages left out: of no span that is here")
+        warnings.append(merged.lost[-1])
     traces: dict[str, list[OtelSpan]] = {}
-    for span in spans:
+    for span in merged.spans:
         traces.setdefault(span.trace_id, []).append(span)
-    del spans
+    merged.spans.clear()
     groups: dict[tuple[str, str], list[tuple[str, TraceTurn]]] = {}
     values: dict[tuple[str, str], dict[str, Any]] = {}
     names = (*CASE_ATTRIBUTES, SET_ATTRIBUTE, SESSION, *attributes)
@@ -183,9 +181,9 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
             session if owners[session] == 1 else f"{owner}/{session}", turns, values[session, owner]
         )
         for (session, owner), turns in groups.items()
-        if session not in incomplete
+        if session not in merged.incomplete
     ]
-    if gone := sum(session in incomplete for session, _ in groups):
+    if gone := sum(session in merged.incomplete for session, _ in groups):
         why = "the first turns are no longer stored by evaltui listen"
         warnings.append(f"{counted(gone, 'conversation')} left out: {why}")
     if twins:
@@ -195,30 +193,19 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
     return Conversations(
         tuple(sorted(conversations, key=lambda conversation: (conversation.began, conversation.id))),
         tuple(warnings),
-        tuple(lost),
-        tuple(scenarios),
+        tuple(merged.lost),
+        tuple(merged.scenarios),
     )
 
 
-def _followed(
-    recorded: Iterable[Recorded], scenarios: list[Json], incomplete: set[str], lost: list[str]
-) -> Iterator[Recorded]:
-    """Adds the scenarios, the incomplete sessions and what is lost in what is read to these."""
-    for document in recorded:
-        scenarios += document.scenarios
-        incomplete |= document.incomplete
-        lost += document.lost
-        yield document
-
-
-def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecord], list[str], int]:
-    """Every span once: of twins, the one that says more. Also what was warned of, and the count of twins."""
+def _merged(recorded: Iterable[Recorded]) -> tuple[Recorded, int]:
+    """All that was read, each span once: of twins, the one that says more. Also the count of twins."""
+    merged = Recorded()
     spans: dict[tuple[str, str], OtelSpan] = {}
     logs: dict[tuple[object, ...], LogRecord] = {}
-    warnings: list[str] = []
     twins = 0
     for document in recorded:
-        warnings += document.warnings
+        merged.add(replace(document, spans=[], logs=[]))
         for span in document.spans:
             key = (span.trace_id, span.span_id)
             existing = spans.setdefault(key, span)
@@ -242,7 +229,8 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
             identity = log.trace_id, log.span_id, event.time, *texts
             logs.setdefault((*identity, 0 if event.time else equal[identity]), log)
             equal[identity] += 1
-    return _of_latest_sessions(spans.values()), list(logs.values()), warnings, twins
+    merged.spans, merged.logs = _of_latest_sessions(spans.values()), list(logs.values())
+    return merged, twins
 
 
 def _of_latest_sessions(spans: Collection[OtelSpan]) -> list[OtelSpan]:
