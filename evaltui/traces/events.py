@@ -445,7 +445,7 @@ def _ends_early(turn: TraceTurn) -> bool:
         return False
     # The span of a model may be around its calls.
     is_answered = any(answers(model) and model.span.end >= last.span.end for model in turn.models)
-    last_start = max((span.start for span in turn.agent_spans), default=0)
+    last_start = max((span.start for _, span in turn.runs), default=0)
     return (
         (last.operation.kind == "tool" and not is_answered)
         or last_start > last.span.end
@@ -579,7 +579,7 @@ def _failure_of(turn: TraceTurn) -> OtelSpan | None:
     follows, and no output is known; None without such an error."""
     if turn.span.status == "error" and not (turn.operation and turn.operation.kind == "tool"):
         return turn.span
-    outputs = [(turn.operation, turn.span), *zip(turn.agents, turn.agent_spans, strict=True)]
+    outputs = [(turn.operation, turn.span), *turn.runs]
 
     def is_last(failed: OtelSpan) -> bool:
         is_followed = any(work.span.start >= failed.end and work.span is not failed for work in turn.works)

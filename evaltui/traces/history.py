@@ -202,11 +202,7 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
             and start <= span.start < end
             and span.end <= end
         }
-        runs = [
-            (operation, span)
-            for operation, span in zip(turn.agents, turn.agent_spans, strict=True)
-            if span.span_id in inside
-        ]
+        runs = [run for run in turn.runs if run[1].span_id in inside]
         first = next(work for work in works if work.operation.kind == "model")
         end = max(work.span.end for work in works)
         # A function beside the calls, such as a search, is not around them.
@@ -217,8 +213,7 @@ def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
                 span,
                 operation,
                 works,
-                [operation for operation, _ in runs],
-                [span for _, span in runs],
+                runs,
                 [span for span in turn.spans if span.span_id in inside],
                 turn.lost,
                 [span for span in turn.failed if span.span_id in inside],

@@ -40,10 +40,8 @@ class TraceTurn:
     operation: Operation | None
     """None where that is nothing of an agent's."""
     works: list[Work] = field(default_factory=list)
-    agents: list[Operation] = field(default_factory=list)
-    """The agents that worked in it, but for those in calls of tools."""
-    agent_spans: list[OtelSpan] = field(default_factory=list)
-    """Theirs."""
+    runs: list[tuple[Operation, OtelSpan]] = field(default_factory=list)
+    """The runs of agents in it, but for those in calls of tools."""
     spans: list[OtelSpan] = field(default_factory=list)
     lost: str = ""
     """Remedy for spans that cannot be read, which may be its calls and its answer; "" where none is lost."""
@@ -66,6 +64,11 @@ class TraceTurn:
     """The span around the turn and others; None for a turn with a span of its own."""
 
     @property
+    def agents(self) -> list[Operation]:
+        """The operations of `runs`."""
+        return [operation for operation, _ in self.runs]
+
+    @property
     def has_output(self) -> bool:
         """Whether a span around its calls of models has what was responded."""
         return any(operation.outputs is not None for operation in self.speakers)
@@ -76,10 +79,9 @@ class TraceTurn:
         functions around all calls of models. Others, such as a search, speak for themselves."""
         start = min((work.span.start for work in self.models), default=-1)
         end = max((work.span.end for work in self.models), default=-1)
-        agents = zip(self.agents, self.agent_spans, strict=True)
         speakers = [
             operation
-            for operation, span in agents
+            for operation, span in self.runs
             if operation is not self.operation
             and (operation.is_run or span.start <= start <= end <= span.end)
         ]

@@ -406,8 +406,7 @@ def _turn(anchor: _Node) -> TraceTurn:
                 inside.outermost_run = place.outermost_run or inside.run
                 inside.conversation = operation.conversation or place.conversation
             if not place.in_tool:
-                turn.agents.append(operation)
-                turn.agent_spans.append(node.span)
+                turn.runs.append((operation, node.span))
         elif operation is not None and operation.kind == "model":
             inside.model = Work(node.span, operation, operation.agent or place.agent, run=place.run)
             inside.model.outermost_run = place.outermost_run
