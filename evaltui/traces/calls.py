@@ -86,12 +86,12 @@ class TurnCalls:
         self._of: dict[int, TurnCall] = {}
         self._tries: dict[int, list[Work]] = {}
         self._answered: dict[int, list[TurnCall]] = {}
-        calls_by_model = self._calls_by_model = dict[int, list[TurnCall]]()
+        self._calls_by_model: dict[int, list[TurnCall]] = {}
         models = [work for work in works if work.operation.kind == "model"]
         tools = [work for work in works if work.operation.kind == "tool" and not work.operation.is_output]
         for model in models:
             parts = answer_of(model.operation) or []
-            calls_by_model[id(model)] = [
+            self._calls_by_model[id(model)] = [
                 self._announce(part, model) for part in parts if "function_call" in part
             ]
             self._parts[id(model)] = parts
@@ -100,7 +100,7 @@ class TurnCalls:
             for tool in tools:
                 claimed = (
                     self._of.get(id(tool))
-                    or self._claim(tool, models, calls_by_model, is_of)
+                    or self._claim(tool, models, is_of)
                     or self._tried_again(tool, models)
                 )
                 if claimed is not None:
@@ -116,23 +116,23 @@ class TurnCalls:
         last_call = self._of.get(id(last))
         self.ends_unasked = last_call is not None and not last_call.is_announced
         """Whether the last span is of a tool that no model asks for."""
-        strangers = self._find_results(models, calls_by_model)
+        strangers = self._find_results(models)
         unannounced = sum(not self._of[id(tries[0])].is_announced for tries in self._tries.values())
         self.has_results_of_others = strangers > unannounced
         """Whether requests have results of calls that neither an answer nor a span tells of."""
-        self.lacks_models = strangers > 0 and all(calls_by_model[id(model)] for model in models[:-1])
+        self.lacks_models = strangers > 0 and all(self._calls_by_model[id(model)] for model in models[:-1])
         """Whether requests have results of calls, with spans or without, that no answer asks for, although
         each answer but the last asks for calls."""
         self.lacks_results = any(
             call.result is ABSENT and not call.has_span and not call.is_transfer
             for model in models[:-1]
-            for call in calls_by_model[id(model)]
+            for call in self._calls_by_model[id(model)]
         )
         """Whether a model was asked again after a call without a span, of which nobody tells the result."""
         self.may_be_renamed = self._may_be_renamed(tools, models)
         """Whether a span of a tool that no model asks for may be of a call that has no span."""
         for model in models:
-            named = iter(calls_by_model[id(model)])
+            named = iter(self._calls_by_model[id(model)])
             self._parts[id(model)] = [
                 {"function_call": next(named).as_json()} if "function_call" in part else part
                 for part in self._parts[id(model)]
@@ -213,14 +213,13 @@ class TurnCalls:
         self,
         tool: Work,
         models: Sequence[Work],
-        calls_by_model: dict[int, list[TurnCall]],
         is_of: Callable[[TurnCall, Operation], bool],
     ) -> TurnCall | None:
         operation = tool.operation
         unclaimed = [
             (model.span.start <= tool.span.start, call)
             for model in models
-            for call in calls_by_model[id(model)]
+            for call in self._calls_by_model[id(model)]
             if not call.has_span and is_of(call, operation)
         ]
         # Clocks of several machines may not agree, so what began later comes second, not never.
@@ -265,7 +264,7 @@ class TurnCalls:
         own_id = self._unique(operation.call_id or tool.span.span_id)
         return TurnCall(operation.name, own_id, operation.arguments, operation.result, has_span=True)
 
-    def _find_results(self, models: Sequence[Work], calls_by_model: dict[int, list[TurnCall]]) -> int:
+    def _find_results(self, models: Sequence[Work]) -> int:
         """Results in requests. What the first request of an agent has before the user's message is of earlier
         turns.
 
@@ -289,7 +288,7 @@ class TurnCalls:
                 if sent is None or inputs[: len(sent)] == sent:
                     strangers += sum(response.get("id") not in ids for response in others)
                 before[model.agent] = inputs
-            unanswered += calls_by_model[id(model)]
+            unanswered += self._calls_by_model[id(model)]
         return strangers
 
 
