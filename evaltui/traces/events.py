@@ -91,7 +91,6 @@ _MAY_WAIT = (
 # Google-adk's own tool, which ends a loop of agents.
 _EXIT = "exit_loop"
 _CALL_EVENTS = "tool_call", "tool_result"
-_NO_BEGINS: Mapping[str, int] = {}
 
 
 class TurnEvents:
@@ -220,17 +219,12 @@ class TurnEvents:
                 data=step_data,
             )
             return
-        yield from self._step(work, calls.parts_of(work), span, nested, inside, calls.start_times)
+        yield from self._step(work, calls.parts_of(work), nested, inside, calls.start_times)
 
     def _step(
-        self,
-        work: Work,
-        parts: list[Json],
-        span: OtelSpan,
-        marks: Json,
-        inside: str,
-        start_times: Mapping[str, int] = _NO_BEGINS,
+        self, work: Work, parts: list[Json], marks: Json, inside: str, start_times: Mapping[str, int]
     ) -> Iterator[Event]:
+        span = work.span
         calls = [number for number, part in enumerate(parts, start=1) if "function_call" in part]
         # What comes after calls that the provider has made is the answer.
         end = calls[-1] if calls and makes_own_calls(work.operation) else 0
@@ -368,7 +362,7 @@ class TurnEvents:
             return []
         names = (operation.agent or operation.name for operation in turn.agents)
         work = Work(turn.span, Operation("agent"), next(filter(None, names), ""))
-        return list(self._step(work, parts, turn.span, {}, ""))
+        return list(self._step(work, parts, {}, "", {}))
 
     def _look_for_gaps(self) -> None:
         turn = self._turn
