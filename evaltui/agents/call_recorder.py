@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Any, Literal, Protocol
 
 from ..core.model.errors import ErrorKind
@@ -46,7 +46,7 @@ from ..core.recordings.entry import (
 from ..core.recordings.renaming import under_earlier_names
 from ..core.secrets import Secrets
 from ..text.figures import counted, plural, show_number
-from ..text.values import cut, show_change, show_value, visible
+from ..text.values import common_length, cut, show_change, show_value, visible
 from .errors import CallNotMadeError, error_from_json, error_to_json, message_of
 
 _MAX_QUOTE = 60
@@ -61,7 +61,7 @@ def nearest_call(prints: Fingerprints, agent: str, recorded: Sequence[ModelCall]
 
 def _likeness(prints: Fingerprints, agent: str, entry: ModelCall) -> tuple[float, int]:
     before = entry.content_prints
-    same = _common_length(prints.contents, before)
+    same = common_length(prints.contents, before)
     contents = same / max(len(prints.contents), len(before), 1)
     request = prints.request
     of_request = request.model, *_ids(prints), request.config, agent
@@ -131,7 +131,7 @@ def _settings_changes(now: Json, before: Json) -> Iterator[str]:
 
 def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Mapping[str, str]) -> str:
     """The first differing content in words, counted from 1."""
-    first = _common_length(prints.contents, before)
+    first = common_length(prints.contents, before)
     if first == len(before):
         return f"content {first + 1} is new: {_cut_quote(describe(prints.request.contents[first]))}"
     was = beginnings.get(before[first], "another one")
@@ -146,10 +146,6 @@ def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Ma
 
 def _cut_quote(text: str) -> str:
     return f'"{cut(visible(text), _MAX_QUOTE)}"'
-
-
-def _common_length(mine: Sequence[str], theirs: Sequence[str]) -> int:
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(mine, theirs, strict=False))))
 
 
 def _has_failed(entry: Entry) -> bool:

@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 MAX_VALUE = 48
@@ -38,6 +38,11 @@ def type_names(expected: Any, actual: Any) -> tuple[str, str] | None:
         for value in (expected, actual)
     )
     return before, after
+
+
+def common_length(items: Iterable[Any], others: Iterable[Any]) -> int:
+    """Number of equal items at the beginning of two lists."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(items, others, strict=False)))
 
 
 def _json_type(value: Any) -> str:

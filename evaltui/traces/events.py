@@ -27,7 +27,7 @@ from evaltui.core.model.events import (
 )
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.text.values import finite_json, valid_json
+from evaltui.text.values import common_length, finite_json, valid_json
 from evaltui.traces.calls import RENAMED, TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute, texts_in
@@ -256,11 +256,7 @@ class TurnEvents:
         if operation.inputs is None:
             return {**data, "unrecorded": f"The trace does not hold it; {operation.remedy}"}
         sent = self._sent.get(f"{inside}/{work.agent}", [])
-        repeated = 0
-        for before, now in zip(sent, operation.inputs, strict=False):
-            if before != now:
-                break
-            repeated += 1
+        repeated = common_length(sent, operation.inputs)
         self._sent[f"{inside}/{work.agent}"] = operation.inputs
         data["system_instruction"] = operation.instruction
         data["tools"] = operation.tools

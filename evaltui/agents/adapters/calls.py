@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from ...core.model.events import SCRIPTED_PREFIX, Json, Kind
 from ...core.recordings.entry import JsonRequest, ToolCall
+from ...text.values import common_length
 from ..call_recorder import (
     ModelExchange,
     NotRecordedError,
@@ -244,11 +245,7 @@ def _size(request: JsonRequest | Exception) -> int:
 def _request_data(reporter: Reporter, call: ModelCall, request: JsonRequest | Exception) -> Json:
     if isinstance(request, Exception):
         return {"model": call.model, "unrecorded": f"{type(request).__name__}: {message_of(request)}"}
-    same = 0
-    for earlier, now in zip(reporter.sent.get(call.agent, ()), request.contents, strict=False):
-        if earlier != now:
-            break
-        same += 1
+    same = common_length(reporter.sent.get(call.agent, ()), request.contents)
     reporter.sent[call.agent] = request.contents
     data: Json = {
         "model": call.model,
