@@ -137,7 +137,3 @@ class _Guard:
 def _signal_group(pid: int, number: signal.Signals) -> None:
     with suppress(OSError):
         os.killpg(pid, number)
-
-
-if __name__ == "__main__":
-    main()

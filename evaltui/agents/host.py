@@ -491,7 +491,3 @@ class _Host:
         await asyncio.gather(*(session.close() for session in open_sessions), return_exceptions=True)
         if self._agent is not None:
             await self._agent.adapter.close()
-
-
-if __name__ == "__main__":
-    main()

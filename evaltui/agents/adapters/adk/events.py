@@ -72,9 +72,6 @@ def _plain(value: Any) -> Any:
     return to_jsonable_python(value, bytes_mode="base64", fallback=lambda value: f"<{type(value).__name__}>")
 
 
-_ACTIONS = set(FRAMEWORK_ACTIONS)
-
-
 def _framework(event: Event) -> Json | None:
     """The fields of an event that ADK needs to continue from it: which agents may see it, ADK's internal
     state, and the node and its actions in a workflow."""
