@@ -403,11 +403,11 @@ class _Host:
             case "end":
                 return self._end_chat(request)
             case "import":
-                return self._import(request)
+                return import_function(request)
             case "ask":
                 return self._ask(request)
             case _:
-                return self._score(request)
+                return score(request)
 
     async def _answer(self, request: Message) -> None:
         number = request["id"]
@@ -470,12 +470,6 @@ class _Host:
     async def _end_chat(self, request: Message) -> Message:
         await self._chats.pop(request["chat"]).session.close()
         return {}
-
-    async def _import(self, request: Message) -> Message:
-        return await import_function(request)
-
-    async def _score(self, request: Message) -> Message:
-        return await score(request)
 
     async def _ask(self, request: Message) -> Message:
         folder = Path(request["agent_folder"])
