@@ -22,6 +22,7 @@ _PACKAGE = __name__.partition(".")[0]
 # Characters.
 _MAX_MESSAGE_LENGTH = 10_000
 _MAX_TRACEBACK_LENGTH = 100_000
+_MAX_EXCERPT_LENGTH = 200
 
 
 class PlacedError(BaseException):
@@ -85,6 +86,12 @@ def cut_text(text: str, longest: int) -> str:
         left_out = counted(len(text) - longest, "character")
         text = f"{text[: longest // 2]}\n… {left_out} …\n{text[-longest // 2 :]}"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[:_MAX_EXCERPT_LENGTH]}…"
 
 
 def _traceback(error: BaseException) -> str:

@@ -30,6 +30,7 @@ from ...core.model.content import Content, Part, UsageMetadata
 from ...core.model.errors import ErrorKind
 from ...core.model.events import Json
 from ...text.figures import counted, show_duration
+from ..errors import excerpt
 from ..exception_kinds import asked_wait, details_of, is_used_up, refusal_of
 from ..model_gate import Waits, gate_for, through_gate
 from ..own_modules import load_env_file
@@ -40,7 +41,6 @@ from .models import ModelRequest, ModelResponse, own_parts, size_of_request, usa
 LONGEST_WAIT = 60.0
 # The transient codes of google-genai's own HttpRetryOptions.
 _TRANSIENT_CODES = (408, 429, 500, 502, 503, 504)
-_MAX_RESPONSE = 200
 
 
 class ModelError(RuntimeError):
@@ -119,13 +119,13 @@ def describe(error: Exception) -> str:
     """The error on one line: `503 UNAVAILABLE: The model is overloaded`."""
     if isinstance(error, APIError):
         named = " ".join(str(part) for part in (error.code, error.status) if part)
-        return f"{named}: {_one_line(error.message or '')}".rstrip(".: ")
+        return f"{named}: {excerpt(error.message or '')}".rstrip(".: ")
     if isinstance(error, UnknownApiResponseError | json.JSONDecodeError):
         body = str(error).rpartition("Raw response: ")[2]
-        return f"the response is not JSON, or was cut off: {_one_line(body)}"
+        return f"the response is not JSON, or was cut off: {excerpt(body)}"
     # aiohttp adds the object of its certificates.
     message = re.sub(r" ssl:(<.*?>|default)", "", str(error))
-    return f"{type(error).__name__}: {_one_line(message)}".rstrip(".: ")
+    return f"{type(error).__name__}: {excerpt(message)}".rstrip(".: ")
 
 
 def advice(error: Exception, model: str, setting: str, *, vertexai: bool) -> str:
@@ -182,11 +182,6 @@ def _own_address() -> str:
     names = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL")
     settings = " and ".join(f"{name}={os.environ[name]}" for name in names if os.environ.get(name))
     return f", and whether {settings} is right" if settings else ""
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_RESPONSE else f"{line[:_MAX_RESPONSE]}…"
 
 
 ATTEMPTS = 5

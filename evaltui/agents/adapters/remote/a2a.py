@@ -22,6 +22,7 @@ from google.protobuf.json_format import Error, MessageToDict, ParseDict, ParseEr
 from google.protobuf.message import Message
 
 from ....core.model.events import Json, Step
+from ...errors import excerpt
 from ..base import (
     TEXTS_AND_FILES,
     AgentAdapter,
@@ -43,7 +44,6 @@ from .requests import (
     RemoteError,
     Server,
     UnreachableError,
-    excerpt,
     http_client,
     is_loopback,
     is_rate_limited,

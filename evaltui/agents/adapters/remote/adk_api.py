@@ -18,6 +18,7 @@ from ....core.conversation.waiting import REQUESTS
 from ....core.model.events import Json, Step
 from ....text.figures import short_list
 from ....text.values import did_you_mean
+from ...errors import excerpt
 from ..adk.past import past_events
 from ..base import (
     DEFAULT_USER_ID,
@@ -39,7 +40,6 @@ from .requests import (
     MalformedResponseError,
     RemoteError,
     Server,
-    excerpt,
 )
 
 # Seconds to wait for the deletion of a session, which a cancelled turn may delay. The session is deleted once

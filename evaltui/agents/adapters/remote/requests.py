@@ -24,7 +24,7 @@ from tenacity import (
 
 from ....core.model.errors import ErrorKind
 from ....text.figures import counted, show_duration, show_size
-from ...errors import PlacedError
+from ...errors import PlacedError, excerpt
 from ...exception_kinds import kind_of_status, wait_in_headers
 from ...protocol import Lines
 from ..base import AgentLoadError, Reporter
@@ -32,7 +32,6 @@ from ..base import AgentLoadError, Reporter
 ATTEMPTS = 4
 # Seconds. If a server asks for a longer wait, the request fails and the user decides.
 LONGEST_WAIT = 60.0
-_MAX_OF_AN_ANSWER = 200
 _BUSY = frozenset((429, 502, 503, 504))
 
 
@@ -186,11 +185,6 @@ def _detail(response: httpx.Response) -> str:
     if isinstance(body, dict):
         body = next((body[name] for name in ("detail", "error", "message") if body.get(name)), body)
     return excerpt(body if isinstance(body, str) else str(body))
-
-
-def excerpt(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_OF_AN_ANSWER else f"{line[:_MAX_OF_AN_ANSWER]}…"
 
 
 UNRECORDED = "the agent is behind a network and calls its models and tools there"
