@@ -394,12 +394,16 @@ def removed_keys(before: Json, after: Json) -> tuple[str, ...]:
 
 def state_after(state: Json, past: Sequence[Step]) -> Json:
     """A copy of `state` with the changes of the steps of `past`."""
-    changed = copy_state(state)
+    after = copy_state(state)
     for step in past:
-        changed |= copy_state(step.state or {})
-        for key in step.removed:
-            changed.pop(key, None)
-    return changed
+        apply_changes(after, copy_state(step.state or {}), step.removed)
+    return after
+
+
+def apply_changes(state: Json, changed: Json, removed: Iterable[str]) -> None:
+    state.update(changed)
+    for key in removed:
+        state.pop(key, None)
 
 
 def call_numbers(past: Sequence[Step]) -> Iterator[int]:

@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, RootModel, TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from ...core.model.events import Json
-from .base import AgentLoadError, copy_state
+from .base import AgentLoadError, apply_changes, copy_state
 from .values import jsonable
 
 
@@ -200,9 +200,7 @@ class Deps:
     def apply(self, changed: Json, removed: Iterable[str]) -> None:
         """Applies the changes of a recorded tool call."""
         if isinstance(self.value, dict):
-            self.value.update(changed)
-            for name in removed:
-                self.value.pop(name, None)
+            apply_changes(self.value, changed, removed)
         elif self.value is not None:
             for name, value in changed.items():
                 setattr(self.value, name, self._read(name, value))

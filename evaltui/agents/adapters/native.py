@@ -36,6 +36,7 @@ from .base import (
     SessionSpec,
     Steps,
     ToolInfo,
+    apply_changes,
     call_numbers,
     contents_for_model,
     copy_state,
@@ -291,14 +292,9 @@ class NativeSession(AgentSession):
             lambda: args,
             call.id,
             partial(self._agent.tools[name].call, args, self._context),
-            ToolForm(state=self.state_now, apply=self._apply),
+            ToolForm(state=self.state_now, apply=partial(apply_changes, self._context.state)),
         )
         return response
-
-    def _apply(self, changed: Json, removed: Sequence[str]) -> None:
-        self._context.state.update(changed)
-        for key in removed:
-            self._context.state.pop(key, None)
 
 
 def _model_content(parts: Sequence[Part]) -> Json | None:
