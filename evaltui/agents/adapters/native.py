@@ -25,7 +25,7 @@ from ...core.model.events import Json, Step
 from ...core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from ...text.figures import counted
 from ..native.agent import Agent, ToolContext
-from ..native.models import Model, ModelRequest, ModelResponse, ScriptedModel, own_parts, usage_data
+from ..native.models import Model, ModelRequest, ModelResponse, ScriptedModel, own_parts, text_of, usage_data
 from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
@@ -360,7 +360,7 @@ def _response_from_json(data: Json) -> ModelResponse:
 def _lengths(response: ModelResponse, streamed: Sequence[str]) -> Json:
     """The lengths of the pieces in which the text was streamed; of an answer that restarted, those of its
     last attempt."""
-    text, lengths = _text(response), list[int]()
+    text, lengths = text_of(response), list[int]()
     for piece in reversed(streamed):
         if not text.endswith(piece):
             return {}
@@ -372,10 +372,5 @@ def _lengths(response: ModelResponse, streamed: Sequence[str]) -> Json:
 
 
 def _pieces(response: ModelResponse, lengths: Sequence[int]) -> list[str]:
-    text = _text(response)
+    text = text_of(response)
     return [text[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
-
-
-def _text(response: ModelResponse) -> str:
-    """The text for the user, without thoughts."""
-    return "".join(part.text for part in response.parts if part.text and not part.thought)

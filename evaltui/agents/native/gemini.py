@@ -35,7 +35,7 @@ from ..exception_kinds import asked_wait, details_of, is_used_up, refusal_of
 from ..model_gate import Waits, gate_for, through_gate
 from ..own_modules import load_env_file
 from ..protocol import Reply
-from .models import ModelRequest, ModelResponse, own_parts, size_of_request, usage_data
+from .models import ModelRequest, ModelResponse, own_parts, size_of_request, text_of, usage_data
 
 # Seconds. If the service asks for a longer wait, the request fails and the user decides.
 LONGEST_WAIT = 60.0
@@ -489,8 +489,7 @@ def _usages_of_attempts(failed: Sequence[FailedAttempt]) -> tuple[Json, ...]:
 
 
 def _reply_of(name: str, response: ModelResponse, failed: Sequence[FailedAttempt]) -> Reply:
-    text = "".join(part.text for part in response.parts if part.text and not part.thought)
-    if text:
+    if text := text_of(response):
         reason = response.finish_reason or ""
         cut_off = "" if reason in _COMPLETE else reason
         usages = *_usages_of_attempts(failed), *usages_of([response.usage])

@@ -77,6 +77,11 @@ def own_parts(parts: Iterable[BaseModel]) -> list[Part]:
     ]
 
 
+def text_of(response: ModelResponse) -> str:
+    """The text for the user, without thoughts."""
+    return "".join(part.text for part in response.parts if part.text and not part.thought)
+
+
 def size_of_request(request: ModelRequest) -> int:
     """The size of a request in characters."""
     contents = [content.model_dump(exclude_none=True) for content in request.contents]
