@@ -14,6 +14,7 @@ from agents.models import get_default_model
 from agents.tool_context import ToolContext
 from agents.tracing.processors import default_exporter, default_processor
 
+from ....core.conversation.waiting import responses_in
 from ....core.model.events import Json, Step
 from ...errors import message_of
 from ..base import (
@@ -199,9 +200,7 @@ class OpenAIAgentsSession(AgentSession):
 
     async def _input(self, content: Json) -> Any:
         """The input of the next run: the history and a message, or the waiting run with its decisions."""
-        responses = [
-            response for part in content.get("parts") or [] if (response := part.get("function_response"))
-        ]
+        responses = responses_in(content)
         if not responses:
             return [*with_results(self._history), input_message(content)]
         state = self._state

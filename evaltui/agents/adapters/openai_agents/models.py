@@ -269,7 +269,7 @@ class _RecordedModel(Model):  # type: ignore[misc]
 
 
 def _write(response: ModelResponse) -> Json:
-    items = [item_json(item) for item in response.output]
+    items = output_of(response)
     return {
         # The recorder numbers the ids of the calls in it; when read, the items get their ids from it.
         "content": {"role": "model", "parts": [_call_part(item) for item in items if "call_id" in item]},
