@@ -31,6 +31,7 @@ from evaltui.exchange.promptfoo_assertions import (
     CONVERSATION_RUBRIC,
     FILE,
     MATCH_TYPES,
+    NO_COUNTERPART,
     Expectations,
     Requirement,
     expectations_of,
@@ -59,7 +60,6 @@ _OF_NO_CASE = {
     "description",
     "$schema",
 }
-_NO_COUNTERPART = "no counterpart in an eval set"
 _OF_TESTS = {"description", "vars", "assert", "metadata", "options"}
 _OF_OPTIONS = {"prefix", "suffix", "disableVarExpansion"}
 _SHORT_FORM = re.compile(
@@ -217,9 +217,7 @@ def _messages(suite: _Suite, test: _Test, template: str) -> list[Json]:
     if _HISTORY in template or not template:
         # The turns before this one are other tests; this one has the last variable of the template.
         names = [name for name in _VARIABLE.findall(template) if name in variables]
-        names = names or [
-            name for name in ("prompt", "question", "query", "input", "message") if name in variables
-        ]
+        names = names or [name for name in _USUAL_VARIABLES if name in variables]
         names = names or [name for name in variables if name != _HISTORY][:1]
         template = f"{{{{{names[-1]}}}}}" if names else ""
     report = _reporter(suite, test)
@@ -455,13 +453,13 @@ def _turn(suite: _Suite, test: _Test, template: str) -> _Turn | None:
         return None
     for name, value in test.data.items():
         if name not in _OF_TESTS and name != "default_assert" and value not in (None, "", {}, []):
-            report((name,), _NO_COUNTERPART)
+            report((name,), NO_COUNTERPART)
     for name, value in (test.data["options"] or {}).items():
         if name not in _OF_OPTIONS and value not in (None, ""):
-            report(("options", name), _NO_COUNTERPART)
+            report(("options", name), NO_COUNTERPART)
     for name in test.data["metadata"]:
         if name != "conversationId":
-            report(("metadata", name), _NO_COUNTERPART)
+            report(("metadata", name), NO_COUNTERPART)
     assertions = list(_assertions(suite, test))
     expectations = expectations_of(
         test.source, assertions, lambda path, reason: suite.leave_out(test.source, path, reason)

@@ -384,7 +384,7 @@ REASONS: Mapping[str, str] = {
     "trajectory:step-count": "no criterion for the number of calls",
 }
 """Reasons why assertions are not taken."""
-_NO_COUNTERPART = "no counterpart in an eval set"
+NO_COUNTERPART = "no counterpart in an eval set"
 _READ = ("type", "value", "threshold")
 _READ_OF_VALUES = {
     "trajectory:tool-sequence": ("steps", "mode"),
@@ -407,7 +407,7 @@ def expectations_of(source: str, assertions: Sequence[tuple[JsonPath, Any]], rep
         kind = assertion["type"]
         handler, _ = ASSERTIONS.get(kind, (None, ""))
         if handler is None:
-            reason = _NO_COUNTERPART if kind.startswith("not-") else REASONS.get(kind, _NO_COUNTERPART)
+            reason = NO_COUNTERPART if kind.startswith("not-") else REASONS.get(kind, NO_COUNTERPART)
             report(path, f"{kind}: {reason}")
             continue
         if isinstance(value := assertion.get("value"), str) and value.startswith(FILE):
@@ -421,10 +421,10 @@ def expectations_of(source: str, assertions: Sequence[tuple[JsonPath, Any]], rep
         for name in assertion:
             is_usual = assertion[name] in (None, "", {}) or (name, assertion[name]) == ("weight", 1)
             if name not in _READ and not is_usual:
-                report((*path, name), _NO_COUNTERPART)
+                report((*path, name), NO_COUNTERPART)
         if isinstance(value, dict) and kind in _READ_OF_VALUES:
             for name in value.keys() - {*_READ_OF_VALUES[kind]}:
-                report((*path, "value", name), _NO_COUNTERPART)
+                report((*path, "value", name), NO_COUNTERPART)
     for where, reason in turn.weaker:
         report(where, reason)
     return turn
@@ -436,7 +436,7 @@ def _flat(path: JsonPath, assertion: Any, report: Report) -> Iterator[tuple[Json
         report(path, "not an assertion: it has no type")
     elif assertion["type"] == "assert-set":
         for name in assertion.keys() - {"type", "assert"}:
-            report((*path, name), _NO_COUNTERPART)
+            report((*path, name), NO_COUNTERPART)
         inner = assertion.get("assert")
         if not isinstance(inner, list):
             report(path, "a set of assertions without a list of them")
