@@ -250,8 +250,7 @@ def _expected_calls(value: Any, rules: dict[str, Json], report: Report) -> Itera
             continue
         tool = item.get("tool") if isinstance(item, dict) else None
         item = {**item, "name": tool} if isinstance(tool, str) and "name" not in item else item
-        messages = messages_of([{"role": "assistant", "tool_calls": [item]}]) or ()
-        calls = [_without_id(call) for message in messages for call in calls_of(message)]
+        calls = list(map(_without_id, _read_call(item)))
         if not calls:
             report(
                 (number,), f"a call must be a name or an object with name and args, is {value_in_words(item)}"
