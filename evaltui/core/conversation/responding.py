@@ -28,7 +28,6 @@ MESSAGE, RESPOND = "/message ", "/respond "
 
 _YES_WORDS = frozenset(("yes", "y", "true", "confirm", "approve", "ok"))
 _NO_WORDS = frozenset(("no", "n", "false", "reject", "deny"))
-_CONFIRMED_RESPONSE, _REJECTED_RESPONSE = {"confirmed": True}, {"confirmed": False}
 _MAX_SHOWN = 400
 
 
@@ -147,7 +146,7 @@ def _confirm(text: str) -> Json:
     word, _, rest = text.partition(" ")
     answer = word.lower().rstrip(",.!")
     if answer in _YES_WORDS | _NO_WORDS:
-        response = dict(_CONFIRMED_RESPONSE if answer in _YES_WORDS else _REJECTED_RESPONSE)
+        response: Json = {"confirmed": answer in _YES_WORDS}
         return response | {"payload": _payload(rest.strip())} if rest.strip() else response
     parsed = _json(text)
     if isinstance(parsed, bool):
