@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from itertools import groupby
 from types import GenericAlias, UnionType
 from typing import Any, get_origin
 
@@ -39,6 +40,18 @@ def usage_of(*, prompt: int, output: int, cached: int = 0, thoughts: int = 0) ->
 def declaration(name: str, description: str | None, schema: Json | None) -> Json:
     """The declaration of a tool in a request."""
     return {"name": name, "description": description or "", "parameters_json_schema": schema}
+
+
+def divided(parts: Iterable[Json]) -> list[Json]:
+    """The parts of a model's message as contents, in order: its texts and calls, and the results of calls
+    that its provider has made."""
+    contents: list[Json] = []
+    for is_result, group in groupby(parts, key=lambda part: "function_response" in part):
+        if is_result:
+            contents += ({"role": "user", "parts": [part]} for part in group)
+        else:
+            contents.append({"role": "model", "parts": list(group)})
+    return contents
 
 
 # The ends of names of settings that say how a request is sent, or are credentials.

@@ -30,21 +30,6 @@ def content_of_message(message: Any) -> Json | None:
     return {"role": "user", "parts": parts} if parts else None
 
 
-def divided(content: Json) -> list[Json]:
-    """The content of a model's message as contents, in order: its texts and calls, and the results of calls
-    that its provider has made."""
-    contents: list[Json] = []
-    parts: list[Json] = []
-    for part in content["parts"]:
-        if "function_response" in part:
-            contents += [{"role": "model", "parts": parts}] if parts else []
-            contents.append({"role": "user", "parts": [part]})
-            parts = []
-        else:
-            parts.append(part)
-    return [*contents, {"role": "model", "parts": parts}] if parts else contents
-
-
 def instruction_of(messages: Sequence[Any]) -> str:
     """The system messages of a request, in one text."""
     return "\n\n".join(message.text for message in messages if message.type == "system")

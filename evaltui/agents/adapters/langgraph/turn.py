@@ -10,9 +10,9 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 from ....core.model.events import Json
 from ..base import Steps, nested_in
-from ..values import jsonable, output_fields
+from ..values import divided, jsonable, output_fields
 from .calls import agent_of
-from .messages import content_of_message, divided, usage_of_message
+from .messages import content_of_message, usage_of_message
 
 MESSAGES = "messages"
 _STRUCTURED = "structured_response"
@@ -157,7 +157,7 @@ class Turn:
             transfer = self.transfers.pop(message.tool_call_id, None)
         else:
             # A node may add a message in the user's name; its author is the node.
-            contents = divided(content)
+            contents = divided(content["parts"])
             calls = [part["function_call"] for part in content["parts"] if "function_call" in part]
             self._callers.update((call["id"], (agent, branch)) for call in calls)
             if nested_in.get() is None:

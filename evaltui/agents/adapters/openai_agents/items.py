@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ....core.model.events import Json, Step
 from ..base import call_of
-from ..values import response_of
+from ..values import divided, response_of
 
 # Fields with the result in a call that OpenAI's service executes itself.
 _RESULT_FIELDS = ("output", "outputs", "result", "results", "error", "status")
@@ -27,14 +27,8 @@ def item_json(item: Any) -> Json:
 def output_contents(items: Sequence[Json]) -> list[Json]:
     """The output of a model as contents, in order: its texts and calls, and the results of calls that
     OpenAI's service executes."""
-    contents: list[Json] = []
-    parts: list[Json] = []
-    for item in items:
-        parts += _model_parts(item)
-        if (result := _own_result(item)) is not None:
-            contents += [{"role": "model", "parts": parts}, {"role": "user", "parts": [result]}]
-            parts = []
-    return [*contents, {"role": "model", "parts": parts}] if parts or not contents else contents
+    parts = [part for item in items for part in (*_model_parts(item), *_own_result(item))]
+    return divided(parts) or [{"role": "model", "parts": []}]
 
 
 def contents_of(items: str | Sequence[Any]) -> list[Json]:
@@ -110,13 +104,12 @@ def _call(item: Json, name: str, args: Json) -> Json:
     return {"function_call": {"id": call_id_of(item), "name": name, "args": args}}
 
 
-def _own_result(item: Json) -> Json | None:
-    """The result in a call that OpenAI's service executes; None for another item."""
+def _own_result(item: Json) -> Iterator[Json]:
+    """The result in a call that OpenAI's service executes; none in another item."""
     kind = str(item.get("type", "message"))
-    if not kind.endswith("_call") or kind == "function_call" or "call_id" in item:
-        return None
-    result = {name: item[name] for name in _RESULT_FIELDS if item.get(name) is not None}
-    return {"function_response": {"id": call_id_of(item), "name": tool_of(item), "response": result}}
+    if kind.endswith("_call") and kind != "function_call" and "call_id" not in item:
+        result = {name: item[name] for name in _RESULT_FIELDS if item.get(name) is not None}
+        yield {"function_response": {"id": call_id_of(item), "name": tool_of(item), "response": result}}
 
 
 def is_output(item: Json) -> bool:
