@@ -38,7 +38,6 @@ from .a2a_steps import FAILED, Received, TurnSteps, a2a_part
 from .requests import (
     UNRECORDED,
     AnsweredError,
-    CancelledError,
     HttpStatusError,
     MalformedResponseError,
     RemoteError,
@@ -49,6 +48,7 @@ from .requests import (
     is_rate_limited,
     is_transient,
     remote_error,
+    remote_errors,
     request_headers,
     status_error,
     with_retries,
@@ -188,13 +188,10 @@ class _Agent:
     @contextmanager
     def _remote_errors(self) -> Iterator[None]:
         try:
-            yield
-        except asyncio.CancelledError:
-            raise CancelledError(self.where) from None
+            with remote_errors(self.where):
+                yield
         except RemoteError:
             raise
-        except httpx.HTTPError as error:
-            raise remote_error(error, self.where) from error
         except A2AError as error:
             raise self._described_error(error) from error
         except (Error, ValueError, TypeError, KeyError, AttributeError) as error:

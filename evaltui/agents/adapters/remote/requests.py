@@ -280,7 +280,7 @@ class Server:
         where = f"{method} {self.url}{shown or path}"
 
         async def send() -> Any:
-            with _remote_errors(where):
+            with remote_errors(where):
                 response = await self._client.request(method, self.url + path, json=body)
             self._check(response, where)
             try:
@@ -301,7 +301,7 @@ class Server:
         async def open_stream() -> httpx.Response:
             return await self._open_stream(path, body, where)
 
-        with _remote_errors(where):
+        with remote_errors(where):
             response = await with_retries(open_stream, is_rate_limited, reporter)
             try:
                 kind = response.headers.get("content-type", "").partition(";")[0]
@@ -335,7 +335,8 @@ class Server:
 
 
 @contextmanager
-def _remote_errors(where: str) -> Iterator[None]:
+def remote_errors(where: str) -> Iterator[None]:
+    """Raises the error for the user in place of one of httpx, and of a cancellation."""
     try:
         yield
     except asyncio.CancelledError:
