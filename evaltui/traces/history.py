@@ -433,8 +433,6 @@ def _history(turn: TraceTurn) -> Iterator[Json]:
     contents = list(_first_request(turn))
     while contents and (contents[-1]["role"] == "model" or not user_parts(contents[-1:])):
         contents.pop()
-    while contents and contents[-1]["role"] != "model":
-        contents.pop()
     parts: list[Json] = []
     for content in contents:
         if content["role"] != "model":
@@ -470,11 +468,9 @@ def _settle_response(before: TraceTurn, turn: TraceTurn) -> None:
         return
     last, first = before.models[-1], min(turn.models, key=_order)
     agents = {(model.agent, model.operation.instruction) for model in (last, first)}
-    contents = list(first.operation.inputs or ())
-    while contents and contents[-1]["role"] != "model":
-        contents.pop()
+    responses = [content for content in first.operation.inputs or () if content["role"] == "model"]
     response, repeated = (
-        _plain(parts).replace(" ", "") for parts in (answer_of(last.operation), _own_parts(contents[-1:]))
+        _plain(parts).replace(" ", "") for parts in (answer_of(last.operation), _own_parts(responses[-1:]))
     )
     is_same = response == repeated or _OBJECT.match(repeated)
     if len(agents) > 1 or not response or not repeated or is_same:
