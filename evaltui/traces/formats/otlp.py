@@ -51,11 +51,9 @@ def read_otlp(document: Json) -> Recorded:
     if isinstance(inner, dict):
         return read_otlp(inner)
     recorded = Recorded()
-    for name in ("resourceSpans", "batches"):
+    for name in ("resourceSpans", "batches", "resourceLogs"):
         for group in objects(either(document, name)):
             _read_group(group, recorded)
-    for group in objects(either(document, "resourceLogs")):
-        _read_group(group, recorded)
     return recorded
 
 
