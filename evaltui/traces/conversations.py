@@ -21,7 +21,7 @@ from evaltui.text.figures import counted
 from evaltui.text.values import valid_text
 from evaltui.traces.events import TurnEvents, error_of
 from evaltui.traces.history import history_length, split_turn, turns_of_conversation
-from evaltui.traces.layouts.limits import limit_of
+from evaltui.traces.layouts.limits import json_attribute, limit_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
@@ -357,8 +357,5 @@ def _own_events(text: Any) -> list[Event] | None:
 
 def _json_object(text: Any) -> Json | None:
     """The object of a JSON text; None for anything else."""
-    try:
-        data = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return None
+    data = json_attribute(text) if isinstance(text, str) else None
     return data if isinstance(data, dict) else None
