@@ -322,7 +322,6 @@ def _forget(database: sqlite3.Connection, traces: Sequence[str]) -> None:
 
 def _used(database: sqlite3.Connection) -> int:
     """Bytes that are in use; those that became free are used before the file grows."""
-    numbers = {}
-    for name in ("page_count", "freelist_count", "page_size"):
-        (numbers[name],) = database.execute(f"pragma {name}").fetchone()
-    return int((numbers["page_count"] - numbers["freelist_count"]) * numbers["page_size"])
+    names = ("page_count", "freelist_count", "page_size")
+    pages, free, size = (int(database.execute(f"pragma {name}").fetchone()[0]) for name in names)
+    return (pages - free) * size
