@@ -107,8 +107,9 @@ class _Suite:
     data: Json
     not_taken: list[NotTaken] = field(default_factory=list)
 
-    def leave_out(self, source: str, path: JsonPath, reason: str) -> None:
-        self.not_taken.append(NotTaken(source, path, reason))
+    def leave_out(self, path: JsonPath, reason: str, source: str = "") -> None:
+        """Reports a part of the suite's file, or of another `source`."""
+        self.not_taken.append(NotTaken(source or str(self.path), path, reason))
 
 
 def cases_of_suite(path: Path) -> ImportedCases:
@@ -116,7 +117,7 @@ def cases_of_suite(path: Path) -> ImportedCases:
     suite = _Suite(path, _data(path))
     for name in suite.data:
         if name not in _OF_NO_CASE:
-            suite.leave_out(str(path), (name,), _ELSEWHERE)
+            suite.leave_out((name,), _ELSEWHERE)
     template = _prompt(suite)
     groups: dict[str, list[_Turn]] = {}
     for number, test in enumerate(_expanded(suite, _tests(suite))):
@@ -180,11 +181,11 @@ def _text(suite: _Suite, name: str, path: JsonPath) -> str | None:
     """The text of a file that a config names; None, which is reported, where it cannot be read."""
     file = suite.path.parent / name.removeprefix(FILE)
     if file.suffix in _CODE_SUFFIXES:
-        suite.leave_out(str(suite.path), path, f"{file.name} is code, which is not run")
+        suite.leave_out(path, f"{file.name} is code, which is not run")
         return None
     text = text_or_problem(file)
     if isinstance(text, Problem):
-        suite.leave_out(str(suite.path), path, f"{file.name}: {text.message}")
+        suite.leave_out(path, f"{file.name}: {text.message}")
         return None
     return text
 
@@ -197,7 +198,7 @@ def _prompt(suite: _Suite) -> str:
     prompts = suite.data.get("prompts")
     items = prompts if isinstance(prompts, list) else [] if prompts is None else [prompts]
     for number in range(1, len(items)):
-        suite.leave_out(str(suite.path), ("prompts", number), "cases are made with the first prompt")
+        suite.leave_out(("prompts", number), "cases are made with the first prompt")
     first = items[0] if items else None
     if isinstance(first, dict):
         first = first.get("raw") or first.get("id")
@@ -282,7 +283,7 @@ def _tests(suite: _Suite) -> Iterator[_Test]:
     for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else []):
         path: JsonPath = ("scenarios", number)
         if not isinstance(scenario, dict):
-            suite.leave_out(str(suite.path), path, f"must be an object, is {value_in_words(scenario)}")
+            suite.leave_out(path, f"must be an object, is {value_in_words(scenario)}")
             continue
         tests = list(_listed(suite, scenario.get("tests"), str(suite.path), (*path, "tests")))
         configs = scenario.get("config")
@@ -304,14 +305,14 @@ def _listed(suite: _Suite, tests: Any, source: str, path: JsonPath) -> Iterator[
         elif isinstance(item, dict):
             yield from _checked(suite, _Test(item, source, where))
         else:
-            suite.leave_out(source, where, f"a test must be an object, is {value_in_words(item)}")
+            suite.leave_out(where, f"a test must be an object, is {value_in_words(item)}", source)
 
 
 def _of_file(suite: _Suite, name: str, path: JsonPath) -> Iterator[_Test]:
     """The tests of another file."""
     file = suite.path.parent / name.removeprefix(FILE)
     if "://" in name.removeprefix(FILE):
-        suite.leave_out(str(suite.path), path, f"{name} is not a file")
+        suite.leave_out(path, f"{name} is not a file")
     elif file.suffix.lower() in (*CSV_SUFFIXES, ".jsonl"):
         read = read_rows(file)
         suite.not_taken += read.not_taken
@@ -370,7 +371,7 @@ def _expanded(suite: _Suite, tests: Iterator[_Test]) -> Iterator[_Test]:
     """Tests with the default test, and one for each combination of variables that are lists."""
     default = suite.data.get("defaultTest")
     if isinstance(default, str):
-        suite.leave_out(str(suite.path), ("defaultTest",), "a file; write the default test into the config")
+        suite.leave_out(("defaultTest",), "a file; write the default test into the config")
     else:
         default = _well_formed(suite, _Test(default or {}, str(suite.path), ("defaultTest",))).data
     for test in tests:
@@ -398,7 +399,7 @@ _KINDS = {"vars": dict, "options": dict, "metadata": dict, "assert": list}
 def _checked(suite: _Suite, test: _Test) -> Iterator[_Test]:
     """A test as `_well_formed`; none where its variables are in a file."""
     if isinstance(test.data.get("vars"), str):
-        suite.leave_out(test.source, (*test.path, "vars"), "variables of a file")
+        suite.leave_out((*test.path, "vars"), "variables of a file", test.source)
     else:
         yield _well_formed(suite, test)
 
@@ -406,7 +407,7 @@ def _checked(suite: _Suite, test: _Test) -> Iterator[_Test]:
 def _well_formed(suite: _Suite, test: _Test) -> _Test:
     """A test without members of another type, which are reported."""
     if not isinstance(test.data, dict):
-        suite.leave_out(test.source, test.path, f"must be an object, is {value_in_words(test.data)}")
+        suite.leave_out(test.path, f"must be an object, is {value_in_words(test.data)}", test.source)
         return replace(test, data={})
     data = dict(test.data)
     for name, kind in _KINDS.items():
@@ -414,7 +415,7 @@ def _well_formed(suite: _Suite, test: _Test) -> _Test:
         if not (value is None or isinstance(value, kind)):
             expected = "a list" if kind is list else "an object"
             reason = f"must be {expected}, is {value_in_words(value)}"
-            suite.leave_out(test.source, (*test.path, name), reason)
+            suite.leave_out((*test.path, name), reason, test.source)
             del data[name]
     return replace(test, data=data)
 
@@ -462,7 +463,7 @@ def _turn(suite: _Suite, test: _Test, template: str) -> _Turn | None:
             report(("metadata", name), NO_COUNTERPART)
     assertions = list(_assertions(suite, test))
     expectations = expectations_of(
-        test.source, assertions, lambda path, reason: suite.leave_out(test.source, path, reason)
+        test.source, assertions, lambda path, reason: suite.leave_out(path, reason, test.source)
     )
     return _Turn(contents, expectations, test)
 
@@ -477,7 +478,7 @@ def _assertions(suite: _Suite, test: _Test) -> Iterator[tuple[JsonPath, Any]]:
             assertion = _resolved(item, templates)
             if unknown := _unknown(json.dumps(assertion, ensure_ascii=False), variables):
                 reason = f"has {unknown!r}, which is no variable of the test"
-                suite.leave_out(test.source, (*path, number), reason)
+                suite.leave_out((*path, number), reason, test.source)
             else:
                 yield (*path, number), _rendered(assertion, variables)
 
@@ -490,7 +491,7 @@ def _resolved(assertion: Any, templates: Any) -> Any:
 
 
 def _reporter(suite: _Suite, test: _Test) -> Report:
-    return lambda path, reason: suite.leave_out(test.source, (*test.path, *path), reason)
+    return lambda path, reason: suite.leave_out((*test.path, *path), reason, test.source)
 
 
 # Cases
@@ -515,7 +516,7 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
         answers += [{**check, "turn": len(conversation) - 1} for check in turn.expectations.answers]
     rules = rules_of_case(
         [turn.expectations for turn in turns],
-        lambda args, reason: suite.leave_out(args.source, args.path, reason),
+        lambda args, reason: suite.leave_out(args.path, reason, args.source),
     )
     first = turns[0].test
     description = first.data.get("description")
@@ -530,7 +531,7 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
     case = with_unspecified(case)
     model, problems = validate_model(EvalCase, case)
     if model is None:
-        suite.leave_out(first.source, first.path, f"a case cannot hold this: {problems[0]}")
+        suite.leave_out(first.path, f"a case cannot hold this: {problems[0]}", first.source)
         return None
     place = NotTaken(first.source, first.path, "").place
     return ImportedCase(case, place, rules=rules, answers=answers)
@@ -578,7 +579,7 @@ def _criteria(suite: _Suite, groups: Sequence[Sequence[_Turn]]) -> Mapping[str, 
         if metric in _LIMITS and any(metric not in turn.expectations.thresholds for turn in turns):
             for requirement in requirements:
                 reason = f"{metric} would limit every case, and other tests have no such limit"
-                suite.leave_out(requirement.source, requirement.path, reason)
+                suite.leave_out(requirement.path, reason, requirement.source)
             continue
         weakest = min(item.value for item in requirements)
         if metric in _LIMITS:
@@ -592,4 +593,4 @@ def _report_others(suite: _Suite, requirements: Sequence[Requirement], value: An
     for requirement in requirements:
         if requirement.value != value:
             reason = f"{what} {requirement.value}: a set has one, here {value}"
-            suite.leave_out(requirement.source, requirement.path, reason)
+            suite.leave_out(requirement.path, reason, requirement.source)
