@@ -143,12 +143,17 @@ def from_base64(text: str) -> bytes:
 
 def nanoseconds(value: Any) -> int:
     """Nanoseconds from a number or a text; 0 for other values."""
+    return count_of(value) or 0
+
+
+def count_of(value: Any) -> int | None:
+    """A number that is not negative, from a number or a text; None for other values."""
     if isinstance(value, bool) or value is None:
-        return 0
+        return None
     try:
         return max(int(value), 0)
     except (TypeError, ValueError, OverflowError):
-        return 0
+        return None
 
 
 def with_logs(spans: Iterable[OtelSpan], logs: Iterable[LogRecord]) -> int:

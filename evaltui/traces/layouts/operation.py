@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.span import OtelSpan
+from evaltui.traces.span import OtelSpan, count_of
 
 Json = dict[str, Any]
 OperationKind = Literal["agent", "model", "tool", "other"]
@@ -150,11 +150,11 @@ def usage_of(
 ) -> Json | None:
     """Numbers of tokens as genai's usage metadata; `output` has the thoughts, too. None for none."""
     counts = {
-        "prompt_token_count": _count(prompt),
-        "candidates_token_count": _count(output),
-        "cached_content_token_count": _count(cached),
-        "thoughts_token_count": _count(thoughts),
-        "total_token_count": _count(total),
+        "prompt_token_count": count_of(prompt),
+        "candidates_token_count": count_of(output),
+        "cached_content_token_count": count_of(cached),
+        "thoughts_token_count": count_of(thoughts),
+        "total_token_count": count_of(total),
     }
     usage = {name: value for name, value in counts.items() if value is not None}
     if not usage:
@@ -165,15 +165,6 @@ def usage_of(
     if "total_token_count" not in usage:
         usage["total_token_count"] = (usage.get("prompt_token_count") or 0) + (candidates or 0)
     return usage
-
-
-def _count(value: Any) -> int | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    try:
-        return max(int(value), 0)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def as_arguments(value: Any) -> Any:
