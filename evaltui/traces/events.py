@@ -430,7 +430,7 @@ def _is_interrupt(event: SpanEvent) -> bool:
 def _ends_early(turn: TraceTurn) -> bool:
     """Whether a turn ends with the call of a tool, or with an agent that did nothing: its answer may be in
     a span that is missing."""
-    last = max(turn.works, key=lambda work: (work.span.start, work.span.end), default=None)
+    last = turn.last_work
     if last is None:
         return False
     # The span of a model may be around its calls.
@@ -457,8 +457,8 @@ def _lacks_model(turn: TraceTurn) -> bool:
 
 def _may_wait(turn: TraceTurn) -> bool:
     """Whether a turn of google-adk ends with a tool: its request to a person would have no span."""
-    last = max(turn.works, key=lambda work: (work.span.start, work.span.end))
-    return last.operation.is_adk and last.operation.name != _EXIT
+    last = turn.last_work
+    return last is not None and last.operation.is_adk and last.operation.name != _EXIT
 
 
 def _writable(event: Event) -> Event:

@@ -97,6 +97,11 @@ class TraceTurn:
         return max((span.end for span in self.spans), default=0)
 
     @property
+    def last_work(self) -> Work | None:
+        """The work that began last; None without any."""
+        return max(self.works, key=lambda work: (work.span.start, work.span.end), default=None)
+
+    @property
     def models(self) -> list[Work]:
         """Its calls of models, by their ends, but for those in calls of tools."""
         calls = [work for work in self.works if work.operation.kind == "model"]
