@@ -33,7 +33,7 @@ def step_of(event: Event) -> Step:
         invocation_id=event.invocation_id,
         branch=event.branch or "",
         timestamp=event.timestamp,
-        state=_delta(event.actions.state_delta),
+        state=_plain(_own_state(event.actions.state_delta)) or None,
         transfer=event.actions.transfer_to_agent,
         long_running=tuple(sorted(event.long_running_tool_ids or ())),
         error_code=event.error_code,
@@ -48,7 +48,7 @@ def state_json(state: Json) -> Json:
 
     Raises TypeError with the path of a value that JSON cannot hold.
     """
-    own = {key: value for key, value in state.items() if not is_internal(key)}
+    own = _own_state(state)
     unwritable = _unwritable(own)
     if unwritable is not None:
         path, value = unwritable
@@ -59,12 +59,8 @@ def state_json(state: Json) -> Json:
     return written
 
 
-def _delta(delta: Json) -> Json | None:
-    return _written({key: value for key, value in delta.items() if not is_internal(key)})
-
-
-def _written(delta: Json) -> Json | None:
-    return _plain(delta) if delta else None
+def _own_state(state: Json) -> Json:
+    return {key: value for key, value in state.items() if not is_internal(key)}
 
 
 def _plain(value: Any) -> Any:
@@ -78,7 +74,7 @@ def _framework(event: Event) -> Json | None:
     fields: Json = {}
     internal = {key: value for key, value in event.actions.state_delta.items() if key.startswith("_adk")}
     if internal:
-        fields["state"] = _written(internal)
+        fields["state"] = _plain(internal)
     if event.isolation_scope:
         fields["isolation_scope"] = event.isolation_scope
     # Every event has a path; that of a root agent is not needed.
