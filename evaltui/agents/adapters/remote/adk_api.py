@@ -257,7 +257,8 @@ class AdkApiSession(AgentSession):
         if step.author == "user":
             if not any("function_response" in part for part in step.parts):
                 return step
-            step = _by_node(step, event)
+            # ADK sends the result of an agent with a task in the user's name.
+            step = replace(step, author=node_name(event) or step.author)
         self._reporter.step(step)
         return step
 
@@ -296,9 +297,3 @@ def _agent_error(event: Json, where: str) -> RemoteError:
     error: RemoteError = type(kind, (RemoteError,), {})(message, where)
     error.server_traceback = str(details.get("stacktrace") or "")
     return error
-
-
-def _by_node(step: Step, event: Json) -> Step:
-    """The step with the node as its author: ADK sends the result of an agent with a task in the user's
-    name."""
-    return replace(step, author=node_name(event) or step.author)
