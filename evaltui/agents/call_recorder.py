@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ..core.model.errors import ErrorKind
 from ..core.model.events import Json
@@ -329,7 +329,7 @@ class CallRecorder:
         # Now, since answers to requests side by side come in another order each time.
         entry = self._unanswered(prints, agent)
 
-        def keep(responses: Sequence[Json], error: Exception | None, version: str = "") -> None:
+        def keep(responses: Sequence[Json], error: Exception | None, version: str) -> None:
             day = datetime.now(UTC).date().isoformat()
             self._keep(place, prints, replace(entry, served=version, recorded=day), responses, error)
 
@@ -509,15 +509,6 @@ def _whose(agent: str) -> str:
     return f"the model call of {agent}" if agent else "a model call"
 
 
-class KeepResponses(Protocol):
-    """Records the responses and the error of a request; `version` is the model that the responses name."""
-
-    def __call__(self, responses: Sequence[Json], error: Exception | None, version: str = "") -> None: ...
-
-
-def _keep_nothing(responses: Sequence[Json], error: Exception | None, version: str = "") -> None: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Exchange:
     """The recording of a call, or an error for a missing entry."""
@@ -538,8 +529,8 @@ class ModelExchange(_Exchange):
     responses: Sequence[Json] = ()
     error: Json | None = None
     is_replayed: bool = False
-    keep: KeepResponses = _keep_nothing
-    """Records new responses."""
+    keep: Callable[[Sequence[Json], Exception | None, str], None] = lambda responses, error, version: None
+    """Records new responses, the error, and the model that the responses name."""
 
     @property
     def mark(self) -> Json:

@@ -194,7 +194,8 @@ def _replayed(exchange: ModelExchange) -> Answer:
 def _keep_failure(exchange: ModelExchange, error: ErrorInfo) -> None:
     # That nobody waited for an answer is none.
     if error.type not in ("TimeoutError", "CancelledError"):
-        exchange.keep([], error_from_json({"type": f"builtins:{error.type}", "message": error.message}))
+        failure = error_from_json({"type": f"builtins:{error.type}", "message": error.message})
+        exchange.keep([], failure, "")
 
 
 def _config(options: JudgeModelOptions) -> Json | None:

@@ -38,7 +38,7 @@ def converse(recorder, answers=()):
             (answer,) = exchange.responses
         else:
             answer = answers[number]
-            exchange.keep([answer], None)
+            exchange.keep([answer], None, "")
         heard.append(answer["content"]["parts"][0]["text"])
         contents += [answer["content"], says("and then?")]
     return heard
@@ -76,7 +76,7 @@ def test_another_value_of_the_same_variable_asks_the_same():
     told = []
     asked = JsonRequest("m", [says("hi")], instruction="use correct horse")
     recorder("record", told, {"SHOP_KEY": "correct horse"}).model_call(asked).keep(
-        [says("yes", "model")], None
+        [says("yes", "model")], None, ""
     )
     replay = recorder("replay", [], {"SHOP_KEY": "battery staple"}, [told[0]["entry"]])
     assert replay.model_call(JsonRequest("m", [says("hi")], instruction="use battery staple")).is_replayed
@@ -113,7 +113,7 @@ def test_calls_of_tools_are_known_with_secrets_and_without():
 def test_a_number_that_a_replay_would_return_as_a_text_is_not_recorded(value):
     told = []
     recorder("record", told, {}).tool_call("ratio", {}).keep(ToolOutcome(result={"ratio": value}))
-    recorder("record", told, {}).model_call(JsonRequest("m", [])).keep([{"ratio": value}], None)
+    recorder("record", told, {}).model_call(JsonRequest("m", [])).keep([{"ratio": value}], None, "")
     assert [line["note"].partition(" is ")[2] for line in told] == [
         "not recorded: NaN and Infinity are no numbers of JSON"
     ] * 2

@@ -231,7 +231,7 @@ async def _exchanged(
         version = next((str(name) for name in versions if name), "")
         exchange.keep(list(map(form.write, responses)), None, version)
     except Exception as error:
-        exchange.keep([], error)
+        exchange.keep([], error, "")
         raise
     return responses
 
