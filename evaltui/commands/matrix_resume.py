@@ -17,7 +17,7 @@ from evaltui.core.model.variants import Variant
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.run_settings import RunSettings
 from evaltui.project.variants import hidden_in
-from evaltui.reports.matrix_report import notes_in
+from evaltui.reports.matrix_report import changes_in, notes_in
 from evaltui.runner.gate import SharedByGates
 from evaltui.runner.starting import HostSettings, start_host
 from evaltui.runs.baselines import stored_run
@@ -137,5 +137,6 @@ class _Rest:
         comparison = comparison_with(base, run, self._options)
         code = run_exit_code(self._options, run.cases.values(), comparison, (), "run")
         notes = notes_in(opened.file)
-        finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison, notes=notes)
+        changes = changes_in(opened.file)
+        finished = FinishedVariant(run, run.circumstances.agent, str(path), changes, comparison, notes=notes)
         return finished, 0 if self._options.exit_zero else code

@@ -64,7 +64,9 @@ def variant_of_resumed(options: argparse.Namespace, store: RunStore) -> Variant 
         # Told by who resumes it.
         return None
     if variant is not None and (name := hidden_in(variant)):
-        raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
+        raise UsageError(
+            f"{resume_option(options)}: the value of {name} is secret, so the run log does not have it"
+        )
     return variant
 
 

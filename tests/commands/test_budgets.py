@@ -229,7 +229,9 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
     (note,) = document["notes"]
     assert note.startswith("one: resumes run ")
     assert document["complete"] is True
-    assert [one["name"] for one in document["variants"]] == ["base", "one", "two"]
+    assert [(one["name"], one["applied"][0]["new"]) for one in document["variants"]] == [
+        *(("base", "base"), ("one", "one"), ("two", "two"))
+    ]
 
 
 async def test_a_budget_in_python(agent, gemini, tmp_path):
