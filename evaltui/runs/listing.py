@@ -22,7 +22,7 @@ from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.run_file import is_being_written
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_kind import ROOT_AGENT, RunKind
-from evaltui.runs.store import RunStore, is_adk_result, run_id
+from evaltui.runs.store import RunStore, is_adk_result, run_id, start_in_name
 from evaltui.text.figures import show_local
 from evaltui.text.outcomes import NOT_RUN
 
@@ -218,7 +218,7 @@ def _row(path: Path, names: tuple[str, ...], files: FilesNow | None) -> RunRow:
 def _start_time(path: Path) -> datetime:
     """Start time of a run by the name of its log, else by the time of its file."""
     try:
-        return datetime.strptime(path.name[:19], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+        return start_in_name(path)
     except ValueError:
         pass
     try:

@@ -37,11 +37,10 @@ from evaltui.runs.run_tables import (
     connect,
     connect_memory,
 )
-from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.runs.store import STAMP, SUFFIX, RunStore, start_in_name
 from evaltui.text.values import valid_text
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
-_STAMP = "%Y%m%dT%H%M%S.%fZ"
 _EVENT = "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)"
 _EVAL_CASE = "INSERT OR REPLACE INTO eval_cases VALUES (?, ?)"
 _IN_MEMORY_NAME = Path("this run")
@@ -91,10 +90,9 @@ def _stamp(store: RunStore) -> str:
     now = datetime.now(UTC)
     for path in reversed(store.files()):
         with suppress(ValueError):
-            newest = datetime.strptime(path.name.partition("-")[0], _STAMP).replace(tzinfo=UTC)
-            now = max(now, newest + timedelta(milliseconds=1))
+            now = max(now, start_in_name(path) + timedelta(milliseconds=1))
             break
-    return f"{now.strftime('%Y%m%dT%H%M%S.%f')[:-3]}Z"
+    return f"{now.strftime(STAMP)[:-3]}Z"
 
 
 def next_number(store: RunStore) -> int:

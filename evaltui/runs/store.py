@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -32,6 +33,8 @@ RUNS = "runs"
 SESSIONS = "sessions"
 """The folder of received sessions, which are many runs and are kept apart from the others."""
 _NAMES = "names.json"
+STAMP = "%Y%m%dT%H%M%S.%f"
+"""The time with which the name of a run's file begins, in milliseconds."""
 
 
 def is_adk_result(path: Path) -> bool:
@@ -42,6 +45,11 @@ def is_adk_result(path: Path) -> bool:
 def run_id(path: Path) -> str:
     """The id of a run, from the name of its file."""
     return path.name.removesuffix(ADK_SUFFIX).removesuffix(SUFFIX)
+
+
+def start_in_name(path: Path) -> datetime:
+    """The start of a run by the name of its file. Raises ValueError for another name."""
+    return datetime.strptime(path.name[:19], STAMP).replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
