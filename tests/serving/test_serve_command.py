@@ -16,10 +16,11 @@ import textual_serve.server
 import evaltui
 from evaltui.commands.network import address_in_words
 from evaltui.commands.parser import parser_of
-from evaltui.commands.serve import _serve, serve
+from evaltui.commands.serve import _serve
 from evaltui.serving import server
 from evaltui.serving.access import Access
 from evaltui.serving.server import FILES, IDLE_SECONDS
+from tests.commands.command_line import call
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ from evaltui.serving.server import FILES, IDLE_SECONDS
 def test_wrong_use_is_refused_before_anything_listens(words, said, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHORT", "secret")
-    assert serve(parser_of("serve").parse([".", *words])) == 2
+    assert call("serve", ".", *words) == 2
     told = capsys.readouterr()
     assert said in told.err
     assert told.err.startswith("evaltui serve: ")
@@ -58,9 +59,7 @@ def test_a_token_given_for_its_variable_is_shown_nowhere(words, capsys):
 
 def test_the_env_file_of_an_agent_in_a_file_is_beside_it(tmp_path, capsys):
     (tmp_path / "agent.py").touch()
-    assert (
-        serve(parser_of("serve").parse([str(tmp_path / "agent.py"), "--token-env", "NO_SUCH_VARIABLE"])) == 2
-    )
+    assert call("serve", tmp_path / "agent.py", "--token-env", "NO_SUCH_VARIABLE") == 2
     assert f"or in {tmp_path / '.env'}\n" in capsys.readouterr().err
 
 
@@ -120,7 +119,7 @@ def test_who_only_looks_may_do_so_for_ever(words, idle, tmp_path, monkeypatch):
         yield
 
     monkeypatch.setattr(server, "serving", full)
-    assert serve(parser_of("serve").parse([str(tmp_path), *words])) == 2
+    assert call("serve", tmp_path, *words) == 2
     assert seen == [idle]
 
 
@@ -147,7 +146,7 @@ async def test_no_address_is_printed_at_which_others_could_read_the_token(
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
-    assert serve(parser_of("serve").parse([str(tmp_path / "none")])) == 2
+    assert call("serve", tmp_path / "none") == 2
     assert "does not exist" in capsys.readouterr().err
 
 
