@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..core.model.errors import ErrorKind
+from ..text.values import did_you_mean
 from .own_modules import name_of, use_own_modules
 
 
@@ -118,7 +118,5 @@ def _missing(module: str, name: str, modules: list[ModuleType], folder: Path) ->
     where = last.__file__ or last.__name__
     if hasattr(last, name):
         return f"{name} in {where} is not a function but of type {type(getattr(last, name)).__name__}"
-    close = difflib.get_close_matches(
-        name, [attribute for attribute in vars(last) if callable(getattr(last, attribute))], n=1
-    )
-    return f"{where} has no function {name}" + (f". Did you mean {close[0]}?" if close else "")
+    functions = [attribute for attribute in vars(last) if callable(getattr(last, attribute))]
+    return f"{where} has no function {name}{did_you_mean(name, functions)}"
