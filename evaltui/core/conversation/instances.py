@@ -82,9 +82,9 @@ def _members(case: EvalCase) -> Json:
         ]
         members["rubric_groups"] = {"rubrics": {"rubrics": rubrics}}
     if case.conversation_scenario is not None:
-        members["user_scenario"] = case.conversation_scenario.model_dump(mode="json", exclude_none=True)
+        members["user_scenario"] = _dumped(case.conversation_scenario)
     if case.session_input is not None:
-        members["session_inputs"] = case.session_input.model_dump(mode="json", exclude_none=True)
+        members["session_inputs"] = _dumped(case.session_input)
     return members
 
 
