@@ -110,7 +110,11 @@ def _find(name: str) -> ModuleSpec | None:
     for part in name.split("."):
         full = f"{full}.{part}" if full else part
         try:
-            spec = find_spec(part) if parent is None else _inside(full, parent)
+            spec = (
+                find_spec(part)
+                if parent is None
+                else PathFinder.find_spec(full, list(parent.submodule_search_locations or ()))
+            )
         except (ImportError, ValueError):
             spec = None
         if spec is None:
@@ -121,7 +125,3 @@ def _find(name: str) -> ModuleSpec | None:
         if parent.origin is not None and not is_own_code(parent.origin):
             return parent
     return parent
-
-
-def _inside(full: str, package: ModuleSpec) -> ModuleSpec | None:
-    return PathFinder.find_spec(full, list(package.submodule_search_locations or ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..model.errors import ErrorInfo, ErrorKind
@@ -105,11 +105,7 @@ def _follows(branch: str, later: str) -> bool:
 
 def _says(event: Event) -> bool:
     """Whether an event has content other than thoughts."""
-    return event.kind == "output" or any(map(_has_content, _parts(event)))
-
-
-def _parts(event: Event) -> Iterator[Json]:
-    return iter((event.content or {}).get("parts") or ())
+    return event.kind == "output" or any(map(_has_content, (event.content or {}).get("parts") or ()))
 
 
 def _has_content(part: Json) -> bool:

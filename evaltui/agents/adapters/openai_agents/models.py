@@ -52,6 +52,7 @@ current_run: ContextVar[Any] = ContextVar("evaltui_agents_run", default=None)
 # Gets the models that the provider's responses name while a model is asked: the SDK's response has none.
 _served: ContextVar[list[str] | None] = ContextVar("evaltui_agents_served", default=None)
 _VERSION = "model_version"
+_ITEM_DONE = "response.output_item.done"
 
 
 @functools.cache
@@ -201,7 +202,7 @@ def _declaration(tool: Any) -> Json:
 def _streamed(events: list[Any]) -> ModelResponse:
     """The response of a stream. Raises _UnfinishedStreamError where it has none."""
     response = _completed_in(events)
-    output = response.output or [event.item for event in events if _is_done(event)]
+    output = response.output or [event.item for event in events if getattr(event, "type", "") == _ITEM_DONE]
     return ModelResponse(output=output, usage=_streamed_usage(response), response_id=response.id)
 
 
@@ -211,10 +212,6 @@ def _completed_in(events: list[Any]) -> Response:
     if last is None:
         raise _UnfinishedStreamError("the model's stream ended without a completed response")
     return last.response
-
-
-def _is_done(event: Any) -> bool:
-    return getattr(event, "type", "") == "response.output_item.done"
 
 
 def _streamed_usage(response: Response) -> Usage:
