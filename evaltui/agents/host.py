@@ -237,17 +237,18 @@ def main() -> None:
         _end_disturbed(channel)
     except BaseException as error:
         # SystemExit in a task that the agent's framework started ends the whole loop: report where.
-        with contextlib.suppress(OSError):
-            channel.send({"op": "fatal", "error": describe_error(error)})
-        _leave(1)
+        _fail(channel, describe_error(error))
     _leave(0)
 
 
 def _end_disturbed(channel: Channel) -> NoReturn:
     """Ends the process because the agent has cancelled tasks of others, perhaps other cases."""
     message = "the agent cancelled tasks that it had not made (asyncio.all_tasks)"
-    error = {"type": "CancelledError", "message": message, "traceback": "", "where": ""}
-    with contextlib.suppress(OSError):
+    _fail(channel, {"type": "CancelledError", "message": message, "traceback": "", "where": ""})
+
+
+def _fail(channel: Channel, error: Json) -> NoReturn:
+    with suppress(OSError):
         channel.send({"op": "fatal", "error": error})
     _leave(1)
 
@@ -260,7 +261,7 @@ def _die_with_parent() -> None:
 
 def _leave(code: int) -> NoReturn:
     # Threads and exit handlers of the agent could keep the process for ever.
-    with contextlib.suppress(Exception):
+    with suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
