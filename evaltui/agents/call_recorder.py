@@ -309,10 +309,10 @@ class CallRecorder:
         if self._missed:
             raise self._missed[0] from None
 
-    def model_call(self, request: JsonRequest, agent: str = "") -> ModelExchange | None:
-        """The exchange for a request; None where models are neither recorded nor replayed."""
+    def model_call(self, request: JsonRequest, agent: str = "") -> ModelExchange:
+        """The exchange for a request; an empty one where models are neither recorded nor replayed."""
         if self.modes.models == "off":
-            return None
+            return ModelExchange()
         place = next(self._places)
         try:
             prints = self._prints(request)

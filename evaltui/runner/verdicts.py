@@ -139,9 +139,9 @@ class CaseJudge:
             MeteredCall("judge", model, tokens, is_replayed, now, version, turn, number, metric)
         )
 
-    def _exchange(self, question: Question) -> ModelExchange | None:
+    def _exchange(self, question: Question) -> ModelExchange:
         if self._recorder is None:
-            return None
+            return ModelExchange()
         self._recorder.turn = question.turn
         prompt = {"role": "user", "parts": [{"text": question.prompt}]}
         model = question.options.judge_model
@@ -149,11 +149,11 @@ class CaseJudge:
         request = JsonRequest(model, [prompt], config=config)
         return self._recorder.model_call(request, f"{JUDGE_OF}{question.metric}")
 
-    async def _answer(self, question: Question, exchange: ModelExchange | None) -> Answer:
-        if exchange is not None and exchange.missed is not None:
+    async def _answer(self, question: Question, exchange: ModelExchange) -> Answer:
+        if exchange.missed is not None:
             error = ErrorInfo(NOT_RECORDED, str(exchange.missed), kind=ErrorKind.CONFIG)
             raise JudgeFailedError(error, was_asked=False)
-        if exchange is not None and exchange.is_replayed:
+        if exchange.is_replayed:
             return _replayed(exchange)
         try:
             answer = await self._judges.ask(question)
@@ -162,16 +162,15 @@ class CaseJudge:
             error = ErrorInfo("RunStoppedError", "the run makes no more model calls", kind=None)
             raise JudgeFailedError(error, was_asked=False) from stopped
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
-            if exchange is not None and isinstance(failed, RequestFailedError):
+            if isinstance(failed, RequestFailedError):
                 _keep_failure(exchange, failed.error)
             usages = failed.usages if isinstance(failed, RequestFailedError) else ()
             raise JudgeFailedError(failed.error.of_judge, usages=usages) from failed
-        if exchange is not None:
-            cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
-            usage = {"usage": answer.usages[-1]} if answer.usages else {}
-            version = {"model_version": answer.version} if answer.version else {}
-            response = {"parts": [{"text": answer.text}], **cut_off, **usage, **version}
-            exchange.keep([response], None, answer.version)
+        cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
+        usage = {"usage": answer.usages[-1]} if answer.usages else {}
+        version = {"model_version": answer.version} if answer.version else {}
+        response = {"parts": [{"text": answer.text}], **cut_off, **usage, **version}
+        exchange.keep([response], None, answer.version)
         return answer
 
 

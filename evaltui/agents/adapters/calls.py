@@ -202,7 +202,7 @@ def _exchange(call: ModelCall, request: JsonRequest | Exception) -> ModelExchang
         return ModelExchange()
     if isinstance(request, Exception):
         return recorder.unrecordable(f"a request to model {call.model}", request)
-    return recorder.model_call(request, call.agent) or ModelExchange()
+    return recorder.model_call(request, call.agent)
 
 
 async def _exchanged(
