@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eval_data import make_case, make_turn, write_eval_set
 from example_runs import json_of
 
 from evaltui.core.model.case_id import CaseId
@@ -24,15 +24,7 @@ from tests.commands.command_line import call
 
 def one_case(number: int) -> dict[str, Any]:
     """Its outcome goes by its number: see `act`."""
-    return {
-        "eval_id": f"case_{number}",
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": f"case {number}"}]},
-                "final_response": {"role": "model", "parts": [{"text": "right"}]},
-            }
-        ],
-    }
+    return make_case(f"case_{number}", make_turn(f"case {number}", "right"))
 
 
 def act(case: EvalCase, repeat: int) -> list[Invocation]:
@@ -49,8 +41,7 @@ def act(case: EvalCase, repeat: int) -> list[Invocation]:
 
 
 def write_set(folder: Path, name: str, numbers: Sequence[int]) -> None:
-    data = {"eval_set_id": name, "eval_cases": [one_case(number) for number in numbers]}
-    (folder / f"{name}.evalset.json").write_text(json.dumps(data))
+    write_eval_set(folder, name, *map(one_case, numbers))
 
 
 def logs_of(agent: Path, *selections: Sequence[str]) -> list[Path]:

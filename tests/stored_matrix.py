@@ -1,11 +1,11 @@
 """A matrix among the stored runs of an agent: an eval set, and a log for each variant."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from eval_data import make_case, make_turn, write_eval_set
 from example_runs import DEFAULTS
 from fake_runs import _events
 
@@ -33,17 +33,13 @@ NOTIFIED = ("notify_user", {"message": "It was 17.5 °C in the bedroom"})
 
 
 def _turn(answer: str, *calls: tuple[str, dict]) -> dict:
-    return {
-        "user_content": {"role": "user", "parts": [{"text": "Warm the bedroom"}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-        "intermediate_data": {"tool_uses": [{"name": name, "args": args} for name, args in calls]},
-    }
+    return make_turn("Warm the bedroom", answer, [{"name": name, "args": args} for name, args in calls])
 
 
 _GOOD, _BAD = _turn("It is 19 °C now.", WARM), _turn("It is 19 °C now.", WRONG, NOTIFIED)
 
 
-_CASE = EvalCase.model_validate({"eval_id": "any", "conversation": [_GOOD]})
+_CASE = EvalCase.model_validate(make_case("any", _GOOD))
 
 
 async def _repeat(letter: str) -> tuple[RepeatResult, list[Invocation]]:
@@ -71,9 +67,7 @@ def write_variant(
     """The log of a variant: by set and case how each run of it came out, "" for a case without a result, and
     what each run cost."""
     for set_id, cases in sets.items():
-        data = [{"eval_id": eval_id, "conversation": [_GOOD]} for eval_id in cases]
-        file = folder / f"{set_id}.evalset.json"
-        file.write_text(json.dumps({"eval_set_id": set_id, "eval_cases": data}), encoding="utf-8")
+        write_eval_set(folder, set_id, *(make_case(eval_id, _GOOD) for eval_id in cases))
     config = CONFIG.model_dump(mode="json", exclude_defaults=True)
     selected = [
         SelectedSet(f"{one}.evalset.json", one, tuple(cases), config, whole=True)

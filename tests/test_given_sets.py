@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
+from eval_data import make_case, make_set, make_turn, write_eval_set
 
 import evaltui
 from evaltui import EvalCase, EvalConfig, EvalSet, EvalSetError, evaluate, evaluate_sync, events
@@ -24,13 +25,9 @@ def root_agent(message, session):
     yield events.tool_result("find", {"hits": 3})
     yield "found " + message
 """
-TURN = {
-    "user_content": {"parts": [{"text": "hats"}], "role": "user"},
-    "final_response": {"parts": [{"text": "found hats"}], "role": "model"},
-    "intermediate_data": {"tool_uses": [{"name": "find", "args": {"what": "hats"}}]},
-}
-CASES = [{"eval_id": "good", "conversation": [TURN]}, {"eval_id": "twin", "conversation": [TURN, TURN]}]
-SET = {"eval_set_id": "basics", "eval_cases": CASES}
+TURN = make_turn("hats", "found hats", [{"name": "find", "args": {"what": "hats"}}])
+CASES = [make_case("good", TURN), make_case("twin", TURN, TURN)]
+SET = make_set("basics", *CASES)
 CONFIG = {
     "criteria": {
         "tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "IN_ORDER"},
@@ -44,7 +41,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("project") / "shop"
     folder.mkdir()
     (folder / "agent.py").write_text(AGENT)
-    (folder / "basics.evalset.json").write_text(json.dumps(SET))
+    write_eval_set(folder, "basics", *CASES)
     (folder / "test_config.json").write_text(json.dumps(CONFIG))
     return folder
 
@@ -131,10 +128,7 @@ def test_a_case_that_is_given_twice_runs_once(folder, given, cases, tmp_path):
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_number_that_json_has_not_is_no_null_in_a_model(value):
     calls = {"tool_uses": [{"name": "find", "args": {"what": value}}]}
-    data = {
-        "eval_set_id": "s",
-        "eval_cases": [{**CASES[0], "conversation": [{**TURN, "intermediate_data": calls}]}],
-    }
+    data = make_set("s", {**CASES[0], "conversation": [{**TURN, "intermediate_data": calls}]})
 
     def with_null(message, session):
         yield events.tool_call("find", {"what": None})
@@ -177,8 +171,8 @@ def test_models_of_google_adk_are_the_same(folder):
     ("eval_sets", "config", "error", "says"),
     [
         ("nothing", None, SelectionError, "no eval set 'nothing'"),
-        ({"eval_set_id": "s", "eval_cases": [{"conversation": []}]}, None, EvalSetError, r"eval_cases\[0\]"),
-        ({"eval_set_id": "s", "eval_cases": CASES[:1] * 2}, None, EvalSetError, "eval set 's'.*good"),
+        (make_set("s", {"conversation": []}), None, EvalSetError, r"eval_cases\[0\]"),
+        (make_set("s", *CASES[:1] * 2), None, EvalSetError, "eval set 's'.*good"),
         ({"eval_cases": CASES}, None, EvalSetError, "eval_set_id"),
         ([SET, SET], None, ValueError, "two eval sets have the id 'basics'"),
         ([], None, ValueError, "no case selected"),

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from eval_data import make_case, make_set, make_turn, write_eval_set
 
 from evaltui import EvalCase, evaluate, evaluate_sync, generate_responses
 from evaltui.adk import AgentEvaluator, EvaluationGenerator
@@ -23,24 +24,21 @@ def root_agent(message, session):
 
 
 def turn(message, answer=None):
-    return {
-        "user_content": {"role": "user", "parts": [{"text": message}]},
-        "final_response": {"role": "model", "parts": [{"text": answer or f"found {message}"}]},
-    }
+    return make_turn(message, answer or f"found {message}")
 
 
-def case(eval_id, *turns):
-    return {"eval_id": eval_id, "conversation": list(turns)}
-
-
-GOOD, BAD, CRASH = case("good", turn("hats")), case("bad", turn("cats", "no")), case("crash", turn("crash"))
-SET = {"eval_set_id": "basics", "eval_cases": [GOOD, BAD]}
+GOOD, BAD, CRASH = (
+    make_case("good", turn("hats")),
+    make_case("bad", turn("cats", "no")),
+    make_case("crash", turn("crash")),
+)
+SET = make_set("basics", GOOD, BAD)
 
 
 @pytest.fixture
 def agent(write_agent):
     folder = write_agent(SOURCE)
-    (folder / "basics.evalset.json").write_text(json.dumps(SET))
+    write_eval_set(folder, "basics", GOOD, BAD)
     (folder / "test_config.json").write_text(json.dumps(TEXT))
     return folder
 
@@ -89,7 +87,7 @@ async def test_responses_are_generated_without_scores(agent):
     assert repr(good) == "<CaseResponses good ×2>"
     assert [error.message for error in crash.errors] == ["out of stock"] * 2
     assert "RuntimeError: out of stock" in repr(crash)
-    [empty] = await generate_responses(agent, [case("empty")], repeat_num=1)
+    [empty] = await generate_responses(agent, [make_case("empty")], repeat_num=1)
     assert empty.responses == [[]]
     assert "conversation is empty" in empty.errors[0].message
     [here] = await generate_responses(lambda message, session: "found hats", [GOOD], repeat_num=1)
@@ -124,7 +122,7 @@ def bucket(monkeypatch):
 def test_a_bucket_gets_the_layout_of_google_adk(agent, bucket):
     from google.adk.evaluation.gcs_eval_set_results_manager import GcsEvalSetResultsManager
 
-    result = evaluate_sync(agent, ["basics", case("other", turn("hats"))], results_dir="gs://results")
+    result = evaluate_sync(agent, ["basics", make_case("other", turn("hats"))], results_dir="gs://results")
     assert [one.status for one in result.cases] == ["PASSED", "FAILED", "PASSED"]
     assert all(one.startswith("my_agent/evals/eval_history/my_agent_") for one in bucket.buckets["results"])
     manager = GcsEvalSetResultsManager("results")
@@ -186,7 +184,7 @@ root_agent = LlmAgent(name="desk", model=Model(model="m"), tools=[find])
 def desk(write_agent, monkeypatch):
     folder = write_agent(ADK_AGENT, name="kept_agent")
     (folder / "__init__.py").write_text("from . import agent\n")
-    (folder / "basics.evalset.json").write_text(json.dumps(SET))
+    write_eval_set(folder, "basics", GOOD, BAD)
     (folder / "test_config.json").write_text(json.dumps(TEXT))
     monkeypatch.syspath_prepend(folder.parent)
     return folder

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
+
+from eval_data import make_case, make_turn, write_eval_set
 
 NATIVE = """
     from evaltui import Agent
@@ -15,18 +16,7 @@ NATIVE = """
 def write_cases(folder: Path, expected: str, eval_ids: Iterable[str] = ("one",)) -> Path:
     """A set `greetings` whose cases say their id and expect an answer, in which `{}` stands for it."""
     cases = [
-        {
-            "eval_id": eval_id,
-            "conversation": [
-                {
-                    "user_content": {"role": "user", "parts": [{"text": eval_id}]},
-                    "final_response": {"role": "model", "parts": [{"text": expected.format(eval_id)}]},
-                    "intermediate_data": {},
-                }
-            ],
-        }
+        make_case(eval_id, make_turn(eval_id, expected.format(eval_id), intermediate_data={}))
         for eval_id in eval_ids
     ]
-    path = folder / "greetings.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": "greetings", "eval_cases": cases}))
-    return path
+    return write_eval_set(folder, "greetings", *cases)

@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from eval_data import make_case, make_turn, write_eval_set
+
 import evaltui
 
 ADK_AGENT = """
@@ -28,12 +30,7 @@ EXACT = {"criteria": {"response_match_score": 1.0}}
 
 def write(project: Path, agent: str, response: str, **config: object) -> None:
     (project / "bot" / "agent.py").write_text(textwrap.dedent(agent))
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "hello"}]},
-        "final_response": {"role": "model", "parts": [{"text": response}]},
-    }
-    cases = {"eval_set_id": "a", "eval_cases": [{"eval_id": "one", "conversation": [turn]}]}
-    (project / "bot" / "a.evalset.json").write_text(json.dumps(cases))
+    write_eval_set(project / "bot", "a", make_case("one", make_turn("hello", response)))
     (project / "bot" / "test_config.json").write_text(json.dumps(config))
 
 

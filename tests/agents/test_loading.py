@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from eval_data import make_case, make_turn, write_eval_set
 
 from evaltui import Status, evaluate
 from evaltui.agents.adapters.base import AgentLoadError
@@ -144,14 +144,8 @@ _REAL = """
 @pytest.mark.thorough
 async def test_the_plugins_of_an_app_run_where_the_package_names_the_root_agent_only(write_package):
     folder = write_package(__init__="from .agent import root_agent", agent=_REAL)
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "hi"}]},
-        "final_response": {"role": "model", "parts": [{"text": "from the plugin"}]},
-    }
-    path = folder / "a.evalset.json"
-    path.write_text(
-        json.dumps({"eval_set_id": "a", "eval_cases": [{"eval_id": "c", "conversation": [turn]}]})
-    )
+    turn = make_turn("hi", "from the plugin")
+    path = write_eval_set(folder, "a", make_case("c", turn))
     result = await evaluate(folder, path)
     assert [case.status for case in result.cases] == [Status.PASSED]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
-from eval_data import make_case
+from eval_data import make_case, make_set
 
 import evaltui
 from evaltui.core.model.problems import EvalSetError
@@ -18,10 +18,7 @@ AGENT = """
 """
 TEXT = {"parts": [{"text": "hi"}]}
 CALLS = {"tool_uses": [{"name": "find", "args": {"query": "x"}}]}
-SET = {
-    "eval_set_id": "orders",
-    "eval_cases": [make_case("one", {"user_content": TEXT, "final_response": TEXT})],
-}
+SET = make_set("orders", make_case("one", {"user_content": TEXT, "final_response": TEXT}))
 CASE = ("eval_cases", 0)
 TURN = (*CASE, "conversation", 0)
 RUBRICS = "rubric_based_final_response_quality_v1"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import call
-from eval_data import make_case, make_turn
+from eval_data import make_case, make_set, make_turn
 
 pytest_plugins = "pytester"
 AGENT = "def root_agent(message, session): return message"
@@ -16,12 +16,7 @@ AGENT = "def root_agent(message, session): return message"
 def write_set(path, said="hi"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        json.dumps(
-            {
-                "eval_set_id": path.name.partition(".")[0],
-                "eval_cases": [make_case("one", make_turn("hi", said))],
-            }
-        )
+        json.dumps(make_set(path.name.partition(".")[0], make_case("one", make_turn("hi", said))))
     )
     return path
 

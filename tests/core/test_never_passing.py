@@ -1,9 +1,7 @@
 """A case whose expected answers have no word is known never to pass, wherever it is made or read."""
 
-import json
-
 import pytest
-from eval_data import make_case, write_test_config
+from eval_data import make_case, write_eval_set, write_test_config
 
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.config import EvalConfig
@@ -73,14 +71,11 @@ def test_the_turns_the_metric_and_what_to_do_are_named():
 
 
 def test_lint_says_so(tmp_path):
-    path = tmp_path / "one.evalset.json"
-    cases = [make_case("one", turn({"text": "👍"}))]
-    path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases}))
+    path = write_eval_set(tmp_path, "one", make_case("one", turn({"text": "👍"})))
     (problem,) = lint([path])
     assert problem.message.startswith("never passes: turn 1 expects a response without words")
 
-    cases = [make_case("one", WORDS, turn({"text": "👍"}))]
-    path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases}))
+    write_eval_set(tmp_path, "one", make_case("one", WORDS, turn({"text": "👍"})))
     write_test_config(tmp_path, criteria={"response_match_score": 0.8}, evaltui={"turns": [context(1)]})
     assert lint([path]) == []
 
@@ -107,9 +102,8 @@ SCORE = "tool_trajectory_avg_score"
 async def test_lint_names_a_case_whose_turns_are_all_marked(
     mode, criteria, optional, state, passes, tmp_path
 ):
-    data = make_case("one", WORDS, WORDS) | {"final_session_state": state}
-    path = tmp_path / "one.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": [data]}))
+    data = make_case("one", WORDS, WORDS, final_session_state=state)
+    path = write_eval_set(tmp_path, "one", data)
     block = {"turns": [context(0), context(1) | {"mode": mode}], "optional": optional}
     write_test_config(tmp_path, criteria=criteria, evaltui=block)
     names = [problem.message for problem in lint([path]) if problem.path[:1] == ("eval_cases",)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 
 import pytest
+from eval_data import make_case, make_turn, write_eval_set
 from terminal import Terminal
 
 pytest.importorskip("google.adk")
@@ -74,16 +74,8 @@ CALLS = [
 def shop(write_agent):
     folder = write_agent(AGENT, name="shop")
     (folder / "__init__.py").write_text("from . import agent\n", encoding="utf-8")
-    turns = [
-        {
-            "user_content": {"role": "user", "parts": [{"text": text}]},
-            "final_response": {"role": "model", "parts": [{"text": answer}]},
-            "intermediate_data": {"tool_uses": calls},
-        }
-        for text, calls, answer in CALLS
-    ]
-    data = {"eval_set_id": "shop", "eval_cases": [{"eval_id": "all", "conversation": turns}]}
-    (folder / "shop.evalset.json").write_text(json.dumps(data), encoding="utf-8")
+    turns = [make_turn(text, answer, calls) for text, calls, answer in CALLS]
+    write_eval_set(folder, "shop", make_case("all", *turns))
     (folder / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
     terminal = Terminal([sys.executable, "-m", "evaltui", "shop"], folder.parent, 120, 90)
     yield terminal

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from eval_data import make_case, make_turn, write_eval_set
 from terminal import Terminal
 
 pytestmark = pytest.mark.e2e
@@ -38,18 +38,7 @@ def open_terminal():
 @pytest.fixture
 def parrot(write_agent, open_terminal):
     folder = write_agent(AGENT, name="parrot")
-    conversation = [
-        {
-            "user_content": {"role": "user", "parts": [{"text": "hi"}]},
-            "final_response": {"role": "model", "parts": [{"text": "echo hi"}]},
-            "intermediate_data": {"tool_uses": []},
-        }
-    ]
-    eval_set = {
-        "eval_set_id": "talk",
-        "eval_cases": [{"eval_id": "repeats_it", "conversation": conversation}],
-    }
-    (folder / "talk.evalset.json").write_text(json.dumps(eval_set), encoding="utf-8")
+    write_eval_set(folder, "talk", make_case("repeats_it", make_turn("hi", "echo hi", [])))
     return open_terminal("parrot", folder=folder.parent)
 
 
@@ -121,15 +110,7 @@ def test_from_a_failure_to_its_cause(house):
 
 def test_a_save_outside_flips_the_verdict(tmp_path, write_agent, open_terminal):
     folder = write_agent(AGENT, name="parrot")
-    conversation = [
-        {
-            "user_content": {"role": "user", "parts": [{"text": "hi"}]},
-            "final_response": {"role": "model", "parts": [{"text": "echo hi"}]},
-            "intermediate_data": {"tool_uses": []},
-        }
-    ]
-    eval_set = {"eval_set_id": "talk", "eval_cases": [{"eval_id": "repeats", "conversation": conversation}]}
-    (folder / "talk.evalset.json").write_text(json.dumps(eval_set), encoding="utf-8")
+    write_eval_set(folder, "talk", make_case("repeats", make_turn("hi", "echo hi", [])))
     terminal = open_terminal("parrot", "--watch", folder=tmp_path, columns=100)
     terminal.wait_for("● watch")
     terminal.press("r")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 from terminal import Terminal
 
 pytestmark = pytest.mark.e2e
@@ -16,16 +17,7 @@ pytestmark = pytest.mark.e2e
 ECHO = "def root_agent(message, session):\n    return message\n"
 LONG = "a long text that does not fit in one line of the screen, " * 3
 ARGS = {"short": "old", "deep": {"was": 1}, "long": LONG, "number": 7}
-CASE = {
-    "eval_id": "first",
-    "conversation": [
-        {
-            "user_content": {"parts": [{"text": "hello"}], "role": "user"},
-            "intermediate_data": {"tool_uses": [{"name": "find", "args": ARGS}]},
-            "final_response": {"parts": [{"text": "hi"}], "role": "model"},
-        }
-    ],
-}
+CASE = make_case("first", make_turn("hello", "hi", [{"name": "find", "args": ARGS}]))
 # How many lines below the first line of the case they are.
 ROWS = {"user": 5, "call": 6, "short": 7, "deep": 8, "long": 9, "number": 10, "answer": 11}
 # How the screen shows the object in the arguments when its members are listed.
@@ -100,7 +92,7 @@ class Program:
         self.terminal.wait_for("Turn 1")
 
     def write(self) -> None:
-        data = {"eval_set_id": "finds", "eval_cases": [CASE]}
+        data = make_set("finds", CASE)
         self.file.write_text(json.dumps(data, indent=2), encoding="utf-8")
 
     @property

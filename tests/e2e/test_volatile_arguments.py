@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 from terminal import Terminal
 
 pytestmark = pytest.mark.e2e
@@ -26,18 +27,11 @@ WANTED = {"customer_id": "C-1", "query": "late", "as_of": "2026-01-01"}
 @pytest.fixture
 def orders(write_agent):
     folder = write_agent(AGENT, name="orders")
-    case = {
-        "eval_id": "late",
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": "What is late?"}]},
-                "final_response": {"role": "model", "parts": [{"text": "Two orders are late."}]},
-                "intermediate_data": {"tool_uses": [{"name": "find_orders", "args": WANTED}]},
-            }
-        ],
-    }
+    case = make_case(
+        "late", make_turn("What is late?", "Two orders are late.", [{"name": "find_orders", "args": WANTED}])
+    )
     path = folder / "orders.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": "orders", "eval_cases": [case]}, indent=2), encoding="utf-8")
+    path.write_text(json.dumps(make_set("orders", case), indent=2), encoding="utf-8")
     terminal = Terminal([sys.executable, "-m", "evaltui", "orders"], folder.parent)
     yield folder, path, terminal
     terminal.close()

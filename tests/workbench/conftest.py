@@ -10,21 +10,14 @@ from typing import Any
 
 import pytest
 import waiting
+from eval_data import make_case, make_set, make_turn
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 
 
 def case(eval_id: str, *turns: tuple[str, str]) -> dict[str, Any]:
     """A case of `(what the user says, which answer is expected)`."""
-    conversation = [
-        {
-            "user_content": {"role": "user", "parts": [{"text": said}]},
-            "final_response": {"role": "model", "parts": [{"text": expected}]},
-            "intermediate_data": {"tool_uses": []},
-        }
-        for said, expected in turns
-    ]
-    return {"eval_id": eval_id, "conversation": conversation}
+    return make_case(eval_id, *(make_turn(said, expected, []) for said, expected in turns))
 
 
 @pytest.fixture
@@ -34,10 +27,7 @@ def write_set() -> Callable[..., Path]:
     def write(
         folder: Path, name: str = "greetings", set_id: str | None = None, **cases: tuple[str, str]
     ) -> Path:
-        data = {
-            "eval_set_id": set_id or name,
-            "eval_cases": [case(eval_id, turn) for eval_id, turn in cases.items()],
-        }
+        data = make_set(set_id or name, *(case(eval_id, turn) for eval_id, turn in cases.items()))
         path = folder / f"{name}.evalset.json"
         path.write_text(json.dumps(data), encoding="utf-8")
         return path

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.values import put
@@ -43,11 +44,7 @@ OFF = "The kitchen light is now off."
 
 
 def turn(said, answer, *calls):
-    return {
-        "user_content": {"role": "user", "parts": [{"text": said}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-        "intermediate_data": {"tool_uses": list(calls)},
-    }
+    return make_turn(said, answer, list(calls))
 
 
 @pytest.fixture
@@ -59,17 +56,17 @@ def house(write_agent):
         "wrong": [turn("hello", "Something else entirely.")],
         "crashes": [turn("crash", "x")],
     }
-    cases = [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()]
+    cases = [make_case(eval_id, *turns) for eval_id, turns in cases.items()]
     cases[2]["final_session_state"] = {"said": "goodbye"}
-    data = {"eval_set_id": "lights", "eval_cases": cases}
+    data = make_set("lights", *cases)
     (folder / "lights.evalset.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
     return folder
 
 
 @pytest.fixture
 def many(house):
-    cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
-    data = {"eval_set_id": "lights", "eval_cases": cases}
+    cases = [make_case(f"case_{n}", turn(f"hello {n}", "Else.")) for n in range(40)]
+    data = make_set("lights", *cases)
     (house / "lights.evalset.json").write_text(json.dumps(data, indent=2), encoding="utf-8")
     return house
 

@@ -6,6 +6,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 from fake_runs import FakeRuns, says
 
 from evaltui.core.model.eval_set import Invocation
@@ -27,7 +28,7 @@ async def run(write_agent, until, request, monkeypatch):
     call = [{"name": "find", "args": {"id": 1}}]
     cases = {"fine": ("good morning", []), "half": ("good evening", []), "none": ("bye", [])}
     cases |= {"calls": ("good morning", call), "both": ("good evening", call)}
-    data = {"eval_set_id": "talk", "eval_cases": [_case(eval_id, *one) for eval_id, one in cases.items()]}
+    data = make_set("talk", *(_case(eval_id, *one) for eval_id, one in cases.items()))
     path = folder / "talk.evalset.json"
     path.write_text(json.dumps(data), encoding="utf-8")
     config = folder / "test_config.json"
@@ -44,12 +45,8 @@ async def run(write_agent, until, request, monkeypatch):
 
 
 def _case(eval_id, response, calls):
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "hello"}]},
-        "final_response": {"role": "model", "parts": [{"text": response}]},
-        "intermediate_data": {"tool_uses": calls},
-    }
-    return {"eval_id": eval_id, "conversation": [turn]}
+    turn = make_turn("hello", response, calls)
+    return make_case(eval_id, turn)
 
 
 def row_of(run, kind, name):
@@ -167,7 +164,7 @@ async def test_a_failure_with_open_judgements_is_previewed_as_it_is_applied(writ
     folder = write_agent("def root_agent(message, session):\n    return 'good morning'\n", judge=JUDGE)
     path = folder / "talk.evalset.json"
     cases = [_case("one", "good morning", [])]
-    path.write_text(json.dumps({"eval_set_id": "talk", "eval_cases": cases}), encoding="utf-8")
+    path.write_text(json.dumps(make_set("talk", *cases)), encoding="utf-8")
     options = {"judge_model": "my_agent.judge:ask", "num_samples": 1}
     metric = "rubric_based_final_response_quality_v1"
     criterion = {"threshold": 0.8, "rubrics": RUBRICS, "judge_model_options": options}
@@ -281,7 +278,7 @@ async def test_cases_flip_by_their_scores_as_when_they_are_scored_again(
     calls = [{"name": "find", "args": {"id": at}} for at in range(2)]
     cases = [_case(str(number), " ".join(random.sample(WORDS, 5)), calls) for number in range(27)]
     path, config = folder / "talk.evalset.json", folder / "test_config.json"
-    path.write_text(json.dumps({"eval_set_id": "talk", "eval_cases": cases}), encoding="utf-8")
+    path.write_text(json.dumps(make_set("talk", *cases)), encoding="utf-8")
     criteria = {"response_match_score": 0.5, "tool_trajectory_avg_score": 0.5}
     block = {
         "criteria": {"trajectory_recall": 0.5},

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from eval_data import make_case, make_set
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,28 +45,26 @@ EVENTS = {
 
 
 def case_with(expected):
-    return {
-        "eval_id": "one",
-        "session_input": {"app_name": "house", "user_id": "ann", "state": {"mode": "day", "rooms": 3}},
-        "final_session_state": {"mode": 4},
-        "rubrics": [{"rubric_id": "polite", "rubric_content": {"text_property": "Says please"}}],
-        "owner": "ann",
-        "conversation": [
-            {
-                "user_content": {"parts": [{"text": "hello"}, {"inline_data": {"data": "QUFB"}}]},
-                "intermediate_data": expected,
-                "final_response": {"parts": [{"text": "hi"}]},
-            },
-            {"user_content": {"parts": [{"text": "bye"}]}},
-        ],
-    }
+    return make_case(
+        "one",
+        {
+            "user_content": {"parts": [{"text": "hello"}, {"inline_data": {"data": "QUFB"}}]},
+            "intermediate_data": expected,
+            "final_response": {"parts": [{"text": "hi"}]},
+        },
+        {"user_content": {"parts": [{"text": "bye"}]}},
+        session_input={"app_name": "house", "user_id": "ann", "state": {"mode": "day", "rooms": 3}},
+        final_session_state={"mode": 4},
+        rubrics=[{"rubric_id": "polite", "rubric_content": {"text_property": "Says please"}}],
+        owner="ann",
+    )
 
 
 class Bench:
     """A set of one case that is edited through its rows, config beside it."""
 
     def __init__(self, case, tools=TOOLS):
-        text = json.dumps({"eval_set_id": "set", "eval_cases": [case]}, indent=2)
+        text = json.dumps(make_set("set", case), indent=2)
         self.document = JsonDocument(text)
         self.config = JsonDocument("{}")
         self.tools = tools
@@ -260,7 +259,7 @@ def test_problems_stand_at_their_rows():
 
 
 def test_a_case_without_turns_and_one_with_a_simulated_user():
-    bench = Bench({"eval_id": "empty", "conversation": []})
+    bench = Bench(make_case("empty"))
     assert bench.do(bench.rows["turns",].adds[0]) == ("turn", 0, "user", 0)
     bench.type(("turn", 0, "user", 0), "hello")
     to_scenario = next(one for one in bench.rows["id",].adds if "scenario" in one.label)
@@ -311,13 +310,11 @@ def test_a_response_of_the_user_is_shown_and_edited_in_its_line():
     request = {"name": "adk_request_confirmation", "args": {}}
     response = {"id": "x", "name": "adk_request_confirmation", "response": {"confirmed": True}}
     bench = Bench(
-        {
-            "eval_id": "one",
-            "conversation": [
-                {"user_content": {"parts": [{"text": "pay"}]}, "intermediate_data": {"tool_uses": [request]}},
-                {"user_content": {"parts": [{"function_response": response}]}},
-            ],
-        }
+        make_case(
+            "one",
+            {"user_content": {"parts": [{"text": "pay"}]}, "intermediate_data": {"tool_uses": [request]}},
+            {"user_content": {"parts": [{"function_response": response}]}},
+        )
     )
     row = bench.rows["turn", 1, "user", 0]
     assert (row.label, row.name, row.value) == (
@@ -338,7 +335,7 @@ def test_a_response_of_the_user_is_shown_and_edited_in_its_line():
 def test_a_turn_that_responds_to_a_request_is_added_behind_it():
     request = {"name": "adk_request_input", "args": {"message": "Who?"}}
     first = {"user_content": {"parts": [{"text": "hi"}]}, "intermediate_data": {"tool_uses": [request]}}
-    bench = Bench({"eval_id": "one", "conversation": [first, {"user_content": {"parts": [{"text": "bye"}]}}]})
+    bench = Bench(make_case("one", first, {"user_content": {"parts": [{"text": "bye"}]}}))
     adds = {one.label: one for one in bench.rows["turn", 0].adds}
     bench.make(adds["add response to adk_request_input"].make)
     assert bench.turn(1) == {

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from eval_data import make_turn
 from fake_runs import run_without_processes, says
 from stored_runs import FOREIGN
 
@@ -222,11 +223,7 @@ async def test_a_broken_log_is_said_and_nothing_changes(greeter, open_workbench,
 @pytest.mark.parametrize("encodings", [1, 2], ids=["plain", "double-encoded"])
 async def test_a_result_file_of_adk_opens_as_a_run(greeter, open_workbench, encodings):
     """As google-adk 2.13 writes it; the first versions wrote it as JSON inside a JSON text."""
-    said = {
-        "user_content": {"role": "user", "parts": [{"text": "call"}]},
-        "final_response": {"role": "model", "parts": [{"text": "good day"}]},
-        "intermediate_data": {"tool_uses": [{"name": "ring", "args": {"times": 3}}]},
-    }
+    said = make_turn("call", "good day", [{"name": "ring", "args": {"times": 3}}])
     expected = said | {
         "final_response": {"role": "model", "parts": [{"text": "hello"}]},
         "intermediate_data": {},

@@ -6,6 +6,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.edits import EditError
@@ -38,12 +39,8 @@ MADE = {"customer_id": "C-1", "query": "overdue", "as_of": "2026-03-09"}
 
 
 def case(eval_id, expected, made):
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": json.dumps(made)}]},
-        "final_response": {"role": "model", "parts": [{"text": "done"}]},
-        "intermediate_data": {"tool_uses": [{"name": "find_orders", "args": args} for args in expected]},
-    }
-    return {"eval_id": eval_id, "conversation": [turn]}
+    turn = make_turn(json.dumps(made), "done", [{"name": "find_orders", "args": args} for args in expected])
+    return make_case(eval_id, turn)
 
 
 @pytest.fixture
@@ -58,7 +55,7 @@ async def orders(write_agent, until):
         case("fine", [EXPECTED], [EXPECTED]),
     ]
     path = folder / "orders.evalset.json"
-    path.write_text(json.dumps({"eval_set_id": "orders", "eval_cases": cases}))
+    path.write_text(json.dumps(make_set("orders", *cases)))
     config = folder / "test_config.json"
     config.write_text(CONFIG)
     workbench = Workbench(folder)

@@ -38,14 +38,11 @@ FOUND = MetricResult(
 
 
 def turn(answer):
-    return {
-        "user_content": {"role": "user", "parts": [{"text": "Do it"}]},
-        "final_response": {"role": "model", "parts": [{"text": answer}]},
-    }
+    return make_turn("Do it", answer)
 
 
 def stored(answer="It was done.", **more):
-    return StoredCase.of(EvalCase.model_validate({"eval_id": "one", "conversation": [turn(answer)], **more}))
+    return StoredCase.of(EvalCase.model_validate(make_case("one", turn(answer), **more)))
 
 
 def config(threshold=0.5, evaltui=None, **criterion):
@@ -118,7 +115,7 @@ def talk(rubrics, expected):
         if not is_expected:
             del one["final_response"]
     texts = [{"rubric_id": name, "rubric_content": {"text_property": name}} for name in rubrics]
-    return EvalCase.model_validate({"eval_id": "one", "conversation": turns, "rubrics": texts})
+    return EvalCase.model_validate(make_case("one", *turns, rubrics=texts))
 
 
 def both(answers, rubrics, optional):

@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from eval_data import make_case, make_set, make_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,17 +21,11 @@ IMAGE = {"inline_data": {"data": "__4_Pg==", "mime_type": "image/png"}}
 
 
 def conversation(count):
-    return [
-        {
-            "invocation_id": f"i{number}",
-            "user_content": {"parts": [{"text": f"turn {number}"}], "role": "user"},
-        }
-        for number in range(count)
-    ]
+    return [make_turn(f"turn {number}", invocation_id=f"i{number}") for number in range(count)]
 
 
 def data_of(*given_turns):
-    return {"eval_set_id": "s", "eval_cases": [{"eval_id": "c", "conversation": list(given_turns)}]}
+    return make_set("s", make_case("c", *given_turns))
 
 
 def turn(data, number=0):

@@ -2,6 +2,8 @@
 
 import json
 
+from eval_data import make_turn
+
 from evaltui.core.metrics.judges.judge import JudgeFailedError
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.registry import METRICS, run_judged_metric
@@ -52,11 +54,7 @@ def said(text):
 
 
 def turn(user="hello", answer="Hi.", **fields):
-    return {
-        "user_content": {"role": "user", "parts": [{"text": user}]},
-        "final_response": None if answer is None else said(answer),
-        **fields,
-    }
+    return make_turn(user, final_response=None if answer is None else said(answer), **fields)
 
 
 def given(name, expected, actual=None, *, samples=1, threshold=0.5, case_rubrics=(), **fields):
