@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import waiting
 from eval_data import make_case, make_set, make_turn
+
+from evaltui.workbench.workbench import Workbench
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 
@@ -38,3 +40,19 @@ def write_set() -> Callable[..., Path]:
 @pytest.fixture
 def until() -> Until:
     return partial(waiting.until, seconds=waiting.PATIENCE_WITH_PROCESSES)
+
+
+@pytest.fixture
+async def open_workbench() -> AsyncIterator[Callable[..., Awaitable[Workbench]]]:
+    """Opens a workbench, given what it takes, and closes it when the test ends."""
+    workbenches = []
+
+    async def open_until_the_end(*given: Any, **options: Any) -> Workbench:
+        workbench = Workbench(*given, **options)
+        workbenches.append(workbench)
+        await workbench.open()
+        return workbench
+
+    yield open_until_the_end
+    for workbench in workbenches:
+        await workbench.close()

@@ -194,9 +194,8 @@ async def test_differences_are_listed_as_they_are_selected(house, until):
     assert workbench.navigation.difference == found[2]
 
 
-async def test_why_nothing_can_be_accepted(house, until):
-    workbench = Workbench(house)
-    await workbench.open()
+async def test_why_nothing_can_be_accepted(house, until, open_workbench):
+    workbench = await open_workbench(house)
     path = workbench.sets.listed[0].path
     assert refuses_in_list(workbench.editing) == "Not run   r  Run case"
     workbench.runs.run_all()

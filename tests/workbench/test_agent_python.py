@@ -41,22 +41,16 @@ def project(tmp_path, monkeypatch, write_agent, write_set) -> Path:
 
 
 @pytest.fixture
-async def opened(project):
+def opened(project, open_workbench):
     """Opens the workbench as `evaltui my_agent` does, perhaps with --read-only."""
-    made: list[Workbench] = []
 
     async def open_it(*, read_only: bool = False) -> Workbench:
         find = interpreter_to_compare if read_only else look_for_interpreter
         find_python = partial(find, project / "my_agent")
         address = AgentAddress(project / "my_agent", interpreter=find_python())
-        workbench = Workbench(address, find_python=find_python, read_only=read_only)
-        made.append(workbench)
-        await workbench.open()
-        return workbench
+        return await open_workbench(address, find_python=find_python, read_only=read_only)
 
-    yield open_it
-    for workbench in made:
-        await workbench.close()
+    return open_it
 
 
 async def run(workbench: Workbench) -> str | None:
@@ -174,7 +168,7 @@ async def test_a_warm_host_is_of_the_environment_that_is_there(project, opened):
         await workbench.agent.warm_hosts.ready()
 
 
-async def test_two_agents_have_each_their_own(project, opened, write_agent, write_set):
+async def test_two_agents_have_each_their_own(project, opened, open_workbench, write_agent, write_set):
     make_environment(project)
     prefix = "import sys\ndef root_agent(message, session):\n    return sys.prefix\n"
     for name in ("my_agent", "desk"):
@@ -183,34 +177,26 @@ async def test_two_agents_have_each_their_own(project, opened, write_agent, writ
     make_environment(project / "other")
     (project / "desk" / ".venv").symlink_to(project / "other" / ".venv")
     find_python = partial(look_for_interpreter, project / "desk")
-    desk = Workbench(AgentAddress(project / "desk", interpreter=find_python()), find_python=find_python)
-    try:
-        await desk.open()
-        shop = await opened()
-        answers = await asyncio.gather(run(desk), run(shop))
-        assert answers == [str(project / "desk" / ".venv"), str(project / ".venv")]
-    finally:
-        await desk.close()
+    address = AgentAddress(project / "desk", interpreter=find_python())
+    desk = await open_workbench(address, find_python=find_python)
+    answers = await asyncio.gather(run(desk), run(await opened()))
+    assert answers == [str(project / "desk" / ".venv"), str(project / ".venv")]
 
 
 @pytest.mark.parametrize(
     ("name", "is_stale"), [(".venv/bin/python3", False), ("other/.venv/bin/python", True)]
 )
 async def test_a_result_is_stale_by_another_environment_not_by_another_name_of_it(
-    project, opened, name, is_stale
+    project, opened, open_workbench, name, is_stale
 ):
     (project / "other").mkdir()
     for folder in (project, project / "other"):
         make_environment(folder)
     assert await run(await opened()) == ".venv"
     interpreter = Interpreter(project / name, "--python")
-    again = Workbench(AgentAddress(project / "my_agent", interpreter=interpreter))
-    try:
-        await again.open()
-        await again.outcomes.restore()
-        assert bool(again.outcomes.stale()) == is_stale
-    finally:
-        await again.close()
+    again = await open_workbench(AgentAddress(project / "my_agent", interpreter=interpreter))
+    await again.outcomes.restore()
+    assert bool(again.outcomes.stale()) == is_stale
 
 
 async def test_shards_of_other_packages_are_named_and_their_results_stale(project, opened, write_set, capsys):

@@ -9,7 +9,6 @@ from eval_data import make_case, make_turn, write_eval_set, write_test_config
 from fake_runs import FakeRuns
 
 from evaltui.documents.editing.references import References
-from evaltui.workbench.workbench import Workbench
 from tests.changed_values import changed
 from tests.commands.command_line import call
 
@@ -105,16 +104,14 @@ SKIP = {"set": "lights", "case": "late", "turn": 0, "mode": "skip"}
     ],
 )
 async def test_a_turn_has_the_verdict_of_the_metrics_that_are_to_score_it(
-    tmp_path, criteria, block, statuses
+    tmp_path, criteria, block, statuses, open_workbench
 ):
     turns = make_turn("hi", "it is off", []), make_turn("bye", "on", [])
     write_eval_set(tmp_path, "lights", make_case("late", *turns))
     write_test_config(tmp_path, criteria=criteria, evaltui=block)
     (tmp_path / "agent.py").write_text("root_agent = None")
-    workbench = Workbench(tmp_path, run_service=FakeRuns())
-    await workbench.open()
+    workbench = await open_workbench(tmp_path, run_service=FakeRuns())
     workbench.runs.run_all()
     await workbench.runs.finished()
     (case,) = workbench.sets.every_case()
     assert workbench.outcomes.turn_statuses(case, workbench.outcomes.get(case)) == statuses
-    await workbench.close()

@@ -7,14 +7,13 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 HELLO = ("hello", "hello")
 
 
 @pytest.fixture
-async def workbench(tmp_path, write_agent, write_set):
+async def workbench(tmp_path, write_agent, write_set, open_workbench):
     """Sets in the agent's folder, beside it and given, of which two have the same id, and a link to one."""
     folder = write_agent(ECHO)
     for name in ("evals", "given", "my_agent/evals"):
@@ -26,10 +25,7 @@ async def workbench(tmp_path, write_agent, write_set):
     write_set(tmp_path / "given", "real", a=HELLO)
     (folder / "linked.evalset.json").symlink_to(tmp_path / "given" / "real.evalset.json")
     elsewhere = write_set(tmp_path / "given", "elsewhere", a=HELLO)
-    workbench = Workbench(folder, [elsewhere])
-    await workbench.open()
-    yield workbench
-    await workbench.close()
+    return await open_workbench(folder, [elsewhere])
 
 
 async def test_every_set_has_a_path_of_its_own_and_is_found_by_it(workbench, tmp_path):
@@ -76,9 +72,9 @@ async def test_a_set_that_is_new_or_gone_has_the_same_path(workbench):
     assert workbench.sets.file_of(path) == file
 
 
-async def test_a_folder_that_is_no_absolute_one_has_the_files_as_it_names_them(workbench, monkeypatch):
+async def test_a_folder_that_is_no_absolute_one_has_the_files_as_it_names_them(
+    workbench, monkeypatch, open_workbench
+):
     monkeypatch.chdir(workbench.agent.dir)
-    here = Workbench(Path())
-    await here.open()
+    here = await open_workbench(Path())
     assert here.sets.file_of("evals/own.evalset.json") == Path("evals/own.evalset.json")
-    await here.close()

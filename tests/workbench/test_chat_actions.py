@@ -36,10 +36,9 @@ def test_what_cannot_be_done_is_said(workbench, name):
     assert workbench.messages.notice.text == ACTIONS_BY_ID[name].refusal(workbench)
 
 
-async def test_ctrl_c_ends_the_turn_and_a_second_one_forces_it(write_agent, until):
+async def test_ctrl_c_ends_the_turn_and_a_second_one_forces_it(write_agent, until, open_workbench):
     folder = write_agent("import time\ndef root_agent(message, session):\n    time.sleep(60)\n")
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.chat.send({"role": "user", "parts": [{"text": "hi"}]})
     await until(lambda: workbench.chat.transcript.turns[0].events)
     cancel = ACTIONS_BY_ID["cancel_turn"]
@@ -55,14 +54,14 @@ async def test_ctrl_c_ends_the_turn_and_a_second_one_forces_it(write_agent, unti
     assert not host.alive
     await until(lambda: not workbench.chat.busy)
     assert workbench.chat.transcript.turns[0].stage is TurnStage.CANCELLED
-    await workbench.close()
 
 
-async def test_ctrl_c_in_the_chat_ends_a_run_where_no_turn_runs(write_agent, write_set, until):
+async def test_ctrl_c_in_the_chat_ends_a_run_where_no_turn_runs(
+    write_agent, write_set, until, open_workbench
+):
     folder = write_agent("import time\ndef root_agent(message, session):\n    time.sleep(60)\n")
     write_set(folder, endless=("hi", ""))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.running)
     assert ACTIONS_BY_ID["cancel_turn"].footer_word(workbench) == "cancel run"
@@ -73,4 +72,3 @@ async def test_ctrl_c_in_the_chat_ends_a_run_where_no_turn_runs(write_agent, wri
     await workbench.runs._forcing
     assert not host.alive
     await until(lambda: workbench.runs.current.over)
-    await workbench.close()

@@ -10,7 +10,6 @@ pytest.importorskip("google.adk")
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.chat.conversation import SessionStart
 from evaltui.workbench.chat.rows import ChatRows
-from evaltui.workbench.workbench import Workbench
 
 pytestmark = pytest.mark.adk
 
@@ -19,10 +18,9 @@ FLIGHT, BOOK, THANKS = "Find me a flight to Oslo on 2026-09-01", "Please book it
 
 
 @pytest.fixture
-async def desk(tmp_path, until):
+async def desk(tmp_path, until, open_workbench):
     folder = shutil.copytree(SAMPLE, tmp_path / "travel_desk")
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
 
     async def talk(*messages):
         for message in messages:
@@ -31,8 +29,7 @@ async def desk(tmp_path, until):
         return [row for row in rows_of(workbench) if row.kind == "text"][-1]
 
     workbench.talk = talk
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 def rows_of(workbench):
@@ -74,10 +71,11 @@ OUTPUT_BESIDE_A_TEXT = """
 """
 
 
-async def test_a_repeated_turn_with_another_text_beside_its_output_differs(write_agent, until):
+async def test_a_repeated_turn_with_another_text_beside_its_output_differs(
+    write_agent, until, open_workbench
+):
     folder = write_agent(OUTPUT_BESIDE_A_TEXT)
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.chat.new(SessionStart())
     workbench.chat.send({"role": "user", "parts": [{"text": "go"}]})
     await until(lambda: not workbench.chat.busy)
@@ -86,4 +84,3 @@ async def test_a_repeated_turn_with_another_text_beside_its_output_differs(write
     workbench.chat.replay()
     await until(lambda: not workbench.chat.busy)
     assert workbench.chat.transcript.turns[0].difference.sentence == "response differs"
-    await workbench.close()

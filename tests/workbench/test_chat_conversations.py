@@ -59,13 +59,12 @@ def stages(chat):
 
 
 @pytest.fixture
-async def chatting(write_agent, write_set, monkeypatch, until):
+async def chatting(write_agent, write_set, monkeypatch, until, open_workbench):
     """A workbench on the agent, in the agent's folder, and a way to say something and wait for the end."""
     folder = write_agent(AGENT)
     monkeypatch.chdir(folder)
     write_set(folder, one=("hi", "something"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
 
     async def talk(*messages):
         for message in messages:
@@ -74,8 +73,7 @@ async def chatting(write_agent, write_set, monkeypatch, until):
         return workbench.chat.transcript.turns[-1]
 
     workbench.talk = talk
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 def change(workbench, old, new):

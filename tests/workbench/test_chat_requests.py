@@ -8,7 +8,6 @@ from requesting_agents import BOOKING, write_agent
 
 from evaltui.tui.chat.message import MessageDraft
 from evaltui.workbench.chat.rows import ChatRows
-from evaltui.workbench.workbench import Workbench
 
 # Two imports of google-adk; what goes on in a session is tried every day in test_adk_waiting.
 pytestmark = [pytest.mark.adk, pytest.mark.thorough]
@@ -17,9 +16,8 @@ ADA = '{"name": "Ada", "age": 5}'
 
 
 @pytest.fixture
-async def booking(tmp_path, until):
-    workbench = Workbench(write_agent(tmp_path / "booking", BOOKING))
-    await workbench.open()
+async def booking(tmp_path, until, open_workbench):
+    workbench = await open_workbench(write_agent(tmp_path / "booking", BOOKING))
 
     async def talk(*typed):
         for text in typed:
@@ -29,8 +27,7 @@ async def booking(tmp_path, until):
         return said(workbench)
 
     workbench.talk = talk
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 def said(workbench):

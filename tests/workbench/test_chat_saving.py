@@ -8,7 +8,6 @@ import pytest
 from evaltui.documents.edits import Put
 from evaltui.workbench.chat import saving
 from evaltui.workbench.chat.conversation import SessionStart, TurnStage
-from evaltui.workbench.workbench import Workbench
 from tests.agents.agents_with_defaults import SOURCES
 from tests.agents.framework_hosts import address_of
 
@@ -33,18 +32,16 @@ def said(text):
 
 
 @pytest.fixture
-async def chatted(write_agent, write_set, until):
+async def chatted(write_agent, write_set, until, open_workbench):
     """A conversation of four turns, the third of which failed."""
     folder = write_agent(AGENT)
     write_set(folder, one=("hi", "something"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.chat.new(SessionStart(state={"tier": "gold", "log": ["zero"]}))
     for message in ("Hi there!", "look here", "raise", "bye"):
         workbench.chat.send(said(message))
         await until(lambda: not workbench.chat.busy)
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 def save(workbench, **changes):
@@ -147,10 +144,9 @@ async def test_turns_may_be_left_out_and_the_state_is_that_before_the_first(chat
 @pytest.mark.usefixtures("fresh_hosts")
 @pytest.mark.parametrize("framework", SOURCES)
 @pytest.mark.parametrize("given", [{}, {"tier": "gold"}])
-async def test_the_state_is_what_was_given_and_changed(write_agent, until, framework, given):
+async def test_the_state_is_what_was_given_and_changed(write_agent, until, framework, given, open_workbench):
     """Defaults of the agent's class stay in its code: they are what is tested, and may be keys."""
-    workbench = Workbench(address_of(write_agent(SOURCES[framework])))
-    await workbench.open()
+    workbench = await open_workbench(address_of(write_agent(SOURCES[framework])))
     workbench.chat.new(SessionStart(state=given))
     for message in ("hi", "more"):
         workbench.chat.send(said(message))
@@ -161,7 +157,6 @@ async def test_the_state_is_what_was_given_and_changed(write_agent, until, frame
         assert save(workbench, turns=(first, more), target=None, new_set=first.mode.replace(" ", "_"))
         state = case_of(workbench).get("session_input", {}).get("state", {})
         assert state == {**given, **changed}
-    await workbench.close()
 
 
 async def test_without_a_state_there_is_no_session_input(chatted):
@@ -206,11 +201,10 @@ def test_a_conversation_of_failures_is_no_case(chatted):
     assert chatted.chat.refuses_to_save() == ("No finished turn to save")
 
 
-async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until):
+async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until, open_workbench):
     folder = write_agent("def root_agent(message, session):\n    return '👍'\n")
     write_set(folder, one=("hi", "something"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.chat.new(SessionStart())
     workbench.chat.send(said("Hi there!"))
     await until(lambda: not workbench.chat.busy)
@@ -218,7 +212,6 @@ async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until)
     assert workbench.messages.notice.text.startswith(
         "hi_there never passes: turn 1 expects a response without words; response_match_score scores it 0"
     )
-    await workbench.close()
 
 
 OUTPUT_BESIDE_A_TEXT = """
@@ -234,7 +227,7 @@ OUTPUT_BESIDE_A_TEXT = """
 
 @pytest.mark.parametrize("config", ["of a new set", "for all sets", "unsaved"])
 async def test_an_output_is_expected_where_the_config_in_use_scores_it(
-    config, write_agent, write_set, tmp_path, until
+    config, write_agent, write_set, tmp_path, until, open_workbench
 ):
     pytest.importorskip("google.adk")
     folder = write_agent(OUTPUT_BESIDE_A_TEXT)
@@ -243,8 +236,7 @@ async def test_an_output_is_expected_where_the_config_in_use_scores_it(
     own, other = folder / "test_config.json", tmp_path / "all.json"
     place = other if config == "for all sets" else own
     place.write_text(json.dumps(scores if config != "unsaved" else {**scores, "evaltui": {}}))
-    workbench = Workbench(folder, config=other if config == "for all sets" else None)
-    await workbench.open()
+    workbench = await open_workbench(folder, config=other if config == "for all sets" else None)
     if config == "unsaved":
         workbench.editing.do_edits("score", {own: [Put(("evaltui", "outputs"), "score")]})
     workbench.chat.new(SessionStart())
@@ -259,4 +251,3 @@ async def test_an_output_is_expected_where_the_config_in_use_scores_it(
     await workbench.runs.finished()
     result = workbench.outcomes.get(workbench.navigation.selection.case).result
     assert (str(result.status), result.turns[0].response.expected) == ("PASSED", '{"value":1}')
-    await workbench.close()

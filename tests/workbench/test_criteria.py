@@ -14,7 +14,6 @@ from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.criteria.rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.workbench import Workbench
 
 CONFIG = """{
   "criteria": {
@@ -27,12 +26,11 @@ CONFIG = """{
 
 
 @pytest.fixture
-async def greetings(write_agent, write_set):
+async def greetings(write_agent, write_set, open_workbench):
     """A folder with a set of three cases, and a workbench on it."""
     folder = write_agent("def root_agent(message, session):\n    return message\n")
     path = write_set(folder, one=("hello", "hello"), two=("hi", "hi"), three=("hey", "hey"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     return SimpleNamespace(path=path, workbench=workbench, config=folder / "test_config.json")
 
 

@@ -160,7 +160,9 @@ JUDGE = """
 """
 
 
-async def test_a_failure_with_open_judgements_is_previewed_as_it_is_applied(write_agent, until):
+async def test_a_failure_with_open_judgements_is_previewed_as_it_is_applied(
+    write_agent, until, open_workbench
+):
     folder = write_agent("def root_agent(message, session):\n    return 'good morning'\n", judge=JUDGE)
     path = folder / "talk.evalset.json"
     cases = [_case("one", "good morning", [])]
@@ -170,8 +172,7 @@ async def test_a_failure_with_open_judgements_is_previewed_as_it_is_applied(writ
     criterion = {"threshold": 0.8, "rubrics": RUBRICS, "judge_model_options": options}
     config = folder / "test_config.json"
     config.write_text(json.dumps({"criteria": {metric: criterion}}, indent=2), encoding="utf-8")
-    bench = Workbench(folder)
-    await bench.open()
+    bench = await open_workbench(folder)
     bench.runs.run_all()
     await until(lambda: bench.runs.current and bench.runs.current.over)
     run = SimpleNamespace(bench=bench, criteria=Criteria(bench.editing, path), path=path, config=config)
@@ -184,7 +185,6 @@ async def test_a_failure_with_open_judgements_is_previewed_as_it_is_applied(writ
     flips = await scored(run)
     assert bench.outcomes.status(case) == "NOT_EVALUATED"
     assert changed(flips) == {"one": (Status.FAILED, Status.NOT_EVALUATED)}
-    await bench.close()
 
 
 async def test_a_metric_that_is_removed_counts_no_more(run):
@@ -271,7 +271,7 @@ def answers(case, repeat):
 
 @pytest.mark.parametrize("seed", [0, 2])
 async def test_cases_flip_by_their_scores_as_when_they_are_scored_again(
-    write_agent, until, monkeypatch, seed
+    write_agent, until, monkeypatch, seed, open_workbench
 ):
     random = Random(seed)
     folder = write_agent("def root_agent(message, session):\n    return message\n")
@@ -286,8 +286,7 @@ async def test_cases_flip_by_their_scores_as_when_they_are_scored_again(
     }
     config.write_text(json.dumps({"criteria": criteria, "evaltui": block}), encoding="utf-8")
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(answers).follow)
-    bench = Workbench(folder)
-    await bench.open()
+    bench = await open_workbench(folder)
     bench.runs.run_all()
     await until(lambda: bench.runs.current and bench.runs.current.over)
     tried = Criteria(bench.editing, path)
@@ -308,4 +307,3 @@ async def test_cases_flip_by_their_scores_as_when_they_are_scored_again(
         flipped += len(told)
         await bench.editing.save_all()
     assert flipped > 3
-    await bench.close()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import textwrap
-from contextlib import asynccontextmanager
 
 import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.editing.config import ConfigEditor
 from evaltui.workbench.files.saves import ReactionStep
-from evaltui.workbench.workbench import Workbench
 
 AGENT = """
     def root_agent(message, session):
@@ -38,16 +36,6 @@ def greeter(write_agent, write_set):
     return folder
 
 
-@asynccontextmanager
-async def opened(folder):
-    workbench = Workbench(folder)
-    await workbench.open()
-    try:
-        yield workbench
-    finally:
-        await workbench.close()
-
-
 def scores(workbench):
     found = {}
     for key in workbench.sets.every_case():
@@ -70,64 +58,66 @@ def reason(workbench, key):
     return workbench.outcomes.get(key).result.metrics[0].reason
 
 
-async def test_a_saved_metric_scores_anew(greeter, until):
+async def test_a_saved_metric_scores_anew(greeter, open_workbench, until):
     (greeter / "agent.py").write_text(textwrap.dedent(SCRIPTED))
-    async with opened(greeter) as workbench:
-        workbench.watch.start()
-        await workbench.watch.ready()
-        workbench.runs.run_all()
-        await until(lambda: not workbench.runs.is_running)
-        assert scores(workbench) == {"good": ("PASSED", 2.0), "other": ("PASSED", 2.0)}
-        text = (greeter / "metrics.py").read_text()
-        (greeter / "metrics.py").write_text(text.replace("split())", "split())-1"))
-        await until(lambda: done(workbench, "metrics.py"))
-        assert scores(workbench) == {"good": ("FAILED", 1.0), "other": ("FAILED", 1.0)}
+    workbench = await open_workbench(greeter)
+    workbench.watch.start()
+    await workbench.watch.ready()
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    assert scores(workbench) == {"good": ("PASSED", 2.0), "other": ("PASSED", 2.0)}
+    text = (greeter / "metrics.py").read_text()
+    (greeter / "metrics.py").write_text(text.replace("split())", "split())-1"))
+    await until(lambda: done(workbench, "metrics.py"))
+    assert scores(workbench) == {"good": ("FAILED", 1.0), "other": ("FAILED", 1.0)}
 
 
-async def test_a_metric_that_lies_beside_the_agent_is_watched_once_it_has_scored(greeter, until):
+async def test_a_metric_that_lies_beside_the_agent_is_watched_once_it_has_scored(
+    greeter, open_workbench, until
+):
     outside = greeter.parent / "shared.py"
     outside.write_text(textwrap.dedent(METRICS))
     config = greeter / "test_config.json"
     config.write_text(config.read_text().replace("my_agent.metrics", "shared"))
-    async with opened(greeter) as workbench:
-        workbench.watch.start()
-        await workbench.watch.ready()
-        workbench.runs.run_all()
-        await until(lambda: not workbench.runs.is_running)
-        # What is saved here has it looked at for the first time, too.
-        (greeter / "notes.md").write_text("to do")
-        await until(lambda: done(workbench, "notes.md"))
-        outside.write_text(outside.read_text().replace("split())", "split())-1"))
-        await until(lambda: done(workbench, "../shared.py"))
-        assert scores(workbench)["good"] == ("FAILED", 1.0)
+    workbench = await open_workbench(greeter)
+    workbench.watch.start()
+    await workbench.watch.ready()
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    # What is saved here has it looked at for the first time, too.
+    (greeter / "notes.md").write_text("to do")
+    await until(lambda: done(workbench, "notes.md"))
+    outside.write_text(outside.read_text().replace("split())", "split())-1"))
+    await until(lambda: done(workbench, "../shared.py"))
+    assert scores(workbench)["good"] == ("FAILED", 1.0)
 
 
-async def test_another_threshold_counts_at_once(greeter, until):
-    async with opened(greeter) as workbench:
-        workbench.runs.run_all()
-        await until(lambda: not workbench.runs.is_running)
-        path = greeter / "greetings.evalset.json"
-        workbench.editing.do("stricter", path, lambda one: ConfigEditor(one.config).set_threshold("words", 3))
-        good = CaseId("greetings.evalset.json", "good")
-        await until(lambda: workbench.outcomes.status(good) == "FAILED")
-        assert scores(workbench)["good"] == ("FAILED", 2.0)
-        assert reason(workbench, good) == "failed in turn 1"
-        assert workbench.runs.current.number == 1
+async def test_another_threshold_counts_at_once(greeter, open_workbench, until):
+    workbench = await open_workbench(greeter)
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    path = greeter / "greetings.evalset.json"
+    workbench.editing.do("stricter", path, lambda one: ConfigEditor(one.config).set_threshold("words", 3))
+    good = CaseId("greetings.evalset.json", "good")
+    await until(lambda: workbench.outcomes.status(good) == "FAILED")
+    assert scores(workbench)["good"] == ("FAILED", 2.0)
+    assert reason(workbench, good) == "failed in turn 1"
+    assert workbench.runs.current.number == 1
 
 
-async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
-    async with opened(greeter) as workbench:
-        workbench.runs.run_all()
-        await until(lambda: not workbench.runs.is_running)
-        path = greeter / "greetings.evalset.json"
-        good, other = CaseId(path.name, "good"), CaseId(path.name, "other")
-        workbench.editing.do("expect else", path, lambda one: one.case(0).turn(0).answer.set_text("welcome"))
-        await until(lambda: reason(workbench, good))
-        assert reason(workbench, good) == "stale score; run again"
-        assert scores(workbench)["good"] == ("PASSED", 2.0)
-        assert reason(workbench, other) == ""
-        workbench.editing.undo()
-        await until(lambda: not reason(workbench, good))
+async def test_a_result_of_what_has_changed_since_says_so(greeter, open_workbench, until):
+    workbench = await open_workbench(greeter)
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    path = greeter / "greetings.evalset.json"
+    good, other = CaseId(path.name, "good"), CaseId(path.name, "other")
+    workbench.editing.do("expect else", path, lambda one: one.case(0).turn(0).answer.set_text("welcome"))
+    await until(lambda: reason(workbench, good))
+    assert reason(workbench, good) == "stale score; run again"
+    assert scores(workbench)["good"] == ("PASSED", 2.0)
+    assert reason(workbench, other) == ""
+    workbench.editing.undo()
+    await until(lambda: not reason(workbench, good))
 
 
 @pytest.mark.parametrize(
@@ -138,18 +128,19 @@ async def test_a_result_of_what_has_changed_since_says_so(greeter, until):
     ],
 )
 async def test_a_verdict_that_only_a_function_gives_is_stale_for_what_changed(
-    greeter, until, file, old, new, reasons
+    greeter, open_workbench, until, file, old, new, reasons
 ):
-    async with opened(greeter) as workbench:
-        workbench.runs.run_all()
-        await until(lambda: not workbench.runs.is_running)
-        (greeter / file).write_text((greeter / file).read_text().replace(old, new))
-        await workbench.open()
-        await workbench.outcomes.rescored([])
-        for case in workbench.sets.every_case():
-            assert workbench.outcomes.freshness(case).reasons == reasons
-    async with opened(greeter) as workbench:
-        await workbench.outcomes.restore()
-        await workbench.outcomes.rescored([])
-        for case in workbench.sets.every_case():
-            assert workbench.outcomes.freshness(case).reasons == reasons
+    workbench = await open_workbench(greeter)
+    workbench.runs.run_all()
+    await until(lambda: not workbench.runs.is_running)
+    (greeter / file).write_text((greeter / file).read_text().replace(old, new))
+    await workbench.open()
+    await workbench.outcomes.rescored([])
+    for case in workbench.sets.every_case():
+        assert workbench.outcomes.freshness(case).reasons == reasons
+    await workbench.close()
+    workbench = await open_workbench(greeter)
+    await workbench.outcomes.restore()
+    await workbench.outcomes.rescored([])
+    for case in workbench.sets.every_case():
+        assert workbench.outcomes.freshness(case).reasons == reasons

@@ -44,14 +44,12 @@ custom_metrics:
 
 
 @pytest.fixture
-async def opened(tmp_path):
+async def opened(tmp_path, open_workbench):
     write(tmp_path / "agent.py", AGENT)
     dataset = write(tmp_path / "eval" / "basic.json", TEXT)
     write(tmp_path / "eval" / "eval_config.yaml", CONFIG)
-    workbench = Workbench(tmp_path)
-    await workbench.open()
-    yield workbench, dataset
-    await workbench.close()
+    workbench = await open_workbench(tmp_path)
+    return workbench, dataset
 
 
 def answer(workbench: Workbench, path: Path, case: int, text: str) -> bool:
@@ -183,34 +181,32 @@ async def test_a_threshold_gives_a_stored_score_its_verdict(opened, until):
 
 @pytest.mark.parametrize("name", ["mine", "tokens"])
 @pytest.mark.parametrize("lower", [True, False])
-async def test_a_metric_of_agents_cli_has_the_direction_of_its_criterion(tmp_path, name, lower):
+async def test_a_metric_of_agents_cli_has_the_direction_of_its_criterion(
+    tmp_path, name, lower, open_workbench
+):
     write(tmp_path / "agent.py", AGENT)
     dataset = write(tmp_path / "eval" / "basic.json", TEXT)
     criterion = f"{{threshold: 2, lower_is_better: {str(lower).lower()}}}"
     config = CONFIG.replace("mine", name).replace(", general_quality", "")
     write(tmp_path / "eval" / "eval_config.yaml", f"{config}evaltui:\n  criteria: {{{name}: {criterion}}}\n")
-    workbench = Workbench(tmp_path)
-    await workbench.open()
+    workbench = await open_workbench(tmp_path)
     workbench.sets.open(dataset)
     (row,) = Criteria(workbench.editing, dataset).sections()[0].rows
     assert (row.lower_is_better, row.interval) == (lower, None)
     assert row.meaning.startswith("Function of agents-cli")
-    await workbench.close()
 
 
-async def test_the_judge_of_a_definition_is_shown_and_kept(tmp_path):
+async def test_the_judge_of_a_definition_is_shown_and_kept(tmp_path, open_workbench):
     write(tmp_path / "agent.py", AGENT)
     dataset = write(tmp_path / "eval" / "basic.json", TEXT)
     judge = "judge_model: 'mine:ask', judge_model_sampling_count: 3"
     text = f"metrics_to_run: [safety]\ncustom_metrics: [{{name: safety, {judge}}}]\n"
     write(tmp_path / "eval" / "eval_config.yaml", text)
-    workbench = Workbench(tmp_path)
-    await workbench.open()
+    workbench = await open_workbench(tmp_path)
     workbench.sets.open(dataset)
     rows = [row for section in Criteria(workbench.editing, dataset).sections() for row in section.rows]
     shown = {row.option.name: (row.value, row.is_set) for row in rows if hasattr(row, "option")}
     assert (shown["judge_model"], shown["num_samples"]) == (("mine:ask", False), (3, False))
-    await workbench.close()
 
 
 async def test_changes_of_the_config_outside_are_merged_by_member(opened):
@@ -228,17 +224,15 @@ async def test_changes_of_the_config_outside_are_merged_by_member(opened):
     assert [clash.name for clash in conflict.conflict.members] == ["evaltui.criteria.mine"]
 
 
-async def test_unsaved_changes_of_the_config_come_back(opened):
+async def test_unsaved_changes_of_the_config_come_back(opened, open_workbench):
     workbench, path = opened
     config, criteria = path.parent / "eval_config.yaml", Criteria(workbench.editing, path)
     assert criteria.set_threshold(criteria.sections()[0].rows[0], 3)
     workbench.editing.open_file(config).recovery.lock.release()
-    again = Workbench(path.parents[1])
-    await again.open()
+    again = await open_workbench(path.parents[1])
     recovery = Recovery(again, recoverable(path.parents[1]))
     assert await recovery.apply()
     assert again.editing.document(config).text == CONFIG + "evaltui:\n  criteria:\n    mine: 3\n"
-    await again.close()
 
 
 async def test_a_config_with_errors_is_not_edited_and_says_so(opened):
@@ -260,16 +254,14 @@ async def test_a_dataset_with_errors_says_so(opened):
     assert "eval_cases[1].prompt: must have a content with parts" in refusal
 
 
-async def test_unsaved_changes_come_back(opened):
+async def test_unsaved_changes_come_back(opened, open_workbench):
     workbench, path = opened
     assert answer(workbench, path, 0, "Light is on.")
     workbench.editing.open_file(path).recovery.lock.release()
-    again = Workbench(path.parents[1])
-    await again.open()
+    again = await open_workbench(path.parents[1])
     recovery = Recovery(again, recoverable(path.parents[1]))
     assert await recovery.apply()
     assert again.editing.document(path).text == TEXT.replace("Done.", "Light is on.")
-    await again.close()
 
 
 async def test_a_case_shows_what_is_not_checked_and_no_mark_of_the_format(opened):
@@ -284,12 +276,11 @@ async def test_a_case_shows_what_is_not_checked_and_no_mark_of_the_format(opened
     assert texts["calls"].startswith("Not checked")
 
 
-async def test_an_exported_case_shows_what_is_expected_and_no_mark_of_the_format(tmp_path):
+async def test_an_exported_case_shows_what_is_expected_and_no_mark_of_the_format(tmp_path, open_workbench):
     write(tmp_path / "agent.py", AGENT)
     case = {"eval_case_id": "a", "prompt": "hi", "evaltui": {"unspecified": "checked"}}
     path = write(tmp_path / "eval" / "basic.json", json.dumps({"eval_cases": [case]}))
-    workbench = Workbench(tmp_path)
-    await workbench.open()
+    workbench = await open_workbench(tmp_path)
     (shown,) = workbench.sets.listed
     workbench.sets.open(path)
     workbench.navigation.select(Selection(shown.case_path, "a"))

@@ -76,10 +76,9 @@ async def test_what_did_not_run_in_a_variant_is_marked(write_agent, pro, cases):
     assert await marked(folder) == (cases, said)
 
 
-async def test_marked_cases_are_run(folder, until):
+async def test_marked_cases_are_run(folder, until, open_workbench):
     service = FakeRuns()
-    workbench = Workbench(folder, run_service=service)
-    await workbench.open()
+    workbench = await open_workbench(folder, run_service=service)
     run = ACTIONS_BY_ID["run"]
     assert run.footer_word(workbench) == "run"
     await mark_failing(workbench)
@@ -93,7 +92,6 @@ async def test_marked_cases_are_run(folder, until):
     assert wanted == {
         f"{path.name.partition('.')[0]}:{eval_id}" for path, ids in request.cases.items() for eval_id in ids
     }
-    await workbench.close()
 
 
 async def test_without_a_matrix_it_is_what_fails_now(folder):
@@ -126,7 +124,9 @@ def test_a_later_run_that_is_no_matrix_counts_alone(folder):
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_failed_goes_by_the_last_result_of_each_case_as_the_workbench(write_agent, seed):
+async def test_failed_goes_by_the_last_result_of_each_case_as_the_workbench(
+    write_agent, seed, open_workbench
+):
     rng = random.Random(seed)
     folder = write_agent("root_agent = lambda message: message")
     names = "abcd"
@@ -135,8 +135,7 @@ async def test_failed_goes_by_the_last_result_of_each_case_as_the_workbench(writ
         log = write_variant(folder, "base", {"lights": chosen})
         change(log, "UPDATE run SET header = json_remove(header, '$.matrix')")
     write_variant(folder, "base", {"lights": dict.fromkeys(names, "p")}).unlink()
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     await workbench.outcomes.restore()
     results = workbench.outcomes.results
     cases = set(workbench.sets.every_case())
@@ -150,12 +149,11 @@ async def test_failed_goes_by_the_last_result_of_each_case_as_the_workbench(writ
 
 
 async def test_the_next_failing_case_is_found_without_going_through_the_cases(
-    write_agent, write_set, monkeypatch
+    write_agent, write_set, monkeypatch, open_workbench
 ):
     folder = write_agent("root_agent = lambda message, session: message", name="echo")
     path = write_set(folder, "many", **{f"c{n}": ("hi", "ho" if n % 4 == 1 else "hi") for n in range(40)})
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.runs.run_all()
     await workbench.runs.finished()
     navigation = workbench.navigation
@@ -174,4 +172,3 @@ async def test_the_next_failing_case_is_found_without_going_through_the_cases(
         seen.append(navigation.selection.eval_id)
     assert seen == ["c5", "c9", "c5", "c1", "c37"]
     assert len(asked) <= 2 * len(seen)
-    await workbench.close()

@@ -13,25 +13,19 @@ from evaltui.runs.listing import newest_run
 from evaltui.runs.run_kind import ROOT_AGENT
 from evaltui.tui.main.status import run_line
 from evaltui.workbench.state import RepeatChoice, Selection, Stage
-from evaltui.workbench.workbench import Workbench
 
 
 @pytest.fixture
-async def begin(tmp_path, write_set):
+def begin(tmp_path, write_set, open_workbench):
     """Opens a workbench on two cases; there is no agent, and no process is started."""
-    opened = []
 
     async def open_with(service):
         path = write_set(tmp_path, "greetings", good=("hi", "hello"), other=("ho", "bye"))
-        workbench = Workbench(tmp_path, run_service=service)
-        opened.append(workbench)
-        await workbench.open()
+        workbench = await open_workbench(tmp_path, run_service=service)
         workbench.navigation.select(Selection(path.name))
         return workbench
 
-    yield open_with
-    for workbench in opened:
-        await workbench.close()
+    return open_with
 
 
 def statuses(workbench):

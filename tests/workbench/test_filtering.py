@@ -13,7 +13,6 @@ from evaltui.project.eval_set_file import EvalSetFile
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.cases.case_list import LANGUAGE, Filter, Filtered, Scores, _pattern, scores_of
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 from tests.listed_cases import listed_case as case
 
 LIGHTS, HEAT = "lights.evalset.json", "heat.evalset.json"
@@ -160,12 +159,11 @@ def test_nothing_typed_is_no_filter(text):
 
 
 @pytest.fixture
-async def three_cases(write_agent, write_set):
+async def three_cases(write_agent, write_set, open_workbench):
     """A workbench with a set of three cases, and its file."""
     folder = write_agent("root_agent = print")
     path = write_set(folder, one=("hello", "x"), two=("bye", "y"), three=("hello again", "z"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     return workbench, path
 
 

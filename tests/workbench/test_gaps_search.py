@@ -9,7 +9,6 @@ from fake_runs import FakeRuns
 
 from evaltui.tui.gaps.page import note_line
 from evaltui.workbench.state import RepeatChoice
-from evaltui.workbench.workbench import Workbench
 
 FIND = [{"name": "find_orders", "args": {"limit": 5}}]
 
@@ -28,12 +27,9 @@ def desk(tmp_path):
 
 
 @pytest.fixture
-async def bench(desk, monkeypatch):
+async def bench(desk, monkeypatch, open_workbench):
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
-    bench = Workbench(desk)
-    await bench.open()
-    yield bench
-    await bench.close()
+    return await open_workbench(desk)
 
 
 async def run(bench, times=1):

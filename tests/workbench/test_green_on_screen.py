@@ -57,11 +57,10 @@ def test_the_daily_ones_are_there():
     assert {name for name, row in ROWS.items() if not row.words} > DAILY
 
 
-async def test_a_set_with_a_case_that_was_not_run_is_not_shown_as_passed(tmp_path, write_set):
+async def test_a_set_with_a_case_that_was_not_run_is_not_shown_as_passed(tmp_path, write_set, open_workbench):
     path = write_set(tmp_path, hi=("hi", "hi"), bad=("bye", "good day"))
     (tmp_path / "test_config.json").write_text('{"criteria": {"response_match_score": 0.8}}')
-    workbench = Workbench(tmp_path, run_service=FakeRuns(says("hi")))
-    await workbench.open()
+    workbench = await open_workbench(tmp_path, run_service=FakeRuns(says("hi")))
 
     async def shown_after(*cases):
         workbench.runs.run_cases("some", [CaseId(path.name, case) for case in cases])
@@ -72,4 +71,3 @@ async def test_a_set_with_a_case_that_was_not_run_is_not_shown_as_passed(tmp_pat
     assert "NOT RUN" in first
     assert "PASSED" not in first
     assert "FAILED" in await shown_after("bad")
-    await workbench.close()

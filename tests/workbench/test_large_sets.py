@@ -8,7 +8,6 @@ import pytest
 
 from evaltui.core.model import validation
 from evaltui.documents import document, nodes
-from evaltui.workbench.workbench import Workbench
 
 CASES = 400
 
@@ -30,13 +29,11 @@ def large(write_agent):
 
 
 @pytest.fixture
-async def opened(large, until):
-    workbench = Workbench(large)
-    await workbench.open()
+async def opened(large, until, open_workbench):
+    workbench = await open_workbench(large)
     path = workbench.sets.listed[0].path
     await until(lambda: workbench.sets.opened(path))
-    yield workbench, path
-    await workbench.close()
+    return workbench, path
 
 
 @pytest.fixture
@@ -95,9 +92,8 @@ async def test_an_edit_and_its_undo_read_the_case_and_those_beside_it(opened, re
     assert workbench.editing.open_file(path).document.text == path.read_text()
 
 
-async def test_an_edit_does_not_wait_until_the_set_is_validated(large, read, until):
-    workbench = Workbench(large)
-    await workbench.open()
+async def test_an_edit_does_not_wait_until_the_set_is_validated(large, read, until, open_workbench):
+    workbench = await open_workbench(large)
     path = workbench.sets.listed[0].path
     read()
     assert workbench.editing.do("answer", path, answer(200, "sooner"))
@@ -112,7 +108,6 @@ async def test_an_edit_does_not_wait_until_the_set_is_validated(large, read, unt
     assert read()["models"] == CASES
     assert workbench.editing.do("answer", path, answer(200, "later"))
     assert read()["models"] == 1
-    await workbench.close()
 
 
 async def test_a_merging_save_looks_at_what_others_changed_and_at_nothing_else(opened, read):

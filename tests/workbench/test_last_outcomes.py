@@ -28,21 +28,16 @@ def echo(write_agent, write_set):
 
 
 @pytest.fixture
-async def open_workbench(echo):
+def open_workbench(echo, open_workbench):
     """Begins a sitting; what earlier ones have run is on disk only."""
-    opened = []
 
     async def begin(*, restored=True):
-        workbench = Workbench(echo.parent)
-        opened.append(workbench)
-        await workbench.open()
+        workbench = await open_workbench(echo.parent)
         if restored:
             await workbench.outcomes.restore()
         return workbench
 
-    yield begin
-    for workbench in opened:
-        await workbench.close()
+    return begin
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 
 import pytest
 from eval_data import make_turn
@@ -23,7 +24,6 @@ from evaltui.workbench.runs.compared_runs import KindTitle, compare_runs, compar
 from evaltui.workbench.runs.run_list import RunList
 from evaltui.workbench.runs.running import EditedSets
 from evaltui.workbench.state import RepeatChoice, Selection
-from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
 
 GREETER = """
@@ -55,19 +55,9 @@ def greeter(write_agent, write_set):
 
 
 @pytest.fixture
-async def open_workbench(greeter):
+def open_workbench(greeter, open_workbench):
     """Begins a sitting; what earlier ones have run is on disk only."""
-    opened = []
-
-    async def begin():
-        workbench = Workbench(greeter.parent)
-        await workbench.open()
-        opened.append(workbench)
-        return workbench
-
-    yield begin
-    for workbench in opened:
-        await workbench.close()
+    return partial(open_workbench, greeter.parent)
 
 
 async def run_all(workbench):

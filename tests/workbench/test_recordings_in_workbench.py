@@ -22,11 +22,12 @@ def gemini(monkeypatch):
         yield server
 
 
-async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, write_set, gemini, until):
+async def test_a_run_again_asks_no_model_where_the_mode_is_auto(
+    write_agent, write_set, gemini, until, open_workbench
+):
     folder = write_agent(AGENT)
     path = write_set(folder, good=("hello", "hello"), bad=("hello", "something else"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
 
     workbench.runs.run_set()
     await until(lambda: workbench.runs.current.over)
@@ -48,7 +49,6 @@ async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, wri
         "PASSED",
     ]
     assert workbench.runs.current.remarks == []
-    await workbench.close()
 
 
 async def test_a_result_is_stale_after_an_edit_of_the_recording_that_its_run_used(

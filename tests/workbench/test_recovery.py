@@ -149,10 +149,9 @@ async def test_discarded_only_when_applied(crashed):
     assert crashed.path.read_text() == crashed.before
 
 
-async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypatch):
+async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypatch, open_workbench):
     monkeypatch.chdir(crashed.folder.parent)
-    workbench = Workbench(crashed.folder.relative_to(crashed.folder.parent))
-    await workbench.open()
+    workbench = await open_workbench(crashed.folder.relative_to(crashed.folder.parent))
     recovery = Recovery(workbench, recoverable(crashed.folder))
     assert await recovery.apply()
     (path,) = workbench.editing.unsaved()
@@ -279,11 +278,12 @@ def status(workbench):
 
 
 @pytest.mark.parametrize("what", ["edit", "text"])
-async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_written(typed_in, what):
+async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_written(
+    typed_in, what, open_workbench
+):
     in_the_way = typed_in.folder / ".evaltui"
     in_the_way.write_text("")
-    workbench = Workbench(typed_in.folder)
-    await workbench.open()
+    workbench = await open_workbench(typed_in.folder)
     where, editing = ("eval_cases", 0, *ANSWER, "parts", 0, "text"), workbench.editing
 
     def edit(answer):
@@ -304,10 +304,9 @@ async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_writ
     assert (found.draft is not None) == (what == "text")
 
 
-async def test_without_unsaved_changes_nothing_can_be_lost(typed_in):
+async def test_without_unsaved_changes_nothing_can_be_lost(typed_in, open_workbench):
     (typed_in.folder / ".evaltui").write_text("")
-    workbench = Workbench(typed_in.folder)
-    await workbench.open()
+    workbench = await open_workbench(typed_in.folder)
     where = ("eval_cases", 0, *ANSWER, "parts", 0, "text")
     assert workbench.editing.do("change the answer", typed_in.path, putting(where, "edited"))
     workbench.editing.undo()

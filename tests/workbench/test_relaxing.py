@@ -13,7 +13,6 @@ from evaltui.documents.edits import EditError
 from evaltui.views.difference import DifferenceAt
 from evaltui.workbench.result.relaxing import Relaxing
 from evaltui.workbench.result.rescoring import actual_of, score_again
-from evaltui.workbench.workbench import Workbench
 
 # Looks orders up as the message says, and keeps count of how often it was asked; waits while there is a file.
 AGENT = """
@@ -44,7 +43,7 @@ def case(eval_id, expected, made):
 
 
 @pytest.fixture
-async def orders(write_agent, until):
+async def orders(write_agent, until, open_workbench):
     """A set that was run: three cases differ in their arguments, one also in the customer, one not at all."""
     folder = write_agent(AGENT)
     cases = [
@@ -58,19 +57,16 @@ async def orders(write_agent, until):
     path.write_text(json.dumps(make_set("orders", *cases)))
     config = folder / "test_config.json"
     config.write_text(CONFIG)
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current.over)
-    made = SimpleNamespace(
+    return SimpleNamespace(
         workbench=workbench,
         path=path,
         config=config,
         asked=folder / "asked.txt",
         key=CaseId(path.name, "late"),
     )
-    yield made
-    await workbench.close()
 
 
 def relaxing(orders, path="query", eval_id="late"):

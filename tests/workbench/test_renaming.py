@@ -11,7 +11,6 @@ from evaltui.workbench.case.fields import RowSource
 from evaltui.workbench.case.selected_case import case_rows
 from evaltui.workbench.result.accepting import propose_renaming, rename_everywhere
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 FIND = {"name": "find", "args": {"what": "lamp"}}
 TRANSFER = {"name": "transfer_to_agent", "args": {"agent_name": "billing"}}
@@ -41,9 +40,9 @@ def texts(folder):
     return [path.read_text() for path in sorted([*folder.glob("*.json"), *folder.glob("recordings/*")])]
 
 
-async def opened(folder):
-    workbench = Workbench(folder)
-    await workbench.open()
+@pytest.fixture
+async def workbench(folder, open_workbench):
+    workbench = await open_workbench(folder)
     workbench.navigation.select(Selection("orders.evalset.json", "a"))
     return workbench
 
@@ -54,8 +53,7 @@ async def renamed(workbench, *words):
     return proposal, rename_everywhere(workbench.editing, proposal)
 
 
-async def test_each_line_with_a_name_says_what_is_renamed(folder):
-    workbench = await opened(folder)
+async def test_each_line_with_a_name_says_what_is_renamed(folder, workbench):
     editor = SetEditor(workbench.editing.data(folder / "orders.evalset.json")).case(0)
     names = [row.named for row in case_rows(RowSource(editor)) if row.named]
     assert names == [
@@ -66,7 +64,6 @@ async def test_each_line_with_a_name_says_what_is_renamed(folder):
         ("tool", "find"),
         ("agent", "desk"),
     ]
-    await workbench.close()
 
 
 @pytest.mark.parametrize(
@@ -77,8 +74,7 @@ async def test_each_line_with_a_name_says_what_is_renamed(folder):
         (("agent", "billing", "accounts"), "1 place in 1 file"),
     ],
 )
-async def test_all_files_are_one_step_that_is_saved_and_undone_at_once(words, counts, folder):
-    workbench = await opened(folder)
+async def test_all_files_are_one_step_that_is_saved_and_undone_at_once(words, counts, folder, workbench):
     before = texts(folder)
     proposal, is_done = await renamed(workbench, *words)
     assert is_done
@@ -95,11 +91,9 @@ async def test_all_files_are_one_step_that_is_saved_and_undone_at_once(words, co
     workbench.editing.redo()
     assert await workbench.editing.save_all()
     assert texts(folder) == after
-    await workbench.close()
 
 
-async def test_a_taken_name_is_a_problem_of_the_proposal(folder):
-    workbench = await opened(folder)
+async def test_a_taken_name_is_a_problem_of_the_proposal(folder, workbench):
     call = {"name": "find", "args": {"what": 1, "goods": 2}}
     path = write_eval_set(folder, "more", make_case("b", make_turn("hi", calls=[call])))
     await workbench.reload()
@@ -109,20 +103,16 @@ async def test_a_taken_name_is_a_problem_of_the_proposal(folder):
     proposal = await propose_renaming(workbench.editing, Renaming.of("tool", "nothing", "x"))
     assert proposal.problem == "No tool nothing in the eval sets"
     assert workbench.editing.unsaved() == []
-    await workbench.close()
 
 
-async def test_what_changed_since_the_proposal_is_shown_anew(folder):
-    workbench = await opened(folder)
+async def test_what_changed_since_the_proposal_is_shown_anew(workbench):
     proposal = await propose_renaming(workbench.editing, Renaming.of("tool", "find", "search"))
     await renamed(workbench, "agent", "billing", "accounts")
     assert not rename_everywhere(workbench.editing, proposal)
     assert workbench.messages.notice.text == "File changed on disk; review the new diff"
-    await workbench.close()
 
 
-async def test_a_recording_that_a_run_has_changed_meanwhile_is_a_conflict(folder):
-    workbench = await opened(folder)
+async def test_a_recording_that_a_run_has_changed_meanwhile_is_a_conflict(folder, workbench):
     await renamed(workbench, "tool", "find", "search")
     recording = folder / "recordings" / "orders.jsonl"
     newer = json.dumps({**CALLED, "key": "other"}) + "\n"
@@ -132,11 +122,9 @@ async def test_a_recording_that_a_run_has_changed_meanwhile_is_a_conflict(folder
     assert conflict.path == recording
     assert conflict.theirs == newer
     assert '"renamed"' in conflict.mine
-    await workbench.close()
 
 
-async def test_a_saved_recording_follows_later_runs(folder):
-    workbench = await opened(folder)
+async def test_a_saved_recording_follows_later_runs(folder, workbench):
     await renamed(workbench, "tool", "find", "search")
     assert await workbench.editing.save_all()
     recording = folder / "recordings" / "orders.jsonl"
@@ -147,4 +135,3 @@ async def test_a_saved_recording_follows_later_runs(folder):
     await renamed(workbench, "tool", "search", "find")
     assert await workbench.editing.save_all()
     assert recording.read_text() == newer.replace('"search"', '"find"').partition("\n")[2]
-    await workbench.close()

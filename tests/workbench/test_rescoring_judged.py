@@ -22,7 +22,6 @@ from evaltui.workbench.criteria.effect import flips_of
 from evaltui.workbench.result.rescoring import score_again
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
-from evaltui.workbench.workbench import Workbench
 
 METRIC = "final_response_match_v2"
 STALE = "stale score; run again"
@@ -199,7 +198,9 @@ async def test_a_metric_that_was_not_judged_waits_for_a_run(scored):
     assert (new.status, new.reason) == (Status.NOT_EVALUATED, "is judged when the case is run")
 
 
-async def test_no_threshold_passes_a_case_with_a_rubric_that_was_not_judged(write_agent, until):
+async def test_no_threshold_passes_a_case_with_a_rubric_that_was_not_judged(
+    write_agent, until, open_workbench
+):
     folder = write_agent("def root_agent(message, session):\n    return 'It is 21 degrees.'\n")
     answer = {"rubrics": [{"id": "short", "rationale": "So it is.", "verdict": "yes"}]}
     (folder / "judging.py").write_text(f"def judge(prompt):\n    return {json.dumps(answer)!r}\n")
@@ -209,8 +210,7 @@ async def test_no_threshold_passes_a_case_with_a_rubric_that_was_not_judged(writ
     write_test_config(folder, criteria={RUBRICS: criterion})
     path = folder / "s.evalset.json"
     path.write_text(json.dumps(make_set("s", make_case("one", make_turn("Do it", "It was done.")))))
-    bench = Workbench(folder)
-    await bench.open()
+    bench = await open_workbench(folder)
     bench.runs.run_all()
     await until(lambda: bench.runs.current and bench.runs.current.over)
     ((case, _),) = bench.outcomes.results.of("s.evalset.json")
@@ -225,4 +225,3 @@ async def test_no_threshold_passes_a_case_with_a_rubric_that_was_not_judged(writ
     criteria.end_move()
     await bench.outcomes.rescored([folder / "test_config.json"])
     assert bench.outcomes.status(case) == "NOT_EVALUATED"
-    await bench.close()

@@ -22,7 +22,6 @@ from evaltui.workbench.files import open_files
 from evaltui.workbench.files.open_files import OpenFiles
 from evaltui.workbench.files.saves import SavedSets
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 from tests.recovered_texts import after
 
 ECHO = "def root_agent(message, session):\n    return message\n"
@@ -219,13 +218,11 @@ def test_whatever_is_done_while_a_thread_works_nothing_is_lost(tmp_path_factory,
 
 
 @pytest.fixture
-async def talk(write_agent, write_set):
+async def talk(write_agent, write_set, open_workbench):
     folder = write_agent(ECHO)
     path = write_set(folder, one=("hello", "hello"), two=("hi", "hi"))
-    workbench = Workbench(folder)
-    await workbench.open()
-    yield workbench, path
-    await workbench.close()
+    workbench = await open_workbench(folder)
+    return workbench, path
 
 
 @pytest.fixture

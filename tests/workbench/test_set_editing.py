@@ -128,7 +128,7 @@ async def test_the_id_of_a_new_set_is_checked(folder, wanted, reason):
     assert problem is None if reason is None else reason in problem
 
 
-async def test_a_new_set_is_put_where_the_selected_one_lives(write_agent, write_set):
+async def test_a_new_set_is_put_where_the_selected_one_lives(write_agent, write_set, open_workbench):
     folder = write_agent(ECHO)
     workbench = await opened(folder)
     assert set_editing.folder_for_new_set(workbench.editing) == folder
@@ -139,8 +139,7 @@ async def test_a_new_set_is_put_where_the_selected_one_lives(write_agent, write_
     elsewhere = folder.parent / "elsewhere"
     elsewhere.mkdir()
     given_set = write_set(elsewhere, "given", a=HELLO)
-    workbench = Workbench(folder, [given_set])
-    await workbench.open()
+    workbench = await open_workbench(folder, [given_set])
     select(workbench, "given", "a")
     assert set_editing.folder_for_new_set(workbench.editing) == folder
 
@@ -157,15 +156,16 @@ async def test_the_id_of_a_case_is_checked(folder):
 
 
 @pytest.mark.parametrize("edit", ["rename", "delete"])
-async def test_the_result_of_a_case_that_was_renamed_or_deleted_meanwhile_is_not_counted(folder, edit):
+async def test_the_result_of_a_case_that_was_renamed_or_deleted_meanwhile_is_not_counted(
+    folder, edit, open_workbench
+):
     def act(case, repeat):
         runs.go_on.clear()
         return as_expected(case, repeat)
 
     runs = FakeRuns(act)
     runs.go_on.clear()
-    workbench = Workbench(folder, run_service=runs)
-    await workbench.open()
+    workbench = await open_workbench(folder, run_service=runs)
     select(workbench, "first", "a")
     workbench.runs.run_set()
     # The run has read the set.
@@ -181,7 +181,6 @@ async def test_the_result_of_a_case_that_was_renamed_or_deleted_meanwhile_is_not
     assert not workbench.outcomes.counts()["PASSED"]
     workbench.editing.undo()
     assert workbench.outcomes.counts()["PASSED"] == 1
-    await workbench.close()
 
 
 async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):

@@ -20,29 +20,22 @@ from evaltui.workbench.result.results import Results, Verdicts
 from evaltui.workbench.result.stored_results import ResultInMemory
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.trace import traces
-from evaltui.workbench.workbench import Workbench
 
 NAMES = [f"case_{number}" for number in range(11)]
 
 
 @pytest.fixture
-async def opened(tmp_path, write_set):
+def opened(tmp_path, write_set, open_workbench):
     """Opens a workbench on a set of cases that expect a greeting."""
-    workbenches = []
 
     async def open_with(names, service=None):
         folder = tmp_path / f"of_{len(names)}"
         folder.mkdir()
         write_set(folder, "greetings", **dict.fromkeys(names, ("hi", "hello")))
         (folder / "agent.py").write_text("root_agent = None")
-        workbench = Workbench(folder, run_service=service or FakeRuns(says("hello")))
-        workbenches.append(workbench)
-        await workbench.open()
-        return workbench
+        return await open_workbench(folder, run_service=service or FakeRuns(says("hello")))
 
-    yield open_with
-    for workbench in workbenches:
-        await workbench.close()
+    return open_with
 
 
 def an_outcome(chosen):

@@ -89,10 +89,9 @@ def test_every_setting_is_tried():
 
 
 @pytest.mark.parametrize("wrong", ["parallel = 0", "paralel = 3", 'record = "reply"', "[[["])
-async def test_wrong_settings_open_and_run_nothing_until_they_are_mended(wrong, agent):
+async def test_wrong_settings_open_and_run_nothing_until_they_are_mended(wrong, agent, open_workbench):
     table(agent, "timeout = 20", wrong)
-    workbench = Workbench(agent, run_service=FakeRuns())
-    await workbench.open()
+    workbench = await open_workbench(agent, run_service=FakeRuns())
     assert "pyproject.toml" in workbench.agent.settings_problem
     # The other lines count, as far as the file can be read.
     assert workbench.agent.settings.timeout == (300.0 if wrong == "[[[" else 20.0)
@@ -112,7 +111,6 @@ async def test_wrong_settings_open_and_run_nothing_until_they_are_mended(wrong, 
     assert workbench.messages.notice.text.startswith("pyproject.toml:2: tool.evaltui.timeout is 0")
     assert workbench.agent.settings.timeout == 20.0
     assert len(workbench.runs._service.requests) == 1
-    await workbench.close()
 
 
 async def test_runs_are_stored_and_found_in_the_folder_of_the_moment(agent, until):
@@ -143,11 +141,10 @@ async def test_runs_are_stored_and_found_in_the_folder_of_the_moment(agent, unti
     await workbench.close()
 
 
-async def test_the_runs_of_results_on_screen_stay(agent, write_set):
+async def test_the_runs_of_results_on_screen_stay(agent, write_set, open_workbench):
     write_set(agent, one=("hi", "hello"), two=("hi", "hello"))
     table(agent, "keep-runs = 1")
-    workbench = Workbench(agent)
-    await workbench.open()
+    workbench = await open_workbench(agent)
     one, two = workbench.sets.every_case()
     store, stay = RunStore(agent), []
     for cases in ([one, two], [two], [two], [one]):
@@ -162,14 +159,12 @@ async def test_the_runs_of_results_on_screen_stay(agent, write_set):
     assert [RunFile(log).header.number for log in store.files()] == [3, 5]
     store.latest().unlink()
     assert workbench.outcomes.trace(one).problem == "Run log of run 5 was deleted; run again"
-    await workbench.close()
 
 
-async def test_the_last_results_of_a_chosen_folder_are_shown_again(agent):
+async def test_the_last_results_of_a_chosen_folder_are_shown_again(agent, open_workbench):
     table(agent, 'results-dir = "one"')
     for expected in (0, 1):
-        workbench = Workbench(agent)
-        await workbench.open()
+        workbench = await open_workbench(agent)
         await workbench.outcomes.restore()
         assert len(list(workbench.outcomes.results.of("greetings.evalset.json"))) == expected
         workbench.runs.run_all()
@@ -177,10 +172,9 @@ async def test_the_last_results_of_a_chosen_folder_are_shown_again(agent):
         await workbench.close()
 
 
-async def test_another_python_is_taken_with_the_next_run(agent, tmp_path):
+async def test_another_python_is_taken_with_the_next_run(agent, tmp_path, open_workbench):
     find_python = partial(look_for_interpreter, agent)
-    workbench = Workbench(agent, run_service=FakeRuns(), find_python=find_python)
-    await workbench.open()
+    workbench = await open_workbench(agent, run_service=FakeRuns(), find_python=find_python)
     other = tmp_path / "other" / "bin" / "python"
     other.parent.mkdir(parents=True)
     other.symlink_to(sys.executable)
@@ -198,20 +192,17 @@ async def test_another_python_is_taken_with_the_next_run(agent, tmp_path):
     table(agent)
     await ran(workbench)
     assert workbench.runs._service.requests[-1].agent.python is None
-    await workbench.close()
 
 
-async def test_a_chosen_python_stays(agent):
+async def test_a_chosen_python_stays(agent, open_workbench):
     table(agent, 'python = "gone"')
-    workbench = Workbench(agent, options={"python": sys.executable}, run_service=FakeRuns())
-    await workbench.open()
+    workbench = await open_workbench(agent, options={"python": sys.executable}, run_service=FakeRuns())
     await ran(workbench)
     assert workbench.runs._service.requests[-1].agent.python is None
-    await workbench.close()
 
 
 async def test_cases_and_turns_of_a_chat_end_after_the_timeout(
-    write_agent, write_set, tmp_path, monkeypatch, until
+    write_agent, write_set, tmp_path, monkeypatch, until, open_workbench
 ):
     monkeypatch.chdir(tmp_path)
     folder = write_agent(
@@ -219,8 +210,7 @@ async def test_cases_and_turns_of_a_chat_end_after_the_timeout(
     )
     write_set(folder, slow=("hi", "hello"))
     table(folder, "timeout = 0.2")
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.runs.run_all()
     await workbench.runs.finished()
     (_, scored), *_ = workbench.outcomes.results.of("greetings.evalset.json")
@@ -228,4 +218,3 @@ async def test_cases_and_turns_of_a_chat_end_after_the_timeout(
     workbench.chat.send({"role": "user", "parts": [{"text": "hi"}]})
     await until(lambda: workbench.chat.transcript.turns and workbench.chat.transcript.turns[0].error)
     assert workbench.chat.transcript.turns[0].error.message == "no response within 0.2 s"
-    await workbench.close()

@@ -13,7 +13,6 @@ from evaltui.workbench.result.acceptable import choices_in_result
 from evaltui.workbench.result.accepting import propose
 from evaltui.workbench.runs.repeats import parse_repeated, repeat_problem, repeat_title, usual_repeat
 from evaltui.workbench.state import RepeatChoice, Selection
-from evaltui.workbench.workbench import Workbench
 
 # Every other time it calls a tool that nothing expects.
 COIN = """
@@ -34,14 +33,12 @@ COIN = """
 
 
 @pytest.fixture
-async def coin(write_agent, write_set):
+async def coin(write_agent, write_set, open_workbench):
     folder = write_agent(COIN, name="coin")
     path = write_set(folder, "coins", toss=("toss", "done"), other=("hello", "done"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.navigation.select(Selection(path.name, "toss"))
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 async def run(workbench):

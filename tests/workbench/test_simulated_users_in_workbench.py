@@ -15,23 +15,20 @@ from evaltui.documents.values import put
 from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.chat import saving
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 SAMPLE = Path(__file__).parents[2] / "sample_agents" / "library_desk"
 
 
 @pytest.fixture
-async def desk(tmp_path, until):
+async def desk(tmp_path, until, open_workbench):
     """The library desk, all of whose cases have been run."""
     folder = tmp_path / "library_desk"
     shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    workbench = Workbench(folder)
-    await workbench.open()
+    workbench = await open_workbench(folder)
     workbench.navigation.select(Selection("desk.evalset.json"))
     workbench.runs.run_all()
     await until(lambda: workbench.runs.current is not None and workbench.runs.current.over)
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 def key(workbench, eval_id):

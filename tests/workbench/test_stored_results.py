@@ -14,7 +14,6 @@ from evaltui.workbench.criteria.rows import MetricRow
 from evaltui.workbench.matrix.matrices import mark_failing
 from evaltui.workbench.result import set_results
 from evaltui.workbench.result.stored_results import StoredResult
-from evaltui.workbench.workbench import Workbench
 
 CASES = {f"case_{number}": ("hello", "goodbye" if number % 3 == 0 else "hello") for number in range(6)}
 
@@ -27,24 +26,20 @@ def path(write_agent, write_set):
 
 
 @pytest.fixture
-async def ran(path):
+async def ran(path, open_workbench):
     """A sitting in which everything was run."""
-    workbench = Workbench(path.parent)
-    await workbench.open()
+    workbench = await open_workbench(path.parent)
     workbench.runs.run_all()
     await workbench.runs.finished()
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 @pytest.fixture
-async def opened(path, ran):
+async def opened(path, ran, open_workbench):
     """The next sitting."""
-    workbench = Workbench(path.parent)
-    await workbench.open()
+    workbench = await open_workbench(path.parent)
     await workbench.outcomes.restore()
-    yield workbench
-    await workbench.close()
+    return workbench
 
 
 @pytest.fixture
@@ -81,9 +76,8 @@ def shown(result):
     return result.status, result.turns, [(one.name, one.score, one.status) for one in result.metrics]
 
 
-async def test_only_what_is_looked_at_is_read(path, ran, read):
-    workbench = Workbench(path.parent)
-    await workbench.open()
+async def test_only_what_is_looked_at_is_read(path, ran, read, open_workbench):
+    workbench = await open_workbench(path.parent)
     await workbench.outcomes.restore()
     outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
     assert outcomes.counts_of() == {"PASSED": 4, "FAILED": 2}
@@ -104,7 +98,6 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
         assert total.sum == sum(metric.score for metric in metrics)
     assert list(totals.metrics) == [one.name for one in first.metrics if one.status != "INFORMATIONAL"]
     assert totals.failing == [key(path, 0), key(path, 3)]
-    await workbench.close()
 
 
 async def test_a_filter_compares_every_score_without_reading_results(path, opened, read):
@@ -115,9 +108,10 @@ async def test_a_filter_compares_every_score_without_reading_results(path, opene
     assert not read
 
 
-async def test_a_deleted_log_leaves_how_cases_came_out_and_why_there_is_no_more(path, ran, until):
-    workbench = Workbench(path.parent)
-    await workbench.open()
+async def test_a_deleted_log_leaves_how_cases_came_out_and_why_there_is_no_more(
+    path, ran, until, open_workbench
+):
+    workbench = await open_workbench(path.parent)
     await workbench.outcomes.restore()
     ran.runs.current.log.unlink()
     scored = workbench.outcomes.get(key(path, 0))
@@ -130,7 +124,6 @@ async def test_a_deleted_log_leaves_how_cases_came_out_and_why_there_is_no_more(
     expect_hello(workbench, path, 0)
     await workbench.outcomes.rescored([path])
     assert workbench.outcomes.get(key(path, 0)).status == "FAILED"
-    await workbench.close()
 
 
 async def test_a_row_that_cannot_be_read_is_told_of_its_case_alone(path, ran, opened):
@@ -145,9 +138,8 @@ async def test_a_row_that_cannot_be_read_is_told_of_its_case_alone(path, ran, op
     assert opened.outcomes.get(key(path, 1)).result.status == "PASSED"
 
 
-async def test_results_of_a_run_are_in_its_file_and_those_scored_again_in_memory(path):
-    workbench = Workbench(path.parent)
-    await workbench.open()
+async def test_results_of_a_run_are_in_its_file_and_those_scored_again_in_memory(path, open_workbench):
+    workbench = await open_workbench(path.parent)
     workbench.runs.run_all()
     await workbench.runs.finished()
     outcomes = workbench.outcomes
@@ -166,7 +158,6 @@ async def test_results_of_a_run_are_in_its_file_and_those_scored_again_in_memory
         result = outcomes.get(case).result
         assert (result.status, result.turns[0].response.expected) == ("PASSED", "hello")
         assert outcomes.events_of(case)
-    await workbench.close()
 
 
 async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch):
@@ -192,14 +183,12 @@ async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch
     assert (row().trial.passing, len(scores)) == (6, 1)
 
 
-async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeypatch):
+async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeypatch, open_workbench):
     counted = counted_calls(monkeypatch, set_results, "results_of_set")
-    workbench = Workbench(path.parent)
-    await workbench.open()
+    workbench = await open_workbench(path.parent)
     await workbench.outcomes.restore()
     assert workbench.outcomes.results_of_set(workbench.sets.listed[0]).failing == [key(path, 0), key(path, 3)]
     assert len(counted) == 1
-    await workbench.close()
 
 
 async def test_failing_cases_are_marked_without_reading_the_run_again(opened, read, monkeypatch):

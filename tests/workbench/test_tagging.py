@@ -12,22 +12,18 @@ from evaltui.workbench.case.selected_case import case_rows
 from evaltui.workbench.cases import set_editing
 from evaltui.workbench.cases.set_editing import change_tags, common_tags, name_chosen, tags_hint
 from evaltui.workbench.state import Selection
-from evaltui.workbench.workbench import Workbench
 
 HELLO = ("hello", "hello")
 FIRST = "first.evalset.json"
 
 
 @pytest.fixture
-async def workbench(write_agent, write_set):
+async def workbench(write_agent, write_set, open_workbench):
     folder = write_agent("root_agent = lambda message: message")
     write_set(folder, "first", a=HELLO, b=HELLO, c=HELLO)
     (folder / "tests").mkdir()
     write_set(folder / "tests", "second", a=HELLO, z=HELLO)
-    found = Workbench(folder)
-    await found.open()
-    yield found
-    await found.close()
+    return await open_workbench(folder)
 
 
 def tags(workbench):

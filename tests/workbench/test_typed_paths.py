@@ -4,16 +4,13 @@ import pytest
 
 from evaltui.workbench.cases.set_editing import new_set_problem
 from evaltui.workbench.chat.imported import path_problem
-from evaltui.workbench.workbench import Workbench
 
 LONG = "y" * 300
 TEXTS = [LONG, f"~/{LONG}", "~nobody_here/x", "a\0b", f"file:///{LONG}", "'", "file://[", "\\", "/"]
 
 
 @pytest.mark.parametrize("text", TEXTS)
-async def test_no_text_is_too_odd_to_be_refused(text, write_agent):
-    workbench = Workbench(write_agent("root_agent = lambda message: message"))
-    await workbench.open()
+async def test_no_text_is_too_odd_to_be_refused(text, write_agent, open_workbench):
+    workbench = await open_workbench(write_agent("root_agent = lambda message: message"))
     assert new_set_problem(workbench.editing, text)
     assert path_problem(text) == (None if text == "/" else "No such file")
-    await workbench.close()

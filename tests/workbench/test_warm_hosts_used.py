@@ -54,11 +54,10 @@ def without_others() -> None:
 
 
 @pytest.fixture
-async def workbench(write_agent, write_set):
+async def workbench(write_agent, write_set, open_workbench):
     folder = write_agent(AGENT)
     write_set(folder, one=("hello", "hello"))
-    opened = Workbench(folder)
-    await opened.open()
+    opened = await open_workbench(folder)
     yield opened
     await opened.close()
     assert hosts() == set()

@@ -488,14 +488,14 @@ def reader(write_agent, write_set, data):
 
 
 @pytest.mark.parametrize("how", ["followed", "watched", "restored"])
-async def test_a_file_of_the_project_that_any_run_has_read_makes_results_stale(reader, data, how, until):
-    workbench = Workbench(reader)
-    await workbench.open()
+async def test_a_file_of_the_project_that_any_run_has_read_makes_results_stale(
+    reader, data, how, until, open_workbench
+):
+    workbench = await open_workbench(reader)
     if how == "restored":
         await all_run(workbench, until)
         await workbench.close()
-        workbench = Workbench(reader)
-        await workbench.open()
+        workbench = await open_workbench(reader)
     if how == "watched":
         workbench.watch.start()
         await workbench.watch.ready()
@@ -511,15 +511,12 @@ async def test_a_file_of_the_project_that_any_run_has_read_makes_results_stale(r
     await until(lambda: statuses(workbench)["good"] == "old PASSED")
     (key, _) = workbench.sets.every_case()
     assert workbench.outcomes.freshness(key).reasons == (f"{data}/you.json",)
-    await workbench.close()
 
 
-async def test_a_file_that_a_run_has_read_is_compared_by_a_reload_too(reader, data, until):
-    workbench = Workbench(reader)
-    await workbench.open()
+async def test_a_file_that_a_run_has_read_is_compared_by_a_reload_too(reader, data, until, open_workbench):
+    workbench = await open_workbench(reader)
     workbench.agent.followed = True
     await all_run(workbench, until)
     (reader / data / "you.json").write_text("good evening")
     await workbench.open()
     assert statuses(workbench) == {"good": "old PASSED", "other": "old PASSED"}
-    await workbench.close()
