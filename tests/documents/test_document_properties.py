@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from json_places import places, value_at
 
 from evaltui.documents import values as values_
 from evaltui.documents.case_file import Change
@@ -90,24 +91,15 @@ def documents(draw) -> str:
     return mark + around[0] + spelt(draw, draw(values | sets), 0, style) + around[1]
 
 
-def paths(value, path=()):
-    yield path
-    if isinstance(value, dict | list):
-        for step, item in list(value.items() if isinstance(value, dict) else enumerate(value)):
-            yield from paths(item, (*path, step))
-
-
-def at(value, path):
-    for step in path:
-        value = value[step]
-    return value
+def paths(value):
+    return [(), *places(value)]
 
 
 @st.composite
 def edits_of(draw, value):
     """Mostly an edit that can be done, of any kind."""
-    path = draw(st.sampled_from(list(paths(value))))
-    here = at(value, path)
+    path = draw(st.sampled_from(paths(value)))
+    here = value_at(value, path)
     number = st.integers(0, 4)
     as_text = values.map(lambda one: json.dumps(one, indent=draw(st.sampled_from([None, 1]))))
     kinds = [st.builds(Put, st.just(path), values), st.builds(PutText, st.just(path), as_text)]
@@ -171,7 +163,7 @@ def test_the_text_always_has_the_edited_value_and_undo_restores_the_bytes(data):
 def test_everything_outside_an_edited_field_stays(data):
     text = data.draw(documents())
     document = JsonDocument(text)
-    path = data.draw(st.sampled_from(list(paths(document.value))))
+    path = data.draw(st.sampled_from(paths(document.value)))
     node = parse_nodes(text).way_to(path)[-1]
     after = document.edited([Put(path, data.draw(values))])
     assert after.text == text[: node.start] + after.text_at(path) + text[node.end :]
@@ -234,6 +226,6 @@ def test_what_is_done_to_a_copy_is_done_to_the_text(data):
     if len(edits) == 1 and not isinstance(edits[0], PutText):
         # Equal elements of a list stand for each other, however they are written.
         direct = document.edited(edits)
-        lists = [at(expected, path) for path in paths(expected)]
+        lists = [value_at(expected, path) for path in paths(expected)]
         twins = any(len({*map(json.dumps, one)}) < len(one) for one in lists if isinstance(one, list))
         assert after.text == direct.text or twins

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from eval_data import make_case
 from hypothesis import given
 from hypothesis import strategies as st
+from json_places import places, value_at
 
 pytest.importorskip("google.adk.evaluation.eval_set")
 
@@ -68,13 +68,6 @@ SET = {
 }
 
 
-def _spots(data: Any) -> Iterator[tuple[Any, str | int]]:
-    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for step, value in items:
-        yield data, step
-        yield from _spots(value)
-
-
 _VALUES = st.sampled_from(
     [
         None,
@@ -120,8 +113,9 @@ def _refused_by_adk(data: Any) -> bool:
 def test_a_changed_set_is_refused_where_adk_refuses_it(draw):
     data = copy.deepcopy(SET)
     for _ in range(draw.draw(st.integers(1, 2))):
-        spots = list(_spots(data))
-        parent, step = spots[draw.draw(st.integers(0, len(spots) - 1))]
+        spots = list(places(data))
+        *above, step = spots[draw.draw(st.integers(0, len(spots) - 1))]
+        parent = value_at(data, above)
         change = draw.draw(st.sampled_from(["remove", "replace", "rename", "add"]))
         if change == "replace":
             parent[step] = copy.deepcopy(draw.draw(_VALUES))

@@ -18,6 +18,7 @@ from google.adk.runners import Runner
 from google.adk.sessions.session import Session
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
+from json_places import places, value_at
 
 from evaltui.project.eval_sets import load_eval_set
 from evaltui.traces.conversations import conversations_in
@@ -415,9 +416,9 @@ def test_wrong_types_anywhere_in_a_session_are_read_or_refused(tmp_path):
     }
     full = {**delta(a=1), **usage, "invocationId": "i", "timestamp": 1.0, "content": content}
     document = {**SESSION, "events": [*SAID, event("desk", **full), event("user", **full)]}
-    for place in list(_places(document)):
+    for *above, last in list(places(document)):
         changed = json.loads(json.dumps(document))
-        _put(changed, place, choice.choice(wrong))
+        value_at(changed, above)[last] = choice.choice(wrong)
         path.write_text(json.dumps(changed))
         try:
             read = conversations_in(read_file(path))
@@ -426,19 +427,6 @@ def test_wrong_types_anywhere_in_a_session_are_read_or_refused(tmp_path):
         for conversation in read.conversations:
             for number in range(len(conversation.turns)):
                 json.dumps([conversation.state_after(number), conversation.session.state])
-
-
-def _places(value, path=()):
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield (*path, key)
-        yield from _places(item, (*path, key))
-
-
-def _put(value, path, new):
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = new
 
 
 def test_scenarios_become_cases_of_a_simulated_user(tmp_path, monkeypatch, capsys):

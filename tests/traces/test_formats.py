@@ -10,6 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 pytest.importorskip("google.adk")
 
+from json_places import places, value_at
+
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.reading import read_file
 from evaltui.traces.span import Recorded, UnreadableTraceError, normal_id
@@ -122,29 +124,15 @@ def test_wrong_types_anywhere_never_raise_anything_else(told):
     wrong = (None, 7, "x", [], {}, True, -1, 1e400, [[]], {"a": {"b": 1}}, "\ud800")
     choice = random.Random(3)
     for document in documents:
-        places = list(_places(document))
-        for place in choice.sample(places, 80):
+        for *above, last in choice.sample(list(places(document)), 80):
             changed = json.loads(json.dumps(document))
-            _put(changed, place, choice.choice(wrong))
+            value_at(changed, above)[last] = choice.choice(wrong)
             try:
                 found = conversations_in([written_traces.read_bytes(json.dumps(changed).encode())])
             except UnreadableTraceError:
                 continue
             for one in found.conversations:
                 json.dumps([event.to_json() for event in one.events], allow_nan=False).encode()
-
-
-def _places(value, path=()):
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in items:
-        yield (*path, key)
-        yield from _places(one, (*path, key))
-
-
-def _put(value, path, new):
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = new
 
 
 def test_formats_keep_how_much_was_dropped():

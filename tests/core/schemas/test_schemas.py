@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from eval_data import make_case
+from json_places import places, value_at
 from jsonschema import Draft7Validator
 
 from evaltui.commands.schema import config_schema, eval_set_schema, proposal
@@ -165,13 +165,6 @@ _LISTED = (
 """Of what no schema speaks: what must be once, unique, or right in itself."""
 
 
-def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    members = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for step, value in members:
-        yield (*path, step)
-        yield from places(value, (*path, step))
-
-
 _VALUES = (
     None,
     True,
@@ -218,9 +211,7 @@ def changed(data: Json, seed: int) -> Any:
     data, draw = copy.deepcopy(data), Random(seed)
     for _ in range(draw.randint(1, 3)):
         *above, last = draw.choice(list(places(data)) or [("x",)])
-        parent: Any = data
-        for step in above:
-            parent = parent[step]
+        parent = value_at(data, above)
         kind, value = draw.choice(("value", "gone", "respelt", "added")), copy.deepcopy(draw.choice(_VALUES))
         if kind == "added" and isinstance(parent, dict):
             parent[draw.choice((*_KEYS, camel(str(last))))] = value
