@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from scripts import SECRET, assert_passed, conversations, draft_and_run, specs
 
@@ -61,19 +62,11 @@ def function(turns):
     return FunctionAdapter(house, "house")
 
 
+@pytest.mark.parametrize("agent", [native, function])
 @few
 @given(conversation=conversations, spec=specs)
-async def test_a_native_agent_passes_at_once(conversation, spec):
+async def test_an_agent_passes_at_once(agent, conversation, spec):
     turns, first = conversation
-    draft, result = await draft_and_run(native, turns, spec, first)
-    assert_passed(result)
-    assert SECRET not in json.dumps(draft.case)
-
-
-@few
-@given(conversation=conversations, spec=specs)
-async def test_a_function_passes_at_once(conversation, spec):
-    turns, first = conversation
-    draft, result = await draft_and_run(function, turns, spec, first)
+    draft, result = await draft_and_run(agent, turns, spec, first)
     assert_passed(result)
     assert SECRET not in json.dumps(draft.case)

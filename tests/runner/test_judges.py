@@ -103,19 +103,20 @@ async def test_what_may_pass_is_asked_again(path, gemini):
     assert len(gemini.requests) == 6
 
 
-async def test_none_answered_is_an_error_with_what_was_said(path, gemini):
-    gemini.respond = lambda request: fails(400, "no such thing")
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (fails(400, "no such thing"), "400 INVALID_ARGUMENT: no such thing"),
+        (says("I would rather not say."), "I would rather not say"),
+    ],
+    ids=["refused", "cannot be read"],
+)
+async def test_without_a_verdict_it_is_an_error_with_what_was_said(path, gemini, answer, reason):
+    gemini.respond = lambda request: answer
     ran = await run(path)
     assert ran.statuses == ["ERROR"]
     assert ran.metric.status is Status.ERROR
-    assert "400 INVALID_ARGUMENT: no such thing" in ran.metric.reason
-
-
-async def test_answers_that_cannot_be_read_are_no_verdict(path, gemini):
-    gemini.respond = lambda request: says("I would rather not say.")
-    ran = await run(path)
-    assert ran.statuses == ["ERROR"]
-    assert "I would rather not say" in ran.metric.reason
+    assert reason in ran.metric.reason
 
 
 async def test_a_run_that_is_cancelled_cancels_what_is_being_asked(agent, gemini):

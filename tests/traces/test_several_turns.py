@@ -246,7 +246,15 @@ def test_a_response_is_known_unless_the_next_request_of_its_agent_has_another(re
     assert [ANSWERS not in turn.untold for turn in turns(spans)] == [is_known, True]
 
 
-@pytest.mark.parametrize("root", [RUN, {"http.method": "POST"}], ids=["trace of the SDK", "function"])
+@pytest.mark.parametrize(
+    "root",
+    [
+        RUN,
+        {"http.method": "POST"},
+        {"openinference.span.kind": "CHAIN", "input.value": "questions.txt"},
+    ],
+    ids=["trace of the SDK", "function", "function with an argument"],
+)
 def test_several_runs_of_an_agent_in_one_trace_are_turns(root):
     spans = [span(1, 0, root, length=900), span(2, 1, RUN, length=280), span(5, 1, RUN, length=200)]
     for number, parent in ((3, 2), (4, 2), (6, 5)):
@@ -434,11 +442,3 @@ def test_agents_below_a_span_with_the_message_are_of_its_turn(root):
         spans[-1].start, spans[number].parent_id = spans[number].start, spans[-1].span_id
     (turn,) = turns(spans)
     assert (turn.user, facts(turn)[2], dict(turn.untold)) == (ASKED["content"], WELCOME["content"], {})
-
-
-def test_runs_of_turns_below_a_function_with_an_argument_are_turns():
-    root = {"openinference.span.kind": "CHAIN", "input.value": "questions.txt"}
-    spans = [span(1, 0, root, length=900), span(2, 1, RUN, length=280), span(5, 1, RUN, length=200)]
-    for number, parent in ((3, 2), (4, 2), (6, 5)):
-        spans.append(span(number, parent, openinference(*REQUESTS[len(spans) - 3])))
-    assert [facts(turn) for turn in turns(spans)] == TWO

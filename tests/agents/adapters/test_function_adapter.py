@@ -154,16 +154,11 @@ async def test_text_events_stand_alone_and_may_have_an_author():
     assert moved.data["to"] == "writer"
 
 
-async def test_an_event_may_be_returned():
-    chat = await Conversation.with_agent(lambda message, session: text("hi"))
+@pytest.mark.parametrize(("returned", "answer"), [(text("hi"), "hi"), (None, None)], ids=["event", "nothing"])
+async def test_an_event_or_nothing_may_be_returned(returned, answer):
+    chat = await Conversation.with_agent(lambda message, session: returned)
     await chat.say("x")
-    assert chat.answers == ["hi"]
-
-
-async def test_nothing_returned_is_no_answer():
-    chat = await Conversation.with_agent(lambda message, session: None)
-    await chat.say("x")
-    assert chat.answers == [None]
+    assert chat.answers == [answer]
 
 
 @pytest.mark.parametrize("value", [5, ["a"], b"text", {"text": "a"}])
